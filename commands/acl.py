@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.expect import EXPECT_CHOSEN, check_chosen
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotFound, OperationFailed, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.access.changes import AclChange
     from kctl.access.model import Acl, AclFilter
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 app = CommandGroup("List, add, remove and explain ACLs, written in words.")
 app.command_of("apply", "kctl.commands.acl_apply")

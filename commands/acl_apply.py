@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kctl.access.changes import AclChange
     from kctl.access.model import Acl
     from kctl.access.quotas import Entity, QuotaChange, Quotas
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands.broker_tables import (
     api_rows,
     api_table,
@@ -21,12 +22,11 @@ from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.topic_options import MATCH
 from kctl.commands.views import apart, incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.broker.api_versions import BrokerApis
-    from kctl.broker.overview import BrokerSummary
-    from kctl.client import ClusterClient
+    from kctl.brokers.api_versions import BrokerApis
+    from kctl.brokers.overview import BrokerSummary
+    from kctl.protocol.client import ClusterClient
 
 app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
 app.group_of("loggers", "kctl.commands.broker_loggers")
@@ -43,7 +43,7 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
 
     Example: kctl broker list
     """
-    from kctl.broker.overview import read_brokers, summaries
+    from kctl.brokers.overview import read_brokers, summaries
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
@@ -67,7 +67,7 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
 
     Example: kctl broker describe 1
     """
-    from kctl.broker.overview import descriptions, read_brokers
+    from kctl.brokers.overview import descriptions, read_brokers
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -109,7 +109,7 @@ def log_dirs(
 
     Example: kctl broker log-dirs 1 2
     """
-    from kctl.broker.log_dir_rows import absent_holders, log_dir_rows, read_log_dirs, replica_rows
+    from kctl.brokers.log_dir_rows import absent_holders, log_dir_rows, read_log_dirs, replica_rows
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -137,7 +137,7 @@ def api_versions(
 
     Example: kctl broker api-versions --differences
     """
-    from kctl.broker.api_versions import compare_apis
+    from kctl.brokers.api_versions import compare_apis
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -156,7 +156,7 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
     Example: kctl broker features
     """
-    from kctl.broker.api_versions import FeatureOfBrokers, features_of
+    from kctl.brokers.api_versions import FeatureOfBrokers, features_of
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -167,14 +167,14 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
 
 def _apis(client: ClusterClient, ids: Collection[int] | None) -> tuple[dict[int, BrokerApis], list[str]]:
-    from kctl.broker.api_versions import fetch_api_versions
+    from kctl.brokers.api_versions import fetch_api_versions
 
     return apart(fetch_api_versions(client, _chosen(client, ids)))
 
 
 def _chosen(client: ClusterClient, ids: Collection[int] | None) -> list[int]:
     """The brokers named, else all that are registered. Raises NotFound."""
-    from kctl.broker.overview import check_known
+    from kctl.brokers.overview import check_known
 
     known = client.metadata(()).brokers
     check_known(ids or (), known)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import apart, incomplete, ranges
 from kctl.errors import ExitCode, OperationFailed, Refused, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.broker.loggers import Levels, LoggerChange
-    from kctl.client import ClusterClient
+    from kctl.brokers.loggers import Levels, LoggerChange
+    from kctl.protocol.client import ClusterClient
     from kctl.unchanged import ObjectFacts
 
 app = CommandGroup("List and set the log levels of brokers.")
@@ -47,8 +47,8 @@ def list_(
 
     Example: kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
     """
-    from kctl.broker.loggers import LEVELS, by_logger
-    from kctl.name_patterns import parse_patterns, select
+    from kctl.base.name_patterns import parse_patterns, select
+    from kctl.brokers.loggers import LEVELS, by_logger
 
     inv = invocation(ctx)
     patterns = parse_patterns("--match", match or ())
@@ -94,9 +94,9 @@ def set_(
 
     Example: kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 2s --yes
     """
-    from kctl.broker.loggers import parse_levels, plan_levels, set_levels
+    from kctl.base.units import parse_duration_ms
+    from kctl.brokers.loggers import parse_levels, plan_levels, set_levels
     from kctl.unchanged import Basis
-    from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
     wanted = parse_levels(levels)
@@ -135,7 +135,7 @@ def _facts(rows: Sequence[LoggerChange], levels: Mapping[int, Levels]) -> Object
 
 def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange], for_s: float) -> None:
     """Set, wait, put back. Whatever ends the wait, the way back is taken; a signal during it takes effect after it."""
-    from kctl.broker.loggers import set_levels
+    from kctl.brokers.loggers import set_levels
     from kctl.deploy.interrupts import deferred_interrupts
 
     interrupted = False
@@ -188,8 +188,8 @@ def _back(client: ClusterClient, done: Sequence[LoggerChange]) -> list[LoggerCha
     """Put back, again for a minute where a broker does not answer."""
     import dataclasses
 
-    from kctl.broker.loggers import put_back
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
+    from kctl.brokers.loggers import put_back
 
     deadline = Deadline(_RETURN_S)
     while True:
@@ -238,8 +238,8 @@ def _read(client: ClusterClient, brokers: Collection[int] | None) -> tuple[dict[
 
     Raises NotFound, and the first failure when nothing could be read.
     """
-    from kctl.broker.loggers import fetch_loggers
-    from kctl.broker.overview import check_known
+    from kctl.brokers.loggers import fetch_loggers
+    from kctl.brokers.overview import check_known
 
     known = client.metadata(()).brokers
     check_known(brokers or (), known)

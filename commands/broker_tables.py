@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.units import format_size
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import alarm, ranges
-from kctl.units import format_size
 
 if TYPE_CHECKING:
-    from kctl.broker.api_versions import ApiOfBrokers, FeatureOfBrokers
-    from kctl.broker.log_dir_rows import LogDirRow, ReplicaRow
-    from kctl.broker.overview import BrokerDescription, BrokerSummary
+    from kctl.brokers.api_versions import ApiOfBrokers, FeatureOfBrokers
+    from kctl.brokers.log_dir_rows import LogDirRow, ReplicaRow
+    from kctl.brokers.overview import BrokerDescription, BrokerSummary
 
 _NAMED = 20
 

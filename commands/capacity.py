@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import capacity_options as options
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.errors import OperationFailed, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.capacity.fields import Input
@@ -191,10 +191,10 @@ def _of_file(file: object) -> Source:
 def _of_cluster(
     inv: Invocation, given: Mapping[str, Input], match: list[str], window: str
 ) -> tuple[CapacityPlan, tuple[str, ...]]:
+    from kctl.base.units import parse_duration_ms
     from kctl.capacity.fields import CLUSTER_FIELDS
     from kctl.capacity.present import look
     from kctl.capacity.workload import merged
-    from kctl.units import parse_duration_ms
 
     window_s = parse_duration_ms(window) / 1000
     if not 0 < window_s <= _LONGEST_WINDOW_S:

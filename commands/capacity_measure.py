@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.units import format_size, parse_duration_ms, parse_size
 from kctl.commands import output
 from kctl.commands.capacity_options import Acks, Compression
 from kctl.commands.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.invocation import Invocation
 from kctl.errors import KctlError, UsageError
-from kctl.units import format_size, parse_duration_ms, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kctl.capacity.fields import Input
     from kctl.capacity.measure import Measurement, MeasureOptions
     from kctl.capacity.own_topic import Leftovers, OwnTopic
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _DURATION, _MAX_BYTES, _RECORD_SIZE = "5s", "1GB", "1kB"
 _LONGEST_S = 600.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.grouping import grouped
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import FOR_PEOPLE, Column, Table, jsonable
-from kctl.grouping import grouped
 
 if TYPE_CHECKING:
     from kctl.capacity.measure import Measurement
@@ -100,9 +100,9 @@ def _topics(plan: CapacityPlan) -> Table:
 
 
 def _topic_row(topic: TopicPlan) -> dict[str, Any]:
+    from kctl.base.units import format_duration
     from kctl.capacity.fields import BYTES
     from kctl.capacity.sheet import shown
-    from kctl.units import format_duration
 
     oldest = topic.oldest_record_ms
     return {

@@ -44,7 +44,7 @@ def own_target(name: str) -> Target:
 
     If the cluster's description is damaged, only the servers of its context are known.
     """
-    from kctl.context import list_contexts
+    from kctl.contexts.choose import list_contexts
     from kctl.deploy import health, lifecycle
     from kctl.protocol.target import Target
 
@@ -139,7 +139,7 @@ def _create(
     start_it: bool,
     use: bool | None,
 ) -> None:
-    from kctl import config
+    from kctl.contexts import config
     from kctl.deploy import create as library
     from kctl.deploy.host import LocalHost
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
@@ -304,7 +304,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
 
     Example: kctl cluster destroy dev --confirm-cluster dev
     """
-    from kctl import config
+    from kctl.contexts import config
     from kctl.deploy import destroy as library
     from kctl.deploy.host import LocalHost
 

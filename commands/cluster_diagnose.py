@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration, parse_duration_ms
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import ranges, told_if_incomplete
 from kctl.errors import NotHealthy
-from kctl.text import counted
-from kctl.units import format_duration, parse_duration_ms
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.health.causes import Suspect
     from kctl.health.diagnose import Diagnosis
     from kctl.health.isr_changes import IsrChanges
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
 
 _SHOWN = 10
 _POLL_S = 1.0

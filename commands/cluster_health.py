@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import AuthenticationFailed, ConnectionFailed, NotHealthy, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.health.model import Health, Limits
@@ -71,10 +71,10 @@ def _wait(inv: Invocation, limits: Limits) -> Health:
     """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come;
     what may not be seen will not be seen later.
     """
-    from kctl.client import connect
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
     from kctl.health.assess import assess, never_told
     from kctl.health.collect import collect_facts
+    from kctl.protocol.client import connect
 
     deadline = Deadline(inv.timeout_s(_WAIT_S))
     target = inv.target()

@@ -79,9 +79,9 @@ def restart(
             raise UsageError("which cluster?", hint="kctl cluster list shows those that kctl set up")
         _restart_whole(inv, name, node, force=force, dry_run=dry_run)
         return
+    from kctl.base.units import parse_duration_ms
     from kctl.commands.cluster_rolling import Wanted, abandon_run, restart_rolling
     from kctl.restart.running import DEFAULT_TIMEOUT_S, Options
-    from kctl.units import parse_duration_ms
 
     if node or force:
         raise UsageError("--node and --force are not for --rolling", hint="--brokers 1,3 restarts only these")

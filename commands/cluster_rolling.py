@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.cluster import confirm_interruption
 from kctl.commands.cluster_rolling_tables import plan_tables, question, result_tables, said_before, said_plan
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotHealthy
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.model import Broker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.commands.output import Column, Table, jsonable
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.restart.gate import Unprotected

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted, printable
+from kctl.base.units import format_duration, format_size
 from kctl.commands import output
 from kctl.commands.complete import cluster_names
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, OperationFailed, UsageError
-from kctl.text import counted, printable
-from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.deploy.logs import LogEntry, Reading
@@ -43,7 +43,7 @@ OwnName = Annotated[
 
 def _own(inv: Invocation, name: str | None) -> str:
     """The cluster named, or the one that the context in use names. Raises UsageError when that one is elsewhere."""
-    from kctl.context import current_context, get_context
+    from kctl.contexts.choose import current_context, get_context
 
     found = name or inv.context or current_context()
     if found is None:

@@ -26,7 +26,7 @@ _KINDS = (
 
 def context_names(incomplete: str) -> list[str]:
     """The contexts of the config file."""
-    from kctl.context import list_contexts
+    from kctl.contexts.choose import list_contexts
 
     try:
         return [name for name in list_contexts() if name.startswith(incomplete)]
@@ -36,7 +36,7 @@ def context_names(incomplete: str) -> list[str]:
 
 def cluster_names(incomplete: str) -> list[str]:
     """The clusters on this machine."""
-    from kctl import paths
+    from kctl.base import paths
 
     try:
         found = sorted(path.name for path in paths.clusters_dir().iterdir())
@@ -168,7 +168,7 @@ def loggers(ctx: Any, incomplete: str) -> list[str]:
 
 def logger_levels(ctx: Any, incomplete: str) -> list[str]:
     """LOGGER=, and the levels behind that."""
-    from kctl.broker.loggers import LEVELS
+    from kctl.brokers.loggers import LEVELS
 
     logger, equals, level = incomplete.partition("=")
     if equals:
@@ -182,7 +182,7 @@ def transactional_ids(ctx: Any, incomplete: str) -> list[str]:
 
 
 def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
-    from kctl.name_cache import cached_names
+    from kctl.commands.name_cache import cached_names
 
     try:
         names = cached_names(kind, ctx.find_root().obj.target())
@@ -222,19 +222,19 @@ def _resource_types() -> Iterable[str]:
 
 
 def _levels() -> Iterable[str]:
-    from kctl.broker.loggers import LEVELS
+    from kctl.brokers.loggers import LEVELS
 
     return LEVELS
 
 
 def _protocols() -> Iterable[str]:
-    from kctl.security import PROTOCOLS
+    from kctl.protocol.security import PROTOCOLS
 
     return PROTOCOLS
 
 
 def _mechanisms() -> Iterable[str]:
-    from kctl.security import MECHANISMS
+    from kctl.protocol.security import MECHANISMS
 
     return MECHANISMS
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.config_get import HIDDEN, RESOURCE, shown
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.configs.change import ChangedConfig, Edit

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.config_get import shown
 from kctl.commands.invocation import invocation
 from kctl.commands.output import FOR_PEOPLE, Column, Table, jsonable
 from kctl.commands.views import told_if_incomplete
 from kctl.errors import KctlError, NotHealthy, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.configs.describe import Config
     from kctl.configs.diff import Difference
     from kctl.configs.resources import Resource
+    from kctl.protocol.client import ClusterClient
 
 _DEFAULT = "default"
 
@@ -94,7 +94,7 @@ def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
 
 
 def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, list[Config]], dict[str, KctlError]]:
-    from kctl.broker.membership import down_brokers
+    from kctl.brokers.membership import down_brokers
     from kctl.configs.describe import describe_each
     from kctl.configs.resources import Resource
 

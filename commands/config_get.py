@@ -13,9 +13,9 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.configs.describe import Config
     from kctl.configs.resources import Resource
+    from kctl.protocol.client import ClusterClient
 
 RESOURCE = typer.Argument(
     metavar="RESOURCE",

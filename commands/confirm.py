@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from kctl.base.text import printable
 from kctl.errors import NotConfirmed, UsageError
-from kctl.text import printable
 
 
 def interactive() -> bool:

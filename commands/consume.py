@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kctl.base.units import parse_duration_ms
 from kctl.commands import consume_options, output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
-from kctl.units import parse_duration_ms
 
 if TYPE_CHECKING:
     from kctl.records.chunk import Chunk
@@ -158,7 +158,7 @@ def _ends(options: ConsumeOptions) -> bool:
 
 
 def _moment(text: str | None) -> int | None:
-    from kctl.moments import parse_moment
+    from kctl.base.moments import parse_moment
 
     return None if text is None else parse_moment(text)
 
@@ -247,7 +247,7 @@ class _Sink:
         output.warn(text)
 
     def stats(self, stats: Stats) -> None:
-        from kctl.units import format_size
+        from kctl.base.units import format_size
 
         seconds = stats.interval_ms / 1000
         output.note(

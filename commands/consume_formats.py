@@ -10,14 +10,14 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.moments import moment_text
+from kctl.base.text import printable
 from kctl.commands import output
 from kctl.commands.output_values import json_text
 from kctl.errors import UsageError
-from kctl.moments import moment_text
 from kctl.records.decoding import AsIs
 from kctl.records.record import text_of
 from kctl.records.select import text_bytes
-from kctl.text import printable
 
 if TYPE_CHECKING:
     from kctl.records.chunk import Chunk

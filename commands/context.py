@@ -18,8 +18,8 @@ from kctl.errors import NotHealthy, UsageError
 if TYPE_CHECKING:
     from kctl.context_check import ContextCheck
     from kctl.contexts.context import Context
+    from kctl.protocol.security import SecuritySettings
     from kctl.protocol.target import Target
-    from kctl.security import SecuritySettings
 
 app = CommandGroup("Choose between named clusters.")
 
@@ -63,7 +63,7 @@ def list_(ctx: typer.Context) -> None:
 
     Example: kctl context list
     """
-    from kctl.context import current_context, list_contexts
+    from kctl.contexts.choose import current_context, list_contexts
 
     current = current_context()
     views = [_view(name, entry, current) for name, entry in list_contexts().items()]
@@ -90,7 +90,7 @@ def show(
 
     Example: kctl context show prod -o json
     """
-    from kctl.context import current_context, get_context
+    from kctl.contexts.choose import current_context, get_context
 
     inv = invocation(ctx)
     current = current_context()
@@ -153,7 +153,7 @@ def try_servers(
 
 def _remember_tested(target: Target, check: ContextCheck) -> None:
     """Store the cluster id with the context if all its servers belong to one cluster."""
-    from kctl.protection import remember
+    from kctl.deploy.protection import remember
 
     if target.context is None or check.cluster_id is None or check.cluster_id == target.remembered_id:
         return
@@ -165,7 +165,7 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
 
 def learn_protected(name: str, entry: Context) -> Context:
     """Read the cluster id of a protected context, so that the cluster is protected at its other addresses too."""
-    from kctl.protection import look_at, remember
+    from kctl.deploy.protection import look_at, remember
 
     if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
         return entry
@@ -186,8 +186,8 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[boo
 
     Example: kctl context use dev
     """
-    from kctl.context import get_context, overruled_by, resolve_name
     from kctl.contexts.change import use_context
+    from kctl.contexts.choose import get_context, overruled_by, resolve_name
 
     name = resolve_name(name)
     entry = get_context(name) if dry_run else learn_protected(name, use_context(name))
@@ -251,10 +251,10 @@ def add(
     """
     from pathlib import Path
 
-    from kctl.address import parse_servers
+    from kctl.base.address import parse_servers
     from kctl.contexts.change import add_context
     from kctl.contexts.context import Context
-    from kctl.security import SecuritySettings, full_path
+    from kctl.protocol.security import SecuritySettings, full_path
 
     inv = invocation(ctx)
     if inv.command_config is not None:
@@ -306,9 +306,9 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
 
     Example: kctl context remove old --yes
     """
-    from kctl import config
-    from kctl.context import current_context, get_context
+    from kctl.contexts import config
     from kctl.contexts.change import remove_context
+    from kctl.contexts.choose import current_context, get_context
 
     inv = invocation(ctx)
     view = _view(name, get_context(name), current_context())

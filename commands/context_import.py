@@ -13,8 +13,8 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.context_import import Source
     from kctl.contexts.context import Context
+    from kctl.contexts.imports import Source
 
 
 def import_(
@@ -52,7 +52,7 @@ def import_(
 
     Example: kctl context import client.properties --name prod --protected --dry-run
     """
-    from kctl.context_import import apply_import, plan_import
+    from kctl.contexts.imports import apply_import, plan_import
 
     inv = invocation(ctx)
     plan = plan_import(
@@ -105,7 +105,7 @@ def _shown(value: Any) -> str:
 
 
 def _source(inv: Invocation, file: str, file_format: str | None, name: str | None, only: list[str]) -> Source:
-    from kctl import context_import
+    from kctl.contexts import imports as context_import
 
     chosen = file_format or context_import.format_of(file)
     if chosen not in context_import.FORMATS:

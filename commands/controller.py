@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.units import format_duration
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import ranges, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import NotHealthy
-from kctl.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kctl.broker.controller import Controller, Voter
+    from kctl.brokers.controller import Controller, Voter
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
 
     Example: kctl controller
     """
-    from kctl.broker.controller import read_controller
+    from kctl.brokers.controller import read_controller
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None

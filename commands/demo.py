@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl import demo
+from kctl.base.own_python import child_environment
+from kctl.commands import demo_steps as demo
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import invocation
 from kctl.errors import AlreadyExists, ExitCode, OperationFailed
-from kctl.own_python import child_environment
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _STOP_S = 10.0
 
@@ -124,8 +124,8 @@ def _show(step: demo.Step) -> None:
 
 def _wait_for(what: str, timeout_s: float = 60) -> None:
     """Until the cluster shows what the next step is about. Raises OperationFailed when it does not in time."""
-    from kctl.client import connect
-    from kctl.context import resolve_target
+    from kctl.contexts.choose import resolve_target
+    from kctl.protocol.client import connect
 
     conditions = {"commits": _committed, "isr_shrunk": _under_replicated, "isr_full": _in_sync}
     deadline = time.monotonic() + timeout_s

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import told_if_incomplete
 from kctl.errors import NotFound, NotHealthy, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.doctor.report import DoctorReport
@@ -124,9 +124,9 @@ def _of_files(chosen: Any, brokers: list[str], clients: list[str], version: str 
 
 
 def _of_cluster(inv: Invocation, chosen: Any, watch_for: str | None) -> DoctorReport:
+    from kctl.base.units import parse_duration_ms
     from kctl.doctor.collect import collect
     from kctl.doctor.report import only_of_files, parts_of, report_of
-    from kctl.units import parse_duration_ms
 
     if only_of_files(chosen):
         raise UsageError("these rules look at files", hint="name one: --config-file, or --client-config")

@@ -10,7 +10,7 @@ import typer
 from kctl.commands import output
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 MATCH = typer.Option("--match", metavar="REGEX", help="Groups whose whole id this fits; repeatable.")
 TYPE = typer.Option(

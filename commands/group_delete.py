@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import raise_refusal
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.group_choice import MATCH, TYPE, choose, hidden
@@ -15,8 +17,6 @@ from kctl.commands.group_tables import judge_changes
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import OperationFailed, UsageError
-from kctl.outcomes import raise_refusal
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.groups.delete import DeletedGroup, DeletedOffset

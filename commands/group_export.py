@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.group_choice import MATCH, TYPE, choose
 from kctl.commands.group_reset_offsets import DRY_RUN, TOPIC, carry_out
 from kctl.commands.invocation import invocation, more_formats
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
-from kctl.text import counted
 
 
 def export(

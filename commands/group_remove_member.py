@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import raise_refusal
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.group_reset_offsets import DRY_RUN
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import OperationFailed, UsageError
-from kctl.outcomes import raise_refusal
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.groups.remove_members import RemovedMember

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.group_choice import MATCH, TYPE, choose
@@ -15,14 +16,13 @@ from kctl.commands.group_tables import effect, emit_changes, judge_changes
 from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.errors import Refused, UsageError
 from kctl.model import TopicPartition
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.groups.offsets_file import FileOffset
     from kctl.groups.reset import Given, ResetPlan
     from kctl.groups.reset_rules import Target
     from kctl.groups.topic_choice import TopicChoice
+    from kctl.protocol.client import ClusterClient
 
 DRY_RUN = typer.Option("--dry-run", help="Show the plan, change nothing.")
 TOPIC = typer.Option(
@@ -101,8 +101,8 @@ def reset_offsets(
 
 def _moment(target: Target) -> str | None:
     """Return a target time as parsed, for example "2026-11-22T09:30:00.000Z (UTC)"; None for other targets."""
+    from kctl.base.moments import moment_text
     from kctl.groups.reset_rules import To
-    from kctl.moments import moment_text
 
     return f"{moment_text(target.value)} (UTC)" if target.to is To.TIME else None
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import raise_refusal
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import KctlError, OperationFailed
-from kctl.outcomes import raise_refusal
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation

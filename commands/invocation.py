@@ -24,8 +24,8 @@ from kctl.commands.output_encoding import shown
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
-    from kctl.protection import Protector
+    from kctl.deploy.protection import Protector
+    from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
     from kctl.unchanged import Basis
 
@@ -51,13 +51,13 @@ class Invocation:
 
     def timeout_s(self, default: float) -> float:
         """--timeout in seconds, or the command's own default. Raises UsageError."""
-        from kctl.units import parse_duration_ms
+        from kctl.base.units import parse_duration_ms
 
         return parse_duration_ms(self.timeout) / 1000 if self.timeout else default
 
     def target(self) -> Target:
         """The cluster that the options, the environment and the config file choose."""
-        from kctl.context import resolve_target
+        from kctl.contexts.choose import resolve_target
 
         return resolve_target(
             context=self.context,
@@ -72,10 +72,10 @@ class Invocation:
         """A client of the chosen cluster; `with` closes it. timeout_s: of a request, unless --timeout says otherwise,
         up to five minutes: a command that moves data for a day does not wait a day for a silent broker.
         """
-        from kctl.client import connect
+        from kctl.protocol.client import connect
 
         if self.verbose:
-            from kctl.logs import be_verbose
+            from kctl.base.logs import be_verbose
 
             be_verbose(note)
         target = self.target()
@@ -83,7 +83,7 @@ class Invocation:
         for warning in client.warnings:
             warn(warning)
         if target.protected:
-            from kctl.protection import learn
+            from kctl.deploy.protection import learn
 
             if (other := learn(client.target)) is not None:
                 warn(other)
@@ -103,7 +103,7 @@ class Invocation:
 
     def protectors(self, target: Target) -> tuple[Protector, ...]:
         """Return the protected contexts of the cluster, however it is addressed. May connect to their servers."""
-        from kctl.protection import protectors
+        from kctl.deploy.protection import protectors
 
         return protectors(target)
 

@@ -24,8 +24,8 @@ from kctl.commands.views import (
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.lag.collect import LagReport
+    from kctl.protocol.client import ClusterClient
 
 _FEW_PARTITIONS = 200  # what one Fetch to each leader asks about
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.leader_tables import balance_tables, election_tables, idle_lines, status_tables
@@ -15,14 +16,13 @@ from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.commands.output import jsonable
 from kctl.commands.topic_options import MATCH, PARTITION
 from kctl.errors import NotHealthy, OperationFailed, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.leader.status import LeaderStatus
     from kctl.model import ClusterState, PartitionState
+    from kctl.protocol.client import ClusterClient
     from kctl.unchanged import Basis
 
 app = CommandGroup("Show, elect and balance the leaders of partitions.")

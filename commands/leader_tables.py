@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
 from kctl.commands.bars import bar
 from kctl.commands.output import Column, Table, jsonable
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance

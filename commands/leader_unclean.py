@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.confirm import confirm_name
 from kctl.commands.invocation import Invocation
 from kctl.commands.leader import judge_elections, tell_skipped
 from kctl.commands.output import Column, Table, jsonable
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.leader.election import Election
     from kctl.leader.eligible import Eligible
     from kctl.leader.losses import Loss
     from kctl.model import ClusterState, PartitionState, TopicPartition
+    from kctl.protocol.client import ClusterClient
     from kctl.unchanged import Basis
 
 

@@ -21,11 +21,11 @@ import typer
 from typer._click import types
 from typer._click.exceptions import ClickException
 
+from kctl.base.suggestions import did_you_mean
 from kctl.commands import app
 from kctl.commands.invocation import Invocation, is_common
 from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
 from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
-from kctl.suggestions import did_you_mean
 
 MAX_OUTPUT_BYTES = 16 << 20
 # Other names of operations, for commands that stand alone.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.base.text import printable
 from kctl.errors import NotConfirmed, UsageError
-from kctl.text import printable
 
 if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation
@@ -29,7 +29,7 @@ def ask_to_replace(
     has all of `like` in its first bytes, is also replaced without a question, so that a scheduled job can run again.
     Raises UsageError for a path that cannot be written, and NotConfirmed.
     """
-    from kctl.output_file import check_output_path
+    from kctl.base.output_file import check_output_path
 
     if out is None:
         return
@@ -56,8 +56,8 @@ def _has(path: Path, like: Sequence[bytes]) -> bool:
 
 def write_whole(out: Path, text: str) -> None:
     """Write text and a newline; on a terminal, control characters are escaped. Raises as open_output does."""
-    from kctl.output_file import open_output
-    from kctl.text import with_escapes
+    from kctl.base.output_file import open_output
+    from kctl.base.text import with_escapes
 
     with open_output(out) as stream:
         if stream.isatty():

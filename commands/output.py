@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from kctl.base.text import printable
 from kctl.commands.output_encoding import prepare_streams
 from kctl.commands.output_messages import discard, error, note, warn
 from kctl.commands.output_progress import Progress, progress
@@ -28,7 +29,6 @@ from kctl.commands.output_tables import (
     write_line,
 )
 from kctl.commands.output_values import csv_line, json_text, jsonable, protect_csv, stream_csv, write_csv, yaml_text
-from kctl.text import printable
 
 __all__ = [
     "FORMATS", "FOR_PEOPLE", "Column", "Progress", "Table", "cell", "console", "csv_line", "discard", "emit", "error",

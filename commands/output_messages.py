@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
+from kctl.base.text import printable
 from kctl.commands.output_values import json_text, jsonable
 from kctl.errors import KctlError
-from kctl.text import printable
 
 _INLINE, _PROBLEMS = 3, 20  # of several problems: in an error's message, and as lines of their own
 

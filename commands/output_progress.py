@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from kctl.base.text import printable
 from kctl.commands.output_messages import note
 from kctl.commands.output_tables import console
-from kctl.text import printable
 
 _FIRST_LINE_S = 5.0
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from kctl.base.text import printable
 from kctl.commands.output_encoding import shown
 from kctl.commands.output_messages import note, wrapped
 from kctl.commands.table_layout import Cells, Length, breaks_words, fit, short_time, wrap
-from kctl.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

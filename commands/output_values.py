@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, TextIO
 
+from kctl.base.text import ascii_json, printable, printable_json, with_escapes
 from kctl.commands.output_encoding import escaped, is_utf8
-from kctl.text import ascii_json, printable, printable_json, with_escapes
 
 # The first characters of a formula in spreadsheets (OWASP, "CSV Injection"), also in their full-width forms.
 _FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")

@@ -90,8 +90,8 @@ def _connected(inv: Invocation, target: Target) -> Target:
 
     Raises AuthenticationFailed, TlsMismatch and other errors that waiting does not fix.
     """
-    from kctl.client import connect
     from kctl.errors import ConnectionRefused, ConnectionTimedOut
+    from kctl.protocol.client import connect
 
     if not target.bootstrap_servers:
         return target
@@ -145,7 +145,7 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
 
     Contexts that are known only during the run are missing: their steps are refused.
     """
-    from kctl.context import resolve_target
+    from kctl.contexts.choose import resolve_target
     from kctl.playbook.expressions import render
 
     names = set()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.text import counted, printable
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.errors import ExitCode, KctlError
-from kctl.text import counted, printable
 
 if TYPE_CHECKING:
     from kctl.playbook.model import Problem
@@ -64,7 +64,7 @@ class _Lines:
 
     def of(self, problem: Problem) -> str | None:
         """The line of a problem; None when it is of another file, or cannot be read any more."""
-        from kctl.input_file import read_input
+        from kctl.base.input_file import read_input
         from kctl.playbook.read import MAX_BYTES
 
         path = self._paths.get(problem.file)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
 from kctl.playbook.states import State
-from kctl.text import counted
-from kctl.units import format_duration
 
 if TYPE_CHECKING:
     from kctl.playbook.report import RunReport, StepReport

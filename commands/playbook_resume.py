@@ -48,7 +48,7 @@ def resume(
 
     Example: kctl playbook resume 20261122T101500.123Z-4711 --redo load-orders
     """
-    from kctl import journal
+    from kctl.base import journal
     from kctl.playbook import run_journal
     from kctl.playbook.engine import Settings
     from kctl.playbook.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume

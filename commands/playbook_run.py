@@ -36,15 +36,15 @@ from kctl.errors import (
 )
 
 if TYPE_CHECKING:
-    from kctl.journal import Journal
+    from kctl.base.journal import Journal
+    from kctl.base.secrets import Redactor
     from kctl.playbook.engine import Ending, Settings
     from kctl.playbook.model import Playbook
     from kctl.playbook.outside import Choice
     from kctl.playbook.parameters import Values
     from kctl.playbook.report import RunReport, StepReport
     from kctl.playbook.run_journal import RunState
-    from kctl.secrets import Redactor
-    from kctl.security import Security
+    from kctl.protocol.security import Security
 
 _GRACE_S = 5.0  # for a program that takes too long, or is interrupted, to end by itself
 _CLASSES = {1: NotHealthy, 2: UsageError, 3: ConnectionFailed, 4: Refused}

@@ -18,8 +18,8 @@ from kctl.commands.produce_report import checked, report, report_check, speed
 from kctl.errors import KctlError, UsageError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.commands.invocation import Invocation
+    from kctl.protocol.client import ClusterClient
     from kctl.records.destination import Destination
     from kctl.records.fitting import Parse
     from kctl.records.lost_file import LostFile
@@ -215,6 +215,6 @@ def _headers(given: list[str] | None) -> Headers:
 
 
 def _moment(timestamp: str | None) -> int | None:
-    from kctl.moments import parse_moment
+    from kctl.base.moments import parse_moment
 
     return None if timestamp is None else parse_moment(timestamp)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.units import parse_size
 from kctl.commands.produce_options import Format
 from kctl.errors import UsageError
-from kctl.units import parse_size
 
 if TYPE_CHECKING:
     from kctl.records.fitting import Parse

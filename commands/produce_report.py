@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import ranges, spans
 from kctl.errors import KctlError, NotAuthorized, NotHealthy, OperationFailed, UsageError
-from kctl.text import counted
-from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.records.produce_check import ProduceCheck

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import OperationFailed
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.access.quotas import QuotaChange
-    from kctl.client import ClusterClient
     from kctl.commands.invocation import Invocation
+    from kctl.protocol.client import ClusterClient
 
 
 def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaChange]) -> None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.name_patterns import parse_patterns
+from kctl.base.units import parse_rate, parse_size
 from kctl.commands import output
 from kctl.commands.broker_ids import broker_ids
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
-from kctl.name_patterns import parse_patterns
 from kctl.reassign.goals import Balance, Goals, check_options
-from kctl.units import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from kctl.reassign.live_cluster import Snapshot

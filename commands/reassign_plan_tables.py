@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration, format_size
 from kctl.commands.bars import change_bar
 from kctl.commands.output import Column, Table
 from kctl.reassign.goals import Balance, Goals
 from kctl.reassign.loads import rack_loads
-from kctl.text import counted
-from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.reassign.plan import Plan

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.units import parse_rate
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.reassign_run import DryRun, carry, show_dry_run, take, unfinished_run
 from kctl.commands.reassign_tables import rest_line
-from kctl.units import parse_rate
 
 if TYPE_CHECKING:
     from kctl.reassign.run import Run

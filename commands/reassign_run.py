@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.units import parse_duration_ms, parse_rate, parse_size
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation
@@ -26,11 +27,10 @@ from kctl.commands.reassign_tables import (
     what_is_left,
 )
 from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
-from kctl.units import parse_duration_ms, parse_rate, parse_size
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
-    from kctl.journal import Journal
+    from kctl.base.journal import Journal
+    from kctl.protocol.client import ClusterClient
     from kctl.reassign.begin import RunPlan
     from kctl.reassign.journals import Request
     from kctl.reassign.outcome import RunResult
@@ -141,7 +141,7 @@ def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal
 
     Raises Refused (Busy) without a request, TimedOut when that process does not let go.
     """
-    from kctl import journal
+    from kctl.base import journal
     from kctl.reassign import journals
 
     if request is not None and journal.held(path):
@@ -159,8 +159,8 @@ def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal
 def _until_free(path: Path, limit_s: float | None, bar: output.Progress) -> None:
     import time
 
-    from kctl import journal
-    from kctl.deadline import Deadline
+    from kctl.base import journal
+    from kctl.base.deadline import Deadline
 
     deadline = None if limit_s is None else Deadline(limit_s)
     while journal.held(path):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration, format_size
 from kctl.commands.output import Column, Table, jsonable
-from kctl.text import counted
-from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.reassign.outcome import NotReached, RunResult

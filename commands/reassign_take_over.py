@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import carry, refuse_while_unfinished
 from kctl.commands.reassign_tables import some
 from kctl.dynamic_configs import Resource
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.reassign.settings import ThrottleSetting

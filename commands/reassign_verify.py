@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import cluster_id
 from kctl.commands.reassign_tables import counts_table, failures_table, shortened, some, ways_on
 from kctl.errors import NotFound, NotHealthy
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.reassign.run_status import LastRun

@@ -23,8 +23,8 @@ def list_(ctx: typer.Context) -> None:
 
     Example: kctl runtime list
     """
+    from kctl.base.units import format_size
     from kctl.deploy.runtime import list_runtimes
-    from kctl.units import format_size
 
     columns = [
         Column("version"),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.segment_columns import Size, content, message_limit
 from kctl.errors import NotHealthy
-from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.segment.diff import Divergence, DivergentRecord

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted, printable
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.output import Column
@@ -26,7 +27,6 @@ from kctl.commands.segment_columns import (
 )
 from kctl.commands.segment_streams import stream
 from kctl.errors import NotHealthy, UsageError
-from kctl.text import counted, printable
 
 if TYPE_CHECKING:
     from kctl.segment.dump import DumpRun, Row
@@ -182,8 +182,8 @@ def _processes(jobs: int) -> Processes | None:
 
 
 def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
+    from kctl.base.units import parse_size
     from kctl.segment.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
-    from kctl.units import parse_size
 
     parser, plain = _parser(given)
     size = given["max_message_size"]
@@ -285,7 +285,7 @@ def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
 
 
 def _query(given: Mapping[str, Any]) -> Query:
-    from kctl.moments import parse_moment
+    from kctl.base.moments import parse_moment
     from kctl.segment.query import Query
     from kctl.segment.ranges import parse_offsets, parse_pattern
 

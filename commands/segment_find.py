@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.segment_columns import RECORD_COLUMNS, Size, message_limit
 from kctl.commands.segment_streams import lean
 from kctl.errors import NotFound, NotHealthy, UsageError
-from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.segment.find import Found, IndexUse, Place
@@ -80,7 +80,7 @@ class _Search:
     def __init__(
         self, offset: int | None, timestamp: str | None, key: str | None, *, indexes: bool, limit: int
     ) -> None:
-        from kctl.moments import moment_text, parse_moment
+        from kctl.base.moments import moment_text, parse_moment
 
         self._offset, self._key, self._indexes, self._limit = offset, key, indexes, limit
         self._timestamp = None if timestamp is None else parse_moment(timestamp)

@@ -76,9 +76,9 @@ def stats(
 def _options(given: Mapping[str, Any]) -> StatisticsOptions:
     import time
 
-    from kctl.moments import parse_moment
+    from kctl.base.moments import parse_moment
+    from kctl.base.units import parse_duration_ms, parse_size
     from kctl.segment.collect_statistics import StatisticsOptions
-    from kctl.units import parse_duration_ms, parse_size
 
     ms, size = given["retention_ms"], given["retention_bytes"]
     memory = parse_size(given["memory"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.units import format_duration, format_size
 from kctl.commands.bars import bar
 from kctl.commands.output import Column, Table, jsonable
-from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.segment.statistics import SegmentStatistics

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from kctl.base.text import printable
 from kctl.commands import output
 from kctl.commands.output import Column
 from kctl.commands.table_layout import Cells, fit, wrap
-from kctl.text import printable
 
 _FIRST_SCREEN = 200  # rows, as a table takes its widths from
 _MOST_LINES = 6  # of one row: more is easier to read as a block

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.segment_columns import Size, message_limit
 from kctl.errors import NotAuthorized, NotHealthy, UsageError
-from kctl.text import counted
-from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.segment.repair_index import IndexRepair

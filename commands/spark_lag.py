@@ -110,10 +110,10 @@ def lag(
 
     Example: kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
+    from kctl.base.units import parse_duration_ms
     from kctl.groups.overview import known_states
     from kctl.lag.selection import names_of
     from kctl.lag.status import StandingRules
-    from kctl.units import parse_duration_ms
 
     inv, groups = invocation(ctx), names_of(group, match)
     when = _when(store, now=now, last=last, from_=from_, to=to, at=at)
@@ -184,7 +184,7 @@ class _When:
 def _when(
     store: Path | None, *, now: bool, last: str | None, from_: str | None, to: str | None, at: str | None
 ) -> _When:
-    from kctl.moments import parse_moment
+    from kctl.base.moments import parse_moment
 
     chosen = [name for name, given in (("--now", now), ("--last", last), ("--from", from_), ("--at", at)) if given]
     if len(chosen) > 1:
@@ -298,10 +298,10 @@ def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: lis
 
 def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]) -> None:
     """Raise NotHealthy when a row is over a limit."""
+    from kctl.base.text import counted
     from kctl.errors import NotHealthy
     from kctl.lag.limits import broken
     from kctl.lag.report_sums import severity
-    from kctl.text import counted
 
     judge(rows, by, max_lag)
     found = broken(sorted(rows, key=severity), limits)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.units import format_due
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import show_duration
 from kctl.commands.views import By, row_name
-from kctl.units import format_due
 
 if TYPE_CHECKING:
     from kctl.lag.selection import Names

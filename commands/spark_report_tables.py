@@ -8,12 +8,12 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration, format_size
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_lag_view import show_time_lag
 from kctl.commands.spark_retention_view import full_in, losses_table
 from kctl.commands.sparkline import WIDTH, sparkline, state_line
-from kctl.text import counted
-from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.report.model import Gap, Report

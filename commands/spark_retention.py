@@ -30,8 +30,8 @@ from kctl.commands.views import incomplete, told_if_incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.lag.selection import Names
+    from kctl.protocol.client import ClusterClient
 
 _LAST = "24h"
 

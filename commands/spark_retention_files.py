@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import REQUEST_TIMEOUT_S, check_parquet, show_duration, show_size
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.lag.log_config import LogConfig
@@ -43,8 +43,8 @@ def files_report(
     overwrite: bool,
 ) -> None:
     """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
+    from kctl.base.units import parse_size
     from kctl.lag.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
-    from kctl.units import parse_size
 
     buffer_bytes = parse_size(dedupe_buffer)
     check_parquet(parquet, overwrite=overwrite, embedded=True)

@@ -65,11 +65,11 @@ def asked_of(
     wide: bool = False,
 ) -> Asked:
     """Check the options, and look for the newest snapshot. Raises UsageError, NotFound, and what open_store does."""
+    from kctl.base.moments import parse_moment
+    from kctl.base.units import parse_duration_ms
     from kctl.lag.what_if import parse_change
-    from kctl.moments import parse_moment
     from kctl.snapshots.passes import iso, latest_ms, newest_ms
     from kctl.snapshots.store import open_store
-    from kctl.units import parse_duration_ms
 
     change = parse_change(what_if) if what_if else None
     within = None if full_within is None else parse_duration_ms(full_within)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.units import format_due
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import show_bytes_limit, show_duration, show_size
-from kctl.units import format_due
 
 if TYPE_CHECKING:
     from kctl.lag.explain import Line

@@ -19,7 +19,7 @@ from kctl.commands.output import Table
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
     from kctl.spark.session import SparkDriver
     from kctl.spark.settings import SparkSettings
 
@@ -125,7 +125,7 @@ def running(
 
     cluster: a Kafka cluster will be asked.
     """
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
     from kctl.spark.session import SparkDriver
 
     check_parquet(parquet, overwrite=overwrite, embedded=settings.embedded)
@@ -171,8 +171,8 @@ def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None)
 
     All count from now_ms. One of `last` and `from_` is given. Raises UsageError.
     """
-    from kctl.moments import parse_moment
-    from kctl.units import parse_duration_ms
+    from kctl.base.moments import parse_moment
+    from kctl.base.units import parse_duration_ms
 
     if last is not None:
         from_ms, to_ms = now_ms - parse_duration_ms(last), now_ms + 1
@@ -186,7 +186,7 @@ def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None)
 
 def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None) -> None:
     """Raise UsageError for a span that no pass can lie in. to_ms: the first moment after it; last: what --last says."""
-    from kctl.units import parse_duration_ms
+    from kctl.base.units import parse_duration_ms
 
     if last is not None and parse_duration_ms(last) <= 0:
         raise UsageError(f"--last {last} is no time: it is more than 0", hint="write for example 15m, 2h or 7d")
@@ -206,7 +206,7 @@ def topic_names(names: list[str] | None) -> list[str] | None:
 
 
 def show_size(value: int) -> str:
-    from kctl.units import format_size
+    from kctl.base.units import format_size
 
     return format_size(value)
 
@@ -216,6 +216,6 @@ def show_bytes_limit(value: int) -> str:
 
 
 def show_duration(value: int) -> str:
-    from kctl.units import format_duration
+    from kctl.base.units import format_duration
 
     return format_duration(value)

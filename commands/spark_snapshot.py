@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
@@ -17,7 +18,6 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import store_folder
 from kctl.commands.views import incomplete
 from kctl.errors import ExitCode, NotSupported, OperationFailed, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.snapshots.commit import PassReport
@@ -75,8 +75,8 @@ def snapshot(
 
 
 def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -> Pace:
+    from kctl.base.units import parse_duration_ms
     from kctl.snapshots.run import Pace
-    from kctl.units import parse_duration_ms
 
     if once:
         if every is not None or for_ is not None:
@@ -94,7 +94,7 @@ def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -
 
 
 def _keep_ms(keep: str | None) -> int | None:
-    from kctl.units import parse_duration_ms
+    from kctl.base.units import parse_duration_ms
 
     if keep is None:
         return None
@@ -181,7 +181,7 @@ def _ended(before: Sequence[str], report: PassReport) -> list[str]:
 
 
 def _line(report: PassReport, *, as_before: bool = False) -> str:
-    from kctl.units import format_duration, format_size
+    from kctl.base.units import format_duration, format_size
 
     at = f"{report.at:%Y-%m-%d %H:%M:%S}"
     if not report.stored:
@@ -195,7 +195,7 @@ def _line(report: PassReport, *, as_before: bool = False) -> str:
 
 
 def _columns() -> list[Column]:
-    from kctl.units import format_duration, format_size
+    from kctl.base.units import format_duration, format_size
 
     return [
         Column("at"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.group_choice import MATCH
 from kctl.commands.interrupts import undone_when_terminated
@@ -31,7 +32,6 @@ from kctl.commands.spark_run import (
 from kctl.commands.sparkline import sparkline
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.lag.selection import Names
@@ -86,10 +86,10 @@ def trends(
 
     Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
     """
+    from kctl.base.units import parse_duration_ms
     from kctl.lag.selection import names_of
     from kctl.snapshots.store import open_store
     from kctl.spark.settings import need_packages
-    from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
     if (group or match) and of is not Of.GROUPS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -21,10 +22,9 @@ from kctl.commands.topic_options import (
 )
 from kctl.commands.views import alarm, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
-from kctl.units import format_size
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.topics.describe import Problem
     from kctl.topics.listing import TopicSummary
 

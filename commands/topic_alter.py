@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import reasons
+from kctl.base.text import counted, some_of
 from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
 from kctl.commands.topic_options import CONFIG, MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
-from kctl.outcomes import reasons
-from kctl.text import counted, some_of
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:

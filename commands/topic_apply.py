@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import reasons
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
@@ -15,12 +17,10 @@ from kctl.commands.topic_alter import DEFAULT, warn_of
 from kctl.commands.topic_create import raise_leaderless
 from kctl.commands.topic_delete import raise_undeleted, show_losses
 from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, UsageError
-from kctl.outcomes import reasons
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
     from kctl.topics.apply import AppliedTopic, ApplyPlan, Change
     from kctl.topics.delete import DeletedTopic
 
@@ -83,7 +83,7 @@ def apply(
 
 def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:
     """The topics that the file does not name, with what would be lost."""
-    from kctl.name_patterns import matches, parse_patterns
+    from kctl.base.name_patterns import matches, parse_patterns
     from kctl.topics.delete import losses
     from kctl.topics.describe import hidden
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import reasons
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import CONFIG
 from kctl.errors import NotHealthy, OperationFailed, UsageError
-from kctl.outcomes import reasons
-from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import reasons
+from kctl.base.text import counted
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import MATCH, NAMES
 from kctl.errors import OperationFailed
-from kctl.outcomes import reasons
-from kctl.text import counted
-from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.topics.delete import DeletedTopic, TopicReader

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
+from kctl.base.units import format_size
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -23,12 +25,10 @@ from kctl.commands.topic_options import (
 )
 from kctl.commands.views import told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
-from kctl.text import counted
-from kctl.units import format_size
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
     from kctl.topics.describe import Problem, TopicDescription
 
 

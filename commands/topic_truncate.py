@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import MATCH, NAMES, PARTITION
 from kctl.errors import OperationFailed, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState, TopicPartition
+    from kctl.protocol.client import ClusterClient
     from kctl.topics.truncate import TruncatedPartition
 
 
@@ -110,7 +110,7 @@ def _of_options(
     before_offset: int | None,
     before_time: str | None,
 ) -> tuple[ClusterState, dict[TopicPartition, int]]:
-    from kctl.moments import parse_moment
+    from kctl.base.moments import parse_moment
     from kctl.topics.choose import choose_to_change, chosen_partitions
     from kctl.topics.partition_numbers import parse_each
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at

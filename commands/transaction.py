@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import MATCH, PARTITION
 from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed, UsageError
-from kctl.text import counted
-from kctl.units import format_duration
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import PartitionState
+    from kctl.protocol.client import ClusterClient
 
 app = CommandGroup("List and describe transactions, find and end hanging ones.")
 app.command_of("abort", "kctl.commands.transaction_abort")
@@ -45,7 +45,8 @@ def list_(
 
     Example: kctl transaction list --state Ongoing --duration-filter 5m
     """
-    from kctl.name_patterns import matches, parse_patterns
+    from kctl.base.name_patterns import matches, parse_patterns
+    from kctl.base.units import parse_duration_ms
     from kctl.transactions.listing import (
         NEEDS_ALL,
         STATES_TOPIC,
@@ -54,7 +55,6 @@ def list_(
         list_transactions,
         parse_states,
     )
-    from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
     states = parse_states(state or [])
@@ -170,7 +170,7 @@ def producers(
 
 def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | None) -> list[PartitionState]:
     """A topic's partitions, all or those of the numbers. Raises NotFound."""
-    from kctl.name_patterns import select
+    from kctl.base.name_patterns import select
     from kctl.topics.partition_numbers import no_partition
 
     known = client.metadata([topic]).topics
@@ -205,11 +205,11 @@ def hanging(
     """
     from datetime import datetime, timezone
 
+    from kctl.base.units import parse_duration_ms
     from kctl.cluster_rights import may_describe_all_topics
     from kctl.topics.partition_numbers import parse_each
     from kctl.transactions.hanging import Hanging, find_hanging, old_transactions
     from kctl.transactions.producers import describe_producers
-    from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
     if partition and not topic and not match:

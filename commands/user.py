@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.confirm import interactive
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotFound, OperationFailed, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.access.users import UserChange
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 app = CommandGroup("List, add and remove users of SCRAM.")
 
@@ -93,7 +93,7 @@ def add(
 
 def _password(name: str, file: str | None, env: str | None) -> str:
     """From where the options say, or from the terminal, twice. Raises UsageError."""
-    from kctl.secrets import read_secret
+    from kctl.base.secrets import read_secret
 
     found = read_secret("the password", env, file, warn=output.warn)
     if found is not None:
@@ -149,7 +149,7 @@ def remove(
 def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
     """Raise NotFound: a mistyped user who is «removed» can still log in."""
     from kctl.access.users import list_users
-    from kctl.suggestions import did_you_mean
+    from kctl.base.suggestions import did_you_mean
 
     missing = next((row for row in plan if row.result == "not there"), None)
     if missing is not None:

@@ -272,9 +272,9 @@ def _run(
     dry_run: bool,
 ) -> None:
     """names: None for all. limits: in the order of Budgets."""
+    from kctl.base.units import parse_duration_ms
     from kctl.commands.validate_run import run_scenarios
     from kctl.errors import UsageError
-    from kctl.units import parse_duration_ms
     from kctl.validate.plan import Wishes
     from kctl.validate.verdict import Budgets
 

@@ -23,7 +23,7 @@ from kctl.commands.validate_tables import (
 from kctl.errors import KctlError, NotHealthy
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
     from kctl.validate.matrix import Matrix
     from kctl.validate.means import Means
@@ -153,7 +153,7 @@ def _prepared(
 
     Raises what refuses it: then nothing was changed.
     """
-    from kctl.broker.controller import read_controller
+    from kctl.brokers.controller import read_controller
     from kctl.validate import leftovers
     from kctl.validate.means import find_means
     from kctl.validate.plan import make_plan

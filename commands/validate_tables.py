@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import alarm
-from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation

@@ -69,7 +69,7 @@ def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value],
 
 def warn_if_overruled(name: str) -> None:
     """Where a context has become the current one: say that KCTL_CONTEXT comes first, when it names another."""
-    from kctl.context import list_contexts, overruled_by
+    from kctl.contexts.choose import list_contexts, overruled_by
 
     override = overruled_by(name)
     if override:

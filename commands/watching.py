@@ -39,7 +39,7 @@ class Watching:
 
     def __init__(self, inv: Invocation, interval: str, asked_by: str = "--watch") -> None:
         """asked_by: what the user gave, for errors."""
-        from kctl.units import parse_duration_ms
+        from kctl.base.units import parse_duration_ms
 
         self._inv = inv
         self._warnings: Sequence[str] = ()

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.commands.zk_tables import node_tables, server_table, stat_table
 from kctl.errors import NotHealthy, UsageError
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.zk.client import ZooKeeper
-    from kctl.zk.ensemble import Ensemble
-    from kctl.zk.nodes import ChildNode
-    from kctl.zk.watch import Change
+    from kctl.zookeeper.client import ZooKeeper
+    from kctl.zookeeper.ensemble import Ensemble
+    from kctl.zookeeper.nodes import ChildNode
+    from kctl.zookeeper.watch import Change
 
 app = CommandGroup("Look into ZooKeeper, read only.")
 
@@ -44,7 +44,7 @@ def _address(inv: Invocation) -> str:
 @contextmanager
 def _session(inv: Invocation, *, lasting: bool = False) -> Iterator[ZooKeeper]:
     """Connect to ZooKeeper. lasting: --timeout bounds each wait, not the whole command."""
-    from kctl.zk.session import zookeeper
+    from kctl.zookeeper.session import zookeeper
 
     security, limit_s = inv.target().zookeeper_security, inv.timeout_s(10)
     in_all = inv.timeout is not None and not lasting
@@ -62,7 +62,7 @@ def ls(
 
     Example: kctl zk ls /brokers/ids
     """
-    from kctl.zk.nodes import list_children, parse_path
+    from kctl.zookeeper.nodes import list_children, parse_path
 
     inv = invocation(ctx)
     asked = parse_path(path)
@@ -102,7 +102,7 @@ def get(
 
     Example: kctl zk get /controller
     """
-    from kctl.zk.nodes import parse_path, read_data, read_node
+    from kctl.zookeeper.nodes import parse_path, read_data, read_node
 
     inv = invocation(ctx)
     asked = parse_path(path)
@@ -130,7 +130,7 @@ def tree(
 
     Example: kctl zk tree /brokers --depth 2
     """
-    from kctl.zk.nodes import parse_path, walk
+    from kctl.zookeeper.nodes import parse_path, walk
 
     inv = invocation(ctx)
     asked = parse_path(path)
@@ -177,7 +177,7 @@ def stat(
         return
     if watch_:
         raise UsageError("stat --watch shows the servers", hint=f"kctl zk watch {path} shows what happens to a node")
-    from kctl.zk.nodes import parse_path, read_stat
+    from kctl.zookeeper.nodes import parse_path, read_stat
 
     asked = parse_path(path)
     with _session(inv) as client:
@@ -186,11 +186,11 @@ def stat(
 
 
 def _servers(inv: Invocation, watching: Watching | None) -> None:
-    from kctl.address import parse_zookeeper
-    from kctl.deadline import Deadline
-    from kctl.preflight import LIMIT_S
-    from kctl.zk.ensemble import read_ensemble
-    from kctl.zk.servers import problems, read_servers
+    from kctl.base.address import parse_zookeeper
+    from kctl.base.deadline import Deadline
+    from kctl.protocol.preflight import LIMIT_S
+    from kctl.zookeeper.ensemble import read_ensemble
+    from kctl.zookeeper.servers import problems, read_servers
 
     limit_s = min(inv.timeout_s(LIMIT_S), LIMIT_S)
     named = parse_zookeeper(_address(inv)).servers
@@ -230,7 +230,7 @@ def acl(
 
     Example: kctl zk acl /config/users
     """
-    from kctl.zk.nodes import parse_path, read_acl
+    from kctl.zookeeper.nodes import parse_path, read_acl
 
     inv = invocation(ctx)
     asked = parse_path(path)
@@ -257,9 +257,9 @@ def watch(
 
     Example: kctl zk watch /brokers/ids --for 1s
     """
-    from kctl.units import parse_duration_ms
-    from kctl.zk.nodes import parse_path
-    from kctl.zk.watch import watch as watch_node
+    from kctl.base.units import parse_duration_ms
+    from kctl.zookeeper.nodes import parse_path
+    from kctl.zookeeper.watch import watch as watch_node
 
     inv = invocation(ctx)
     if inv.output == "yaml":

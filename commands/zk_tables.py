@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kctl.base.units import format_duration, format_size
 from kctl.commands.output import Column, Table, cell
-from kctl.units import format_duration, format_size
 
 _STAT = (
     ("path", "path"), ("meaning", "what it is"), ("data_bytes", "bytes"), ("children", "children"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kctl.own_python import isolate
+from kctl.base.own_python import isolate
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.broker.quorum import controller_of
+from kctl.brokers.quorum import controller_of
 from kctl.errors import KctlError
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
@@ -25,7 +25,7 @@ from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.topics.reassignments import Moving, ongoing_reassignments
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 def export_cluster(client: ClusterClient) -> tuple[dict[str, Any], list[str]]:

@@ -9,7 +9,7 @@ from kctl.errors import KctlError, NotAuthorized
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 READ, WRITE, DELETE, _DESCRIBE = 3, 4, 6, 8  # org.apache.kafka.common.acl.AclOperation
 NEED_ALL_TOPICS = "all need an ACL for Describe on topic *"
@@ -24,7 +24,7 @@ def cluster_operations(client: ClusterClient) -> Collection[int] | None:
     """
     from kafka.protocol.admin import DescribeClusterRequest
 
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     answer = client.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
     if answer.error_code:

@@ -6,23 +6,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl import preflight
-from kctl.address import Address, parse_address
-from kctl.broker.quorum import controller_of
-from kctl.brokers import advertised_error
-from kctl.client import connect
-from kctl.connection import Connection, Dialer
+from kctl.base.address import Address, parse_address
+from kctl.base.deadline import Deadline
+from kctl.brokers.quorum import controller_of
 from kctl.context_rights import Right, principal_of, read_rights
-from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
-from kctl.zk.client import NoNode
-from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
-from kctl.zk.session import zookeeper
+from kctl.protocol import preflight
+from kctl.protocol.brokers import advertised_error
+from kctl.protocol.client import connect
+from kctl.protocol.connection import Connection, Dialer
+from kctl.zookeeper.client import NoNode
+from kctl.zookeeper.cluster_id import CLUSTER_ID, parse_cluster_id
+from kctl.zookeeper.session import zookeeper
 
 if TYPE_CHECKING:
     from kctl.model import Broker
+    from kctl.protocol.security import Security
     from kctl.protocol.target import Target
-    from kctl.security import Security
 
 _LOGGED_IN_S = preflight.LIMIT_S
 

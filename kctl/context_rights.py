@@ -14,8 +14,8 @@ from kctl.cluster_rights import cluster_operations
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
-    from kctl.security import Security
+    from kctl.protocol.client import ClusterClient
+    from kctl.protocol.security import Security
 
 # org.apache.kafka.common.acl.AclOperation; the answers have these codes.
 _OPERATIONS = {
@@ -128,7 +128,7 @@ def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
 def _acls(client: ClusterClient) -> Right:
     from kafka.protocol.admin import DescribeAclsRequest
 
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     request = DescribeAclsRequest(
         resource_type_filter=_ALL_RESOURCES, resource_name_filter=None, pattern_type_filter=_ANY,

@@ -14,7 +14,7 @@ from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.topics.configs import ConfigSource, fetch_topic_configs
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 __all__ = [
     "BROKER_RESOURCE",
@@ -107,7 +107,7 @@ def _read_brokers(
 
 
 def _broker_values(node: int, answer: Any, names: Sequence[str]) -> Values | KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if isinstance(answer, KctlError):
         return answer
@@ -204,7 +204,7 @@ def _text(value: str | Items | None) -> str | None:
 
 
 def _errors(answer: Any, asked: Sequence[Resource]) -> dict[Resource, KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if isinstance(answer, KctlError):
         return {resource: _named(resource, answer) for resource in asked}

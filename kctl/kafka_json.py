@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
+from kctl.base.text import printable
 from kctl.errors import InvalidFile
 from kctl.model import TopicPartition
-from kctl.text import printable
 from kctl.topics.names import fault_of
 
 VERSION = 1

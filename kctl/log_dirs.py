@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 CORDONED = "cordoned.log.dirs"  # a broker's config
@@ -67,7 +67,7 @@ def fetch_log_dirs(
 
 
 def _parse(node: int, response: Any) -> list[LogDir] | KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if isinstance(response, KctlError):
         return response
@@ -80,7 +80,7 @@ def _parse(node: int, response: Any) -> list[LogDir] | KctlError:
 
 
 def _log_dir(node: int, row: Any) -> LogDir:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     error = None
     if row.error_code:

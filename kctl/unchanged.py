@@ -16,8 +16,8 @@ from kctl.errors import ClusterReplaced, KctlError, NotFound, Refused
 from kctl.model import ClusterState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.configs.resources import Resource
+    from kctl.protocol.client import ClusterClient
 
 ObjectFacts = Mapping[str, Mapping[str, object]]  # object, for example "topic orders" → its facts
 

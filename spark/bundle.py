@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 import kctl
+from kctl.base.output_file import check_output_path, open_output
 from kctl.errors import NotSupported, Refused, UsageError
-from kctl.output_file import check_output_path, open_output
 from kctl.spark.settings import EXTRA_HINT
 from kctl.spark.watching import Progress
 

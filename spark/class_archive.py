@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy.class_archive import ClassArchive, archives_for
 from kctl.deploy.java import Java
 from kctl.spark.java_command import pyspark_home

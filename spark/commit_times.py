@@ -27,7 +27,7 @@ from kctl.spark.offsets_history import Span, read_fetched, read_logs
 from kctl.spark.window_rules import Flags, Ints
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _Key = tuple[str, str, int]
 COLUMN = "commit_ms"

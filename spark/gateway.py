@@ -21,7 +21,7 @@ from kctl.errors import OperationFailed, TimedOut
 from kctl.spark import failures
 
 if TYPE_CHECKING:
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
 
 _POLL_S = 0.02
 _GRACE_S = 15.0

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kctl.base.own_python import child_environment
 from kctl.errors import NotSupported, UsageError
-from kctl.own_python import child_environment
 from kctl.spark.settings import EXTRA_HINT, SparkSettings
 
 # What Spark's own launcher adds (org.apache.spark.launcher.JavaModuleOptions), less --add-modules=

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kctl.base.text import counted
 from kctl.errors import KctlError, NotFound, Refused
 from kctl.groups.model import SHARE
 from kctl.lag import log_times
@@ -32,10 +33,9 @@ from kctl.snapshots.whole import check_files
 from kctl.spark.lag_source import PARTITION, LagQuestion
 from kctl.spark.live_pass import LivePass, live_pass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _ROWS_PER_TASK = 5_000  # of a report; a Python worker costs as much
 _LONG_AGO_BACK_MS = 120 * MINUTE_MS

@@ -21,7 +21,7 @@ from kctl.spark.commit_times import times_of_cluster
 from kctl.spark.offsets_history import Span
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.spark.lag_planning import LagPlan
 
 

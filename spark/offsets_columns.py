@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.checksum import crc32c
+from kctl.base.checksum import crc32c
 from kctl.segment.batch import (
     CODEC_MASK,
     CODECS,

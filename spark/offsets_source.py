@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kctl.client import connect
 from kctl.errors import KctlError
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.segment.listing import log_bytes
 from kctl.segment.offset_commits import TOPIC, Told

@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from kctl.base.text import counted
 from kctl.errors import NotFound
 from kctl.model import TopicPartition
 from kctl.spark.reading import BrokersShare, PartitionsShare, TopicsShare
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
 
 _TOPICS_PER_TASK = 500
 

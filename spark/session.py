@@ -19,10 +19,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.base.paths import user_without_name
 from kctl.deploy.java import find_java
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
-from kctl.paths import user_without_name
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
 from kctl.spark.gateway import Gateway

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kctl.address import Address, parse_address
+from kctl.base.address import Address, parse_address
 from kctl.errors import NotSupported, UsageError
 from kctl.spark.submitted import submitted_master, submitted_tasks, tasks_of
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import OperationFailed
 
 if TYPE_CHECKING:
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
 
 MASTER_VARIABLE = "KCTL_SUBMITTED_MASTER"
 _TASKS = "KCTL_SUBMITTED_TASKS"

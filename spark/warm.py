@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import Busy, OperationFailed

@@ -16,7 +16,7 @@ from kctl.errors import KctlError, TimedOut
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from kctl.deadline import Deadline
+    from kctl.base.deadline import Deadline
     from kctl.spark.session import SparkDriver
 
 _POLL_S = 0.25

@@ -20,9 +20,9 @@ from typing import Any
 from kctl.access.model import Acl
 from kctl.access.quotas import Entity, entity, parse_quota
 from kctl.access.words import parse_acls
+from kctl.base.input_file import read_input
+from kctl.base.strict_yaml import MAX_BYTES, YamlList, YamlMap, load
 from kctl.errors import InvalidFile, UsageError
-from kctl.input_file import read_input
-from kctl.strict_yaml import MAX_BYTES, YamlList, YamlMap, load
 
 _SECTIONS = ("acls", "quotas")
 _PARTS = ("user", "client_id", "ip")

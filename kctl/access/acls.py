@@ -19,7 +19,7 @@ from kctl.access.model import (
 from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _PER_REQUEST = 500  # KRaft takes at most 10,000 records of a request; with ZooKeeper they are written one by one
 _SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED = 54, 31
@@ -152,7 +152,7 @@ def _code(codes: dict[str, int], name: str | None) -> int:
 
 
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     hints = {
         _SECURITY_DISABLED: "ACLs need authorizer.class.name in the brokers' settings",

@@ -12,7 +12,7 @@ from kctl.access.users import ScramUser, UserChange, list_users
 from kctl.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from kctl.access.acls import add_acls, list_acls, remove_acls, unknown_parts
 from kctl.access.model import Acl
 from kctl.access.words import acl_words, broker_host
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import KctlError, OperationFailed
-from kctl.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _READ_BACK_S = 10.0
 _POLL_S = 0.1

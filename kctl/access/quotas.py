@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.access.words import quoted_name
+from kctl.base.outcomes import raise_refusal
+from kctl.base.suggestions import did_you_mean
+from kctl.base.units import parse_size
 from kctl.errors import KctlError, OperationFailed, UsageError
-from kctl.outcomes import raise_refusal
-from kctl.suggestions import did_you_mean
-from kctl.units import parse_size
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 DEFAULT = "<default>"  # as kafka-configs shows the entity of all that have none of their own
 TYPES = ("user", "client-id", "ip")
@@ -257,7 +257,7 @@ def _outcome(row: QuotaChange, error: KctlError | None, there: Quotas | KctlErro
 
 
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     denied = code == _CLUSTER_AUTHORIZATION_FAILED
     hint = f"it needs an ACL for {operation} on the cluster" if denied else None

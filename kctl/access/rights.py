@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from kctl.access.model import EVERYBODY, IMPLIES, SUPPORTED, WILDCARD, Acl
 from kctl.access.words import acl_words, resource_words
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
 
 
 @dataclass(frozen=True)

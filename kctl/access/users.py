@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.access.model import name_of
+from kctl.base.outcomes import raise_refusal
 from kctl.errors import KctlError, OperationFailed, UsageError
-from kctl.outcomes import raise_refusal
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 _DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -236,7 +236,7 @@ def _outcome(row: UserChange, error: KctlError | None, there: dict[tuple[str, st
 
 
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     denied = code == _CLUSTER_AUTHORIZATION_FAILED
     hint = f"it needs an ACL for {operation} on the cluster" if denied else None

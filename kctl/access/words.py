@@ -33,9 +33,9 @@ from kctl.access.model import (
     Acl,
     AclFilter,
 )
+from kctl.base.suggestions import did_you_mean
+from kctl.base.text import UNSAFE, printable_json
 from kctl.errors import UsageError
-from kctl.suggestions import did_you_mean
-from kctl.text import UNSAFE, printable_json
 
 # What kafka-acls --producer and --consumer add (kafka.admin.AclCommand).
 _ROLES = {

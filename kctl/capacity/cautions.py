@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration
 from kctl.capacity import arithmetic as sums
 from kctl.capacity.fields import BYTES, BYTES_PER_S, DEFAULT, MEASURED, Inputs
 from kctl.capacity.model import CapacityPlan, Caution, TopicPlan, Workload
 from kctl.capacity.sheet import shown
 from kctl.health.rules_sizes import MOST_REPLICAS, MOST_REPLICAS_PER_BROKER
-from kctl.text import counted
-from kctl.units import format_duration
 
 MAPS_PER_SEGMENT = 2  # the offset and the time index are mapped (Kafka's documentation, «OS»)
 LINUX_MAPS = 65_530  # vm.max_map_count as Linux has it

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from kctl.base.units import parse_duration_ms, parse_percent, parse_size, parse_throughput
 from kctl.errors import UsageError
 from kctl.health.rules_sizes import LARGE_PARTITION
 from kctl.records.pace import parse_record_rate
-from kctl.units import parse_duration_ms, parse_percent, parse_size, parse_throughput
 
 Number = int | Fraction
 TOPIC, CLUSTER = "topic", "cluster"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import KctlError, OperationFailed
 from kctl.lag.collect import read_log_offsets
 from kctl.model import ClusterState, TopicPartition
@@ -25,7 +25,7 @@ from kctl.records.produce_sender import ACKNOWLEDGED, Sender
 from kctl.records.producer_id import producer_id
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 MOST_RECORD_BYTES = 1_000_000  # brokers take batches of 1,048,588 bytes unless they are told otherwise
 _BATCH_BYTES = 128 * 1024

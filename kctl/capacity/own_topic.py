@@ -1,8 +1,9 @@
 """The topic that a measurement makes for itself, and what a measurement that was killed has left.
 
-Before the topic is made its name is written into a file of its own (kctl.journal), which is held while the measurement
-runs and goes when the topic is gone. A file that nobody holds belongs to a run that was killed: its topic is removed by
-the next one. Topics of that name without a file here are another machine's, perhaps at work: they are only told.
+Before the topic is made its name is written into a file of its own (kctl.base.journal), which is held while the
+measurement runs and goes when the topic is gone. A file that nobody holds belongs to a run that was killed: its topic
+is removed by the next one. Topics of that name without a file here are another machine's, perhaps at work: they are
+only told.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl import journal
+from kctl.base import journal
+from kctl.base.paths import state_dir
+from kctl.base.units import format_size
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Refused
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState
-from kctl.paths import state_dir
 from kctl.topics.create import create_topics, plan_create, wait_for_topics
 from kctl.topics.delete import DeletedTopic, delete_topics
 from kctl.topics.new_topic import NewTopic
-from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.capacity.measure import MeasureOptions
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 PREFIX = "kctl-capacity-"
 _SUFFIX = ".jsonl"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from kctl.base.deadline import Deadline
 from kctl.capacity.fields import SEEN, TOPIC_FIELDS, Input
 from kctl.capacity.model import Workload
 from kctl.capacity.workload import merged, workload
-from kctl.deadline import Deadline
 from kctl.errors import KctlError, NotFound
 from kctl.lag.collect import read_log_offsets
 from kctl.log_dirs import LogDir, fetch_log_dirs
@@ -23,7 +23,7 @@ from kctl.topics.rates import Ends, rates, read_ends
 from kctl.topics.sizes import Sizes, fetch_sizes
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _CONFIGS = {"min.insync.replicas": "min_insync_replicas", "segment.bytes": "segment_size"}
 _STEP_S = 0.5

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
+from kctl.base.units import format_duration
 from kctl.capacity.fields import (
     BYTES,
     BYTES_PER_S,
@@ -20,7 +21,6 @@ from kctl.capacity.fields import (
     Number,
 )
 from kctl.capacity.model import Term
-from kctl.units import format_duration
 
 _NAME = re.compile(r"[a-z][a-z_]+[a-z]")
 _WORDS = frozenset({"max", "min"})

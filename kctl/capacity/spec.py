@@ -20,13 +20,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from kctl.base.input_file import read_input
+from kctl.base.strict_yaml import MAX_BYTES, YamlList, YamlMap, load
+from kctl.base.suggestions import did_you_mean
 from kctl.capacity.fields import CLUSTER_FIELDS, TOPIC_FIELDS, Input, parse_input
 from kctl.capacity.model import Workload
 from kctl.capacity.workload import merged, workload
 from kctl.errors import InvalidFile, UsageError
-from kctl.input_file import read_input
-from kctl.strict_yaml import MAX_BYTES, YamlList, YamlMap, load
-from kctl.suggestions import did_you_mean
 from kctl.topics.names import fault_of
 
 MOST_TOPICS = 1_000

@@ -8,7 +8,7 @@ from kctl.configs.change import Plan
 from kctl.unchanged import Basis, values
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 def of_changes(client: ClusterClient, plan: Plan) -> Basis:

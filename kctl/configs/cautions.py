@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.configs.change import ChangedConfig, Plan
 from kctl.configs.values import comparable, items, same
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _LIMITS = {
     "retention.ms": "older records are deleted",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from kctl.base.deadline import Deadline
 from kctl.configs.describe import (
     OWN_SOURCE,
     UNKNOWN_TYPE,
@@ -25,12 +26,11 @@ from kctl.configs.known_types import meant_by
 from kctl.configs.other_units import values_behind
 from kctl.configs.resources import Resource
 from kctl.configs.values import fault_of, items, same
-from kctl.deadline import Deadline
 from kctl.dynamic_configs import Items, alter_dynamic
 from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Refused, UsageError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _READ_BACK_S = 15.0  # brokers hear of a change from ZooKeeper or the metadata log
 _SETTLE_S = 3.0

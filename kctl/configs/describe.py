@@ -10,17 +10,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.broker.membership import told_apart
+from kctl.base.suggestions import did_you_mean
+from kctl.brokers.membership import told_apart
 from kctl.configs.html import plain
 from kctl.configs.known_types import type_of
 from kctl.configs.quota_configs import read_quotas
 from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
-from kctl.suggestions import did_you_mean
 from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _PER_REQUEST = 200  # a topic's configs with their chains take some 5 kB in a response
 _DOCUMENTED_SINCE = 3  # Kafka 2.6
@@ -163,7 +163,7 @@ def _missing_topics(
     client: ClusterClient, found: Mapping[Resource, list[Config] | KctlError]
 ) -> dict[Resource, NotFound]:
     """The topics that are not there, with what was probably meant."""
-    from kctl.name_patterns import not_there
+    from kctl.base.name_patterns import not_there
 
     missing = [r for r, error in found.items() if r.kind == "topic" and isinstance(error, NotFound)]
     try:
@@ -226,7 +226,7 @@ def _for_all(known: Config, own: Config | None) -> Config:
 
 
 def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list[Config] | KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if isinstance(answer, KctlError):
         return answer

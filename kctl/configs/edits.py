@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kctl.base.input_file import read_input
+from kctl.base.properties import load_properties
+from kctl.base.secrets import Warn, check_secret_file, ignore, read_secret
 from kctl.configs.change import Edit, Operation
 from kctl.configs.describe import Config
 from kctl.configs.keys import find_key
 from kctl.errors import InvalidFile, UsageError
-from kctl.input_file import read_input
-from kctl.properties import load_properties
-from kctl.secrets import Warn, check_secret_file, ignore, read_secret
 
 _MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more
 

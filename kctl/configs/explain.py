@@ -14,7 +14,7 @@ from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound, Op
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

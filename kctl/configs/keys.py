@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from kctl.base.suggestions import closest
 from kctl.configs.describe import Config
 from kctl.configs.resources import Resource
 from kctl.errors import NotFound
-from kctl.suggestions import closest
 
 _LISTENER = "listener.name."
 

@@ -14,7 +14,7 @@ from kctl.configs.resources import Resource
 from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _MINUTE, _HOUR = 60_000, 3_600_000
 # The first that is set holds (KafkaConfig.getLogRetentionTimeMillis, logRollTimeMillis, logRollTimeJitterMillis).

@@ -15,8 +15,8 @@ from kctl.errors import KctlError, OperationFailed
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.configs.describe import Config
+    from kctl.protocol.client import ClusterClient
 
 _LONG, _INT = str(2**63 - 1), str(2**31 - 1)
 # org.apache.kafka.server.config.QuotaConfig: name → type, default, meaning

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import UsageError
-from kctl.suggestions import did_you_mean
 
 Kind = Literal[
     "topic", "broker", "brokers", "client-metrics", "group", "user", "users", "client-id", "clients", "ip", "ips"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from kctl.base.units import parse_duration_ms, parse_size
 from kctl.errors import UsageError
-from kctl.units import parse_duration_ms, parse_size
 
 _BITS = {"short": 16, "int": 32, "long": 64}
 _INTEGER = re.compile(r"[+-]?\d+")  # any script's digits, as Integer.parseInt

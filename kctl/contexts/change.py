@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.context import find_context
+from kctl.contexts.choose import find_context
 from kctl.contexts.context import Context
 from kctl.errors import AlreadyExists
-from kctl.security import SecuritySettings
+from kctl.protocol.security import SecuritySettings
 
 if TYPE_CHECKING:
-    from kctl.config import ConfigFile
+    from kctl.contexts.config import ConfigFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def add_context(
     keep_protected: over a protected context it is protected, too. Raises AlreadyExists for a context of this name
     with other settings, UsageError for settings that cannot work.
     """
-    from kctl import config
+    from kctl.contexts import config
 
     config.check_name(name)
     config.check_entry(entry)
@@ -61,7 +61,7 @@ def add_context(
 
 def put_context(name: str, entry: Context, *, make_current: bool) -> None:
     """Write an entry, over one of the same name, atomically. Raises UsageError for settings that cannot work."""
-    from kctl import config
+    from kctl.contexts import config
 
     config.check_name(name)
     config.check_entry(entry)
@@ -79,7 +79,7 @@ def remove_context(name: str) -> str | None:
 
     The files that `kctl context import` made for its passwords go with it. Raises NotFound.
     """
-    from kctl import config
+    from kctl.contexts import config
 
     with config.update() as file:
         before = find_context(file.contexts, name)
@@ -103,14 +103,14 @@ def _secret_files(security: SecuritySettings) -> list[str]:
 
 def secrets_dir() -> Path:
     """Where an import puts passwords, one to a file."""
-    from kctl import paths
+    from kctl.base import paths
 
     return paths.config_file().absolute().parent / "secrets"
 
 
 def use_context(name: str) -> Context:
     """Make an entry the current one, and return it. Raises NotFound."""
-    from kctl import config
+    from kctl.contexts import config
 
     with config.update() as file:
         entry = find_context(file.contexts, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kctl.security import NO_SETTINGS, SecuritySettings
+from kctl.protocol.security import NO_SETTINGS, SecuritySettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kctl.base.properties import property_sections
 from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, heap_bytes
-from kctl.properties import property_sections
 
 _SESSION_TIMEOUT_MS = 6_000
 _INTERNAL_PARTITIONS = 10

@@ -14,11 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kctl.base.input_file import read_path
+from kctl.base.properties import load_properties
+from kctl.base.suggestions import did_you_mean
 from kctl.configs.values import comparable, fault_of
 from kctl.errors import InvalidFile, NotFound, UsageError
-from kctl.input_file import read_path
-from kctl.properties import load_properties
-from kctl.suggestions import did_you_mean
 
 MAX_CONFIG_BYTES = 1 << 20
 # A listener's own settings: listener.name.<listener>[.<mechanism>].<setting>

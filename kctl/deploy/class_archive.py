@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy.java import Java
 from kctl.deploy.nodes import NodeKind
 from kctl.errors import NotSupported, OperationFailed
@@ -143,7 +143,7 @@ def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[NodeKind,
 
 def _measure(path: Path) -> Seal:
     """Size and CRC-32C; some 30 ms for 150 MB that are in memory, and then the JVM finds them there."""
-    from kctl.checksum import crc32c
+    from kctl.base.checksum import crc32c
 
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

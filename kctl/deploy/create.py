@@ -46,7 +46,7 @@ class CreateResult:
 
 def check_new(host: Host, name: str) -> None:
     """Raises AlreadyExists when a cluster, or another cluster's context, has that name."""
-    from kctl.context import list_contexts
+    from kctl.contexts.choose import list_contexts
 
     if store.exists(name) and not _interrupted(host, name):
         raise AlreadyExists(
@@ -213,8 +213,8 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
 
 def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
     """Write the context of a cluster; one that is there keeps what the user changed in it."""
-    from kctl.context import list_contexts
     from kctl.contexts.change import put_context
+    from kctl.contexts.choose import list_contexts
     from kctl.contexts.context import Context
 
     known = list_contexts().get(spec.name)

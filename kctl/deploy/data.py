@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kctl.base.properties import parse_properties
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
 from kctl.errors import InvalidFile, KctlError, Refused
-from kctl.properties import parse_properties
 
 _MAX_BYTES = 64 << 10
 

@@ -14,7 +14,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.deploy import store
 from kctl.deploy.host import Host
 from kctl.deploy.nodes import is_node_command
@@ -126,7 +126,7 @@ def _kill(host: Host, directory: Path) -> tuple[str, ...]:
 
 def _remove_context(name: str, directory: Path) -> str | None:
     """Forget the cluster's context; the one that is current then."""
-    from kctl import config
+    from kctl.contexts import config
     from kctl.contexts.change import remove_context
 
     file = config.read()

@@ -12,7 +12,7 @@ import signal
 from dataclasses import dataclass
 from typing import Literal
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
@@ -123,7 +123,7 @@ def _zookeeper_leader(spec: ClusterSpec) -> Node:
 
 
 def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes: list[NodeProcess]) -> int:
-    from kctl.client import connect
+    from kctl.protocol.client import connect
 
     target = health.target_of(spec, answering_brokers(host, processes))
     if not target.bootstrap_servers:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.errors import KctlError
-from kctl.zk.cluster_id import CLUSTER_ID
+from kctl.zookeeper.cluster_id import CLUSTER_ID
 
 if TYPE_CHECKING:
     from kctl.protocol.target import Target
-    from kctl.zk.client import ZooKeeper
+    from kctl.zookeeper.client import ZooKeeper
 
 _PROBE_TIMEOUT_S = 1.0
 _MAX_ANSWER_BYTES = 64 << 10
@@ -85,7 +85,7 @@ class Registry:
         return set(self._children("/brokers/topics")).difference(self._children("/admin/delete_topics"))
 
     def _children(self, path: str) -> list[str]:
-        from kctl.zk.client import NoNode
+        from kctl.zookeeper.client import NoNode
 
         try:
             return self._zookeeper.get_children(self._chroot + path)
@@ -95,7 +95,7 @@ class Registry:
     def _json(self, path: str) -> dict[str, Any]:
         import json
 
-        from kctl.zk.client import NoNode
+        from kctl.zookeeper.client import NoNode
 
         try:
             value = json.loads(self._zookeeper.get(self._chroot + path)[0])
@@ -107,7 +107,7 @@ class Registry:
 @contextmanager
 def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]:
     """A short session with the cluster's ZooKeeper. Raises ConnectionFailed."""
-    from kctl.zk.session import zookeeper
+    from kctl.zookeeper.session import zookeeper
 
     # Without the chroot: it is not there before the first start.
     with zookeeper(spec.zookeeper_servers, timeout_s=timeout_s) as client:
@@ -146,7 +146,7 @@ def ask_brokers(
 
 
 def _ask_broker(spec: ClusterSpec, broker_id: int, topics: bool, timeout_s: float) -> BrokerAnswer:
-    from kctl.client import connect
+    from kctl.protocol.client import connect
 
     try:
         with connect(target_of(spec, [broker_id]), timeout_s=timeout_s) as client:
@@ -172,7 +172,7 @@ def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: 
 
 def behind(spec: ClusterSpec, running: Collection[int], *, timeout_s: float = 3.0) -> int | None:
     """How many partitions are not in sync although all of their replicas are on `running` brokers; None: unknown."""
-    from kctl.client import connect
+    from kctl.protocol.client import connect
 
     try:
         with connect(target_of(spec, running), timeout_s=timeout_s) as client:

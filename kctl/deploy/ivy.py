@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy.java import bundled_java_home, find_java
 from kctl.deploy.maven import Update, coordinates, failure
 from kctl.deploy.process import run_logged

@@ -14,7 +14,7 @@ import secrets
 import shlex
 from pathlib import Path
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy.java import Java, find_java
 from kctl.deploy.process import run
 from kctl.errors import OperationFailed

@@ -6,8 +6,8 @@ Kafka's own pattern, so that tools that read Kafka's logs read these.
 
 from __future__ import annotations
 
+from kctl.base.properties import property_sections
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
-from kctl.properties import property_sections
 
 
 def render_log4j(spec: ClusterSpec, node: Node) -> str:

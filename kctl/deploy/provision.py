@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy import apache, archive, jars
 from kctl.deploy.ivy import copy_jars_with_ivy, find_ivy
 from kctl.deploy.maven import copy_jars_with_mvn, find_mvn

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy import jars
 from kctl.deploy.jars import JarProblem
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError

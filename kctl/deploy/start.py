@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.class_archive import kafka_archives
 from kctl.deploy.data import check_data, check_registered_cluster

@@ -152,7 +152,7 @@ def _is_live(usage: ProcessUsage | None) -> bool:
 
 
 def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
-    from kctl.client import connect
+    from kctl.protocol.client import connect
 
     if not brokers:
         return None
@@ -235,7 +235,7 @@ def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
 
 def list_summaries(host: Host) -> list[ClusterSummary]:
     """Every cluster on this machine, by name; from the processes alone, nobody is asked."""
-    from kctl.context import current_context
+    from kctl.contexts.choose import current_context
 
     current = current_context()
     return [_summary(host, cluster, current) for cluster in store.list_clusters(host)]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode

@@ -21,11 +21,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from kctl import paths
+from kctl.base import paths
+from kctl.base.suggestions import did_you_mean
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode, check_name, spec_to_json
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
-from kctl.suggestions import did_you_mean
 
 SPEC_FILE = "cluster.json"
 _FORMAT = 1

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kctl.base.input_file import read_path
 from kctl.errors import InvalidFile
-from kctl.input_file import read_path
 
 _MAGIC, _VERSION, _TRUSTED_CERTIFICATE = 0xFEEDFEED, 2, 2
 _PASSWORD = "changeit"  # noqa: S105 - Java's customary one: nothing here is secret

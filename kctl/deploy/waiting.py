@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 
 
 class Progress(Protocol):

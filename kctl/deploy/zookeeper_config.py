@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kctl.base.properties import property_sections
 from kctl.deploy.layout import LOOPBACK, ClusterSpec, ZooKeeperNode
-from kctl.properties import property_sections
 
 _TICKS = """Time is counted in ticks (ms): sessions expire to a tick, followers have initLimit ticks to join
 and syncLimit ticks to keep up"""

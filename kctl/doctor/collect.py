@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kctl.address import parse_address
-from kctl.broker.api_versions import BrokerApis, Feature, fetch_api_versions, release_of
+from kctl.base.address import parse_address
+from kctl.brokers.api_versions import BrokerApis, Feature, fetch_api_versions, release_of
 from kctl.configs.describe import Config, describe_each
 from kctl.configs.diff import OF_ONE_BROKER, Difference, differences
 from kctl.configs.resources import Resource
@@ -25,8 +25,8 @@ from kctl.health.rules_topics import TOPIC_CONFIGS
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.log_dirs import LogDir
+    from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
 
 _OF_THE_PASS = frozenset({"health", "state", "log_dirs", "topics"})

@@ -16,7 +16,7 @@ from kctl.health.rules_groups import MOVING
 from kctl.lag.collect import collect
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _LOOK_S = 0.5  # a rebalance of few members takes about as long
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kctl.address import parse_zookeeper
+from kctl.base.address import parse_zookeeper
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.health.rule_facts import ZooKeeperFacts
 from kctl.health.rules_zookeeper import STEERING, USERS
-from kctl.security import Security
-from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
-from kctl.zk.ensemble import read_ensemble
-from kctl.zk.nodes import Grant, child_path, list_children, read_acl, read_data
-from kctl.zk.session import zookeeper
+from kctl.protocol.security import Security
+from kctl.zookeeper.cluster_id import CLUSTER_ID, parse_cluster_id
+from kctl.zookeeper.ensemble import read_ensemble
+from kctl.zookeeper.nodes import Grant, child_path, list_children, read_acl, read_data
+from kctl.zookeeper.session import zookeeper
 
 if TYPE_CHECKING:
-    from kctl.zk.client import ZooKeeper
+    from kctl.zookeeper.client import ZooKeeper
 
 _USERS_READ = 100  # users whose nodes are looked at one by one
 

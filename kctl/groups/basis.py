@@ -18,7 +18,7 @@ from kctl.model import TopicPartition
 from kctl.unchanged import Basis, ObjectFacts, topics
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 Offsets = Mapping[str, Mapping[TopicPartition, "int | None"]]
 

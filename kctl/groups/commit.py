@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
 from kctl.model import TopicPartition
-from kctl.protocol_errors import error_for
+from kctl.protocol.error_codes import error_for
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _STALE_MEMBER_EPOCH = 22, 25, 27, 113
 _HAS_MEMBERS = frozenset({_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _STALE_MEMBER_EPOCH})

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -21,7 +21,7 @@ from kctl.errors import (
 )
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -44,7 +44,7 @@ class CoordinatorMoved(ConnectionFailed):
 
 def failure(error_code: int, message: str | None, group: str, *, key_type: int = GROUP) -> KctlError:
     """The error of one group (or transactional id) in a response; CoordinatorMoved when another try can help."""
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     subject = f"{_NOUNS[key_type]} {group}"
     if error_code in MOVED:

@@ -20,11 +20,11 @@ from kctl.groups.reset import fetch_commits, is_active, refuse_active
 from kctl.groups.topic_choice import TopicChoice, matching
 from kctl.lag.offsets import Commit
 from kctl.model import TopicPartition
-from kctl.partition_requests import numbers_by_topic
-from kctl.protocol_errors import error_for
+from kctl.protocol.error_codes import error_for
+from kctl.protocol.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _GROUP_SUBSCRIBED_TO_TOPIC = 86
 

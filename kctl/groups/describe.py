@@ -30,8 +30,8 @@ from kctl.groups.model import CLASSIC, Group, Groups, Member
 from kctl.groups.newer_groups import DESCRIBED, describe_newer
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
 
 GROUP_ID_NOT_FOUND = 69
 CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
@@ -91,7 +91,7 @@ def _without_coordinator(state: ClusterState) -> dict[str, KctlError]:
 
 
 def _listing_error(node: int, response: Any) -> KctlError | None:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if isinstance(response, KctlError):
         return response

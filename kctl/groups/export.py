@@ -14,7 +14,7 @@ from kctl.groups.reset import fetch_commits
 from kctl.groups.topic_choice import TopicChoice, matching
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

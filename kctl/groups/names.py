@@ -13,8 +13,8 @@ from kctl.errors import NotFound, Refused, UsageError
 from kctl.groups.model import CLASSIC, SHARE, TYPES
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.groups.model import Group
+    from kctl.protocol.client import ClusterClient
 
 MAX_ID_BYTES = 32_767
 
@@ -69,8 +69,8 @@ def chosen_groups(
     group matches, Refused when only share groups do, the error of what did not tell its groups: they might match
     too.
     """
+    from kctl.base.name_patterns import parse_patterns, select
     from kctl.groups.describe import list_groups
-    from kctl.name_patterns import parse_patterns, select
 
     patterns = parse_patterns("--match", match)
     wanted = known_types(types)
@@ -98,9 +98,9 @@ def chosen_groups(
 
 def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:
     """The error for groups that are not there, with what was probably meant."""
+    from kctl.base.name_patterns import not_there
     from kctl.errors import KctlError
     from kctl.groups.describe import list_groups
-    from kctl.name_patterns import not_there
 
     try:
         known = list(list_groups(client).groups)

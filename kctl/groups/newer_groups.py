@@ -17,12 +17,12 @@ from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure, s
 from kctl.groups.model import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from kctl.groups.streams import Topology, sources, streams_member, topology_of
 from kctl.model import TopicPartition
-from kctl.protocol_errors import error_for
+from kctl.protocol.error_codes import error_for
 
 if TYPE_CHECKING:
     from kafka.protocol.api_message import ApiMessage
 
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 DESCRIBED = frozenset({CONSUMER, SHARE, STREAMS})
 _OFFSETS = "share offsets"

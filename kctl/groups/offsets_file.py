@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kctl.base.input_file import read_input
 from kctl.errors import InvalidFile, KctlError
 from kctl.groups.commit import OffsetToCommit
 from kctl.groups.names import check_group_id
-from kctl.input_file import read_input
 from kctl.model import TopicPartition
 from kctl.topics.names import check_name
 
@@ -67,7 +67,7 @@ def _rows(text: str, data: bytes, name: str) -> Iterator[tuple[str, Mapping[str,
     if start[:1] in {"[", "{"}:
         yield from _json_rows(text, name)
     elif start in {"- ", "-\n"} or Path(name).suffix in {".yaml", ".yml"}:
-        from kctl.strict_yaml import load
+        from kctl.base.strict_yaml import load
 
         yield from _objects(load(data, source=name, max_bytes=MAX_BYTES), name)
     else:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import KctlError, NotSupported
 from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks, send_one_by_one
 from kctl.model import TopicPartition
-from kctl.partition_requests import numbers_by_topic
+from kctl.protocol.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _UNSTABLE_OFFSET_COMMIT = 88
 

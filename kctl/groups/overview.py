@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.name_patterns import matches, parse_patterns, select
 from kctl.errors import NotFound, UsageError
 from kctl.groups.describe import describe_groups, list_groups
 from kctl.groups.model import CLASSIC, WITHOUT_MEMBERS, Group, Member
@@ -16,10 +17,9 @@ from kctl.lag.collect import LagReport, collect
 from kctl.lag.control_records import MOST_PARTITIONS
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
-from kctl.name_patterns import matches, parse_patterns, select
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 STATES = (
     "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead", "Unknown",

@@ -14,8 +14,8 @@ from kctl.groups.model import SHARE, STREAMS
 from kctl.groups.names import describe_existing
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.groups.model import Member
+    from kctl.protocol.client import ClusterClient
 
 _FENCED_INSTANCE_ID = 82
 _REASON = "removed by an operator with kctl"

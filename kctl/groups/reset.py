@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from kctl.base.grouping import grouped
 from kctl.cluster_rights import refuse_hidden_topics
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
-from kctl.grouping import grouped
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.describe import describe_groups
@@ -22,7 +22,7 @@ from kctl.lag.offsets import Commit, fetch_commits_each
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _NAMED = 5
 _IN_TRANSACTION = "an open transaction has an offset for it, and would replace the new one"

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from kctl.base.moments import moment_text, parse_moment
+from kctl.base.units import parse_duration_ms
 from kctl.errors import Refused, UsageError
 from kctl.lag.collect import LogOffsets
-from kctl.moments import moment_text, parse_moment
-from kctl.units import parse_duration_ms
 
 _ISO_DURATION = re.compile(
     r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"

@@ -12,7 +12,7 @@ from kctl.model import TopicPartition
 from kctl.topics.names import check_name
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 _MAX_PARTITION = 2**31 - 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from kctl.broker.membership import fenced_brokers, read_views
-from kctl.broker.quorum import describe_quorum
+from kctl.brokers.membership import fenced_brokers, read_views
+from kctl.brokers.quorum import describe_quorum
 from kctl.errors import KctlError
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
@@ -16,8 +16,8 @@ from kctl.topics.configs import MIN_ISR, fetch_topic_configs, min_isr_in
 from kctl.topics.reassignments import reassignments_if_told
 
 if TYPE_CHECKING:
-    from kctl.broker.quorum import Quorum
-    from kctl.client import ClusterClient
+    from kctl.brokers.quorum import Quorum
+    from kctl.protocol.client import ClusterClient
 
 
 def collect_facts(client: ClusterClient) -> Facts:

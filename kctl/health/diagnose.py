@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.broker.membership import fenced_brokers
+from kctl.brokers.membership import fenced_brokers
 from kctl.errors import KctlError
 from kctl.health.causes import Suspect, find_suspects, troubled
 from kctl.health.collect import adding_replicas, min_isr_of
@@ -18,7 +18,7 @@ from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

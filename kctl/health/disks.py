@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kctl.base.text import counted
 from kctl.errors import KctlError
 from kctl.health.model import Check, Facts, Limits, Status
 from kctl.log_dirs import LogDir
-from kctl.text import counted
 
 
 def used_percent(log_dir: LogDir) -> float | None:

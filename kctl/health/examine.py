@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import UsageError
 from kctl.health.rule import ALL, Rule, Severity
 from kctl.health.rule_facts import RuleFacts, absent, unread
-from kctl.suggestions import did_you_mean
 
 
 class Outcome(str, Enum):

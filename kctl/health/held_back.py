@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.grouping import grouped
 from kctl.errors import KctlError
-from kctl.grouping import grouped
 from kctl.health.partitions import partitions_of
 from kctl.lag.offsets import OffsetSpec, fetch_offsets_each, fetch_replica_ends
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _SETTLE_S = 1.0  # a follower fetches at least every replica.fetch.wait.max.ms, 0.5 s
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Check, Facts, Status
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _TOPIC_AUTHORIZATION_FAILED = 29
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.health.partitions import partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
 

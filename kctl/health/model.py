@@ -11,8 +11,8 @@ from kctl.errors import KctlError
 from kctl.model import Broker, ClusterState, TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.broker.membership import BrokerView
-    from kctl.broker.quorum import Quorum
+    from kctl.brokers.membership import BrokerView
+    from kctl.brokers.quorum import Quorum
     from kctl.log_dirs import LogDir
 
 

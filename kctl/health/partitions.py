@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from kctl.base.text import counted
 from kctl.errors import KctlError
 from kctl.health.model import Adding, Check, Facts, Status
 from kctl.model import ClusterState, PartitionState
-from kctl.text import counted
 
 
 def wanted_in_sync(p: PartitionState, adding: Collection[int] = ()) -> int:

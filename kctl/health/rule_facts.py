@@ -12,14 +12,14 @@ from kctl.errors import KctlError
 from kctl.health.rule import Releases
 
 if TYPE_CHECKING:
-    from kctl.broker.api_versions import Feature
+    from kctl.brokers.api_versions import Feature
     from kctl.configs.diff import Difference
     from kctl.health.model import Health
     from kctl.lag.rules import LagRow
     from kctl.log_dirs import LogDir
     from kctl.model import ClusterState
-    from kctl.zk.nodes import Grant
-    from kctl.zk.servers import Server
+    from kctl.zookeeper.nodes import Grant
+    from kctl.zookeeper.servers import Server
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
-from kctl.address import AddressProblem, zookeeper_problem
+from kctl.base.address import AddressProblem, zookeeper_problem
+from kctl.base.text import counted
 from kctl.health.listeners import listeners_of
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings
 from kctl.health.rules_listeners import listener_problems
 from kctl.health.rules_sizes import per_broker
-from kctl.text import counted
 
 _GONE_IN_4 = frozenset(
     {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
+from kctl.base.text import counted
 from kctl.groups.model import WITHOUT_MEMBERS
 from kctl.health.rule import Found, Rule, Severity, grouped_by_message
 from kctl.health.rule_facts import GroupFacts, GroupState, RuleFacts
 from kctl.lag.rules import LagRow
 from kctl.model import ClusterState
-from kctl.text import counted
 
 MOVING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 _OFTEN = 2  # rebalances that were seen while it was watched: one is what a new member makes

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from kctl.base.text import counted
+from kctl.base.units import format_duration, format_size
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, unread, with_zookeeper
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
-from kctl.text import counted
-from kctl.units import format_duration, format_size
 
 _BATCH_OVERHEAD = 12  # org.apache.kafka.common.record.Records.LOG_OVERHEAD: what the two defaults differ by
 LARGE_MESSAGE = 10 * 1024 * 1024

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from kctl.base.text import counted
 from kctl.health.rule import Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings, read_topics
 from kctl.health.rules_sizes import LARGE_MESSAGE, retention_said
 from kctl.model import ClusterState, TopicState
-from kctl.text import counted
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _INTERNAL = frozenset({OFFSETS, TRANSACTIONS, "__cluster_metadata", "__share_group_state"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kctl.base.text import counted
 from kctl.health.rule import Found, Rule, Severity, Versions
 from kctl.health.rule_facts import RuleFacts, ZooKeeperFacts, read_brokers, with_zookeeper
-from kctl.text import counted
-from kctl.zk.nodes import Grant
-from kctl.zk.servers import problems
+from kctl.zookeeper.nodes import Grant
+from kctl.zookeeper.servers import problems
 
 USERS = "/config/users"
 # Nodes by which a cluster is steered: what is written there is obeyed.

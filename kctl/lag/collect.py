@@ -26,7 +26,7 @@ from kctl.lag.share_groups import partitions_of, read_start_offsets, share_rows
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _LEADER_PAUSES_S = (0.2, 0.8)
 

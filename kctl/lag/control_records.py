@@ -27,7 +27,7 @@ from kctl.model import TopicPartition
 from kctl.segment.batch import CONTROL_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 MOST_LAG = 200
 MOST_PARTITIONS = 1000

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import NamedTuple
 
+from kctl.base.units import format_duration
 from kctl.lag.rates import FARTHEST_MS
 from kctl.lag.report import PartitionStatus
 from kctl.lag.status import NOT_ALARMING, Standing, Status
 from kctl.lag.window import WindowRules
-from kctl.units import format_duration
 
 _STANDINGS = {
     Standing.ACTIVE: "the group has members",

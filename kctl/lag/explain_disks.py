@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kctl.base.units import format_duration, format_size
 from kctl.lag.disk_full import FORESIGHT, Cause
 from kctl.lag.explain import Line
 from kctl.lag.log_config import compacts
 from kctl.lag.outlook import LogDirOutlook, PartitionOutlook, TopicOutlook
-from kctl.units import format_duration, format_size
 
 _MOST_CAUSES = 5
 

@@ -61,7 +61,7 @@ def fetched(response: Any) -> Iterator[tuple[TopicPartition, bytes | KctlError]]
 
     Raises what the code of the whole answer stands for.
     """
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if getattr(response, "error_code", 0):
         raise error_for(response.error_code, None, subject="Fetch")

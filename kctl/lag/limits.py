@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.units import format_duration, parse_duration_ms
 from kctl.errors import UsageError
 from kctl.lag.status import Status
-from kctl.units import format_duration, parse_duration_ms
 
 if TYPE_CHECKING:
     from kctl.lag.report import LagStatus

@@ -20,7 +20,7 @@ from kctl.lag.rates import LogEnd
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _YOUNGEST_MS = 1000
 _ROUNDS = 23  # the oldest age that is asked for: 48 days

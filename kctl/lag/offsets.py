@@ -15,7 +15,7 @@ from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks, sen
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _Value = TypeVar("_Value")
 
@@ -242,7 +242,7 @@ def _lowest_version(timestamp_ms: int) -> int:
 
 def parse_listed(response: Any, value: Callable[[Any], _Value]) -> dict[TopicPartition, _Value | KctlError]:
     """A ListOffsets answer by partition: `value` of each row, or that row's error."""
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     found: dict[TopicPartition, _Value | KctlError] = {}
     for topic in response.topics:

@@ -17,7 +17,7 @@ from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
 from kctl.segment.offset_commits import TOPIC
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 FETCH_BYTES = 4 << 20
 _PATIENCE_MS = 500

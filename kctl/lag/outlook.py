@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
 from kctl.lag.disk_full import Cause, DiskFull, ceiling_bytes, never_stops
 from kctl.lag.growth import GrownReplica, added
 from kctl.lag.log_config import LogConfig

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
 from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
 from kctl.lag.status import Standing, Status, group_status
 

@@ -12,7 +12,7 @@ from kctl.lag.retention import TopicRetention
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 TOPIC_RESOURCE = 2
 CONFIGS = ("cleanup.policy", "retention.bytes", "retention.ms", "segment.bytes")
@@ -97,7 +97,7 @@ def _configs_request(topics: Sequence[str], names: Sequence[str]) -> object:
 
 
 def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, dict[str, str | None] | KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     # Topics that may not be described are left out of the answer, silently.
     found: dict[str, dict[str, str | None] | KctlError] = {

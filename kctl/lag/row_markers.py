@@ -11,7 +11,7 @@ from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 def with_control_records(

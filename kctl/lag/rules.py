@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
 
 
 class LagRow(NamedTuple):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
+from kctl.base.name_patterns import matches, meant_as_glob, parse_patterns
 from kctl.errors import NotFound
-from kctl.name_patterns import matches, meant_as_glob, parse_patterns
 
 _GLOB = re.compile(r"[*?\[]")
 

@@ -16,7 +16,7 @@ from kctl.lag.rules import LagRow, ahead_of, lost_of
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 class _Ends(Protocol):

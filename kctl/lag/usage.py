@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
 from kctl.lag.retention import (
     BrokerUsage,
     LogDirSize,

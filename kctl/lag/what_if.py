@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kctl.base.units import parse_duration_ms, parse_size
 from kctl.errors import UsageError
 from kctl.lag.log_config import LogConfig
 from kctl.lag.rates import LogEnd
 from kctl.lag.retention import deletes
-from kctl.units import parse_duration_ms, parse_size
 
 _NONE = "-1"
 _MOST = 2**63 - 1

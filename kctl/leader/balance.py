@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl import unchanged
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import KctlError, OutcomeUnknown
 from kctl.leader.election import Election, carry_out, choose, plan_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
@@ -26,7 +26,7 @@ from kctl.reassign.plan_document import reassignments
 from kctl.topics.reassignments import ongoing_reassignments
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 REORDER_PER_BATCH = 200
 _POLL_S = 0.2

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.partition_requests import PER_REQUEST, Outcomes, ask_controller, needs_alter, numbers_by_topic
+from kctl.protocol.partition_requests import PER_REQUEST, Outcomes, ask_controller, needs_alter, numbers_by_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 PREFERRED, UNCLEAN = 0, 1
 ELECTION_NOT_NEEDED = 84
@@ -65,7 +65,7 @@ def _in_need(client: ClusterClient, unclean: bool) -> list[TopicPartition]:
 
 
 def _parse(response: Any) -> dict[TopicPartition, KctlError | None]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if response.error_code:
         raise error_for(response.error_code, None, subject="elections", hint=needs_alter(response.error_code))

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.leader.status import not_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
-from kctl.partition_requests import PER_REQUEST
+from kctl.protocol.partition_requests import PER_REQUEST
 from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.1
 

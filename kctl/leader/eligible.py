@@ -15,7 +15,7 @@ from kctl.model import TopicPartition
 from kctl.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _PER_PAGE = 2000  # the brokers' limit: max.request.partition.size.limit
 _TOPICS_PER_REQUEST = 200
@@ -96,7 +96,7 @@ def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition
 
 
 def _take(topic: Any, found: dict[TopicPartition, Eligible]) -> None:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if topic.error_code:
         error: KctlError = error_for(topic.error_code, None, subject=f"eligible leader replicas of topic {topic.name}")

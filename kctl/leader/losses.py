@@ -20,7 +20,7 @@ from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

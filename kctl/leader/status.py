@@ -16,7 +16,7 @@ from kctl.errors import KctlError
 from kctl.model import ClusterState, PartitionState
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 MAX_IMBALANCE_PERCENT = 10.0  # leader.imbalance.per.broker.percentage, unless it is set
 _AUTO = "auto.leader.rebalance.enable"

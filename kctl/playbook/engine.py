@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kctl.base.secrets import Redactor
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
 from kctl.playbook import check as dry
 from kctl.playbook.acts import Act, perform, show_plan
@@ -29,7 +30,6 @@ from kctl.playbook.secret_values import named_secrets, names_with_secrets, value
 from kctl.playbook.selection import Selection
 from kctl.playbook.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
 from kctl.playbook.step_settings import items_of, settings_of
-from kctl.secrets import Redactor
 
 _INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
 _HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")

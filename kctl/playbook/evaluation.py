@@ -113,7 +113,7 @@ class Evaluator:
     def _name(self, node: Any) -> Any:
         if node.name in self._variables:
             return self._variables[node.name]
-        from kctl.suggestions import did_you_mean
+        from kctl.base.suggestions import did_you_mean
 
         return Missing(f"{node.name} is not defined", node.lineno, lambda: did_you_mean(node.name, self._variables))
 
@@ -373,7 +373,7 @@ def _shown(key: Any) -> str:
 
 
 def _hint_of(value: Mapping[Any, Any], key: Any) -> str | None:
-    from kctl.suggestions import did_you_mean
+    from kctl.base.suggestions import did_you_mean
 
     known = [each for each in value if isinstance(each, str)][:1000]
     named = [each[:_LONGEST_SHOWN] for each in known[:12]]

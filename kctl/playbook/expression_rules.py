@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.suggestions import did_you_mean
+from kctl.base.text import encodable
 from kctl.playbook.expressions import ExpressionError, Member, Used
-from kctl.suggestions import did_you_mean
-from kctl.text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from kctl.base.units import format_duration, format_size, parse_duration_ms, parse_size
 from kctl.errors import KctlError
 from kctl.playbook.evaluation import MAX_ITEMS, Evaluator, Missing, kind_of
 from kctl.playbook.expressions import MAX_TEXT, as_text
 from kctl.playbook.json_text import value_of_json
-from kctl.units import format_duration, format_size, parse_duration_ms, parse_size
 
 _MAX_RANGE = 10_000
 

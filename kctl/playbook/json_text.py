@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
+from kctl.base.text import encodable
 from kctl.playbook.expressions import ExpressionError, Room
-from kctl.text import encodable
 
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 

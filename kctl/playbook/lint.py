@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import KctlError
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.lint_configs import check_configs
@@ -17,7 +18,6 @@ from kctl.playbook.looking import looked_at
 from kctl.playbook.model import Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.problems import Problems, in_order
-from kctl.strict_yaml import YamlList, YamlMap
 
 # Keys that only such steps have, and what to say of others.
 _ONLY = {

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import InvalidFile, KctlError, Refused, UsageError
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.model import Step
 from kctl.playbook.problems import Problems
-from kctl.strict_yaml import YamlList, YamlMap
 
 # A problem of a value and its hint; None when there is none, or when only a broker can tell.
 Fault = tuple[str, str | None] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import InvalidFile, KctlError, Refused
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, Step
@@ -13,7 +14,6 @@ from kctl.playbook.parameters import as_typed, plain
 from kctl.playbook.problems import Problems
 from kctl.playbook.read import NO_FORMAT, read_all
 from kctl.playbook.shipped import Found, find, text_of
-from kctl.suggestions import did_you_mean
 
 
 class Included:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kctl.base.strict_yaml import YamlList, YamlMap
+from kctl.base.suggestions import did_you_mean
 from kctl.playbook.expressions import Expression, ExpressionError, Inserted, parse, parse_text
 from kctl.playbook.model import FAILURE, GIVEN, REGISTERED, Playbook, Step
 from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.problems import Problems
-from kctl.strict_yaml import YamlList, YamlMap
-from kctl.suggestions import did_you_mean
 
 _TEXTS = ("loop", "retries", "delay", "timeout", "context", "stdin")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import UsageError
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Argument, Operation, Operations
 from kctl.playbook.problems import Problems
-from kctl.suggestions import did_you_mean
 
 # Options that every command has: what a playbook has instead.
 _COMMON = {

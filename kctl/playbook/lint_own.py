@@ -95,7 +95,7 @@ def _one(problems: Problems, holder: Any, key: Any, argument: OwnArgument) -> No
 
 
 def _duration(problems: Problems, holder: Any, key: Any, name: str) -> None:
-    from kctl.units import parse_duration_ms
+    from kctl.base.units import parse_duration_ms
 
     value = holder[key]
     if is_expression(value):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.playbook.expressions import ExpressionError, Inserted, is_expression, parse, parse_text
 from kctl.playbook.lint_names import Site, sites_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Argument, operations
 from kctl.playbook.problems import Problems
-from kctl.strict_yaml import YamlList, YamlMap
 
 if TYPE_CHECKING:
     from jinja2 import nodes

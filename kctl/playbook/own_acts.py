@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kctl.base.secrets import Redactor
+from kctl.base.units import format_duration, parse_duration_ms
 from kctl.errors import ExitCode, InvalidFile, TimedOut, UsageError
 from kctl.playbook.check import NO_DRY_RUN
 from kctl.playbook.expressions import ExpressionError, condition, is_expression, render
@@ -14,8 +16,6 @@ from kctl.playbook.model import Playbook, Step
 from kctl.playbook.outside import Outside
 from kctl.playbook.states import Result, State
 from kctl.playbook.step_settings import StepSettings
-from kctl.secrets import Redactor
-from kctl.units import format_duration, parse_duration_ms
 
 PURE = frozenset({"assert", "set", "tell"})  # they only look at values, and are done again for nothing
 NAMING = frozenset({"set", "wait"})  # their value is variables: those that `set` names, what a wait saw in the end

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kctl.base.input_file import read_input
+from kctl.base.secrets import Redactor, Warn, check_secret_file, ignore, read_secret
+from kctl.base.strict_yaml import YamlMap, load
+from kctl.base.suggestions import closest, did_you_mean
+from kctl.base.text import encodable
+from kctl.base.units import parse_duration_ms, parse_size
 from kctl.errors import InvalidFile, KctlError, UsageError
-from kctl.input_file import read_input
 from kctl.playbook.json_text import value_of_json
 from kctl.playbook.model import Parameter, Playbook
-from kctl.secrets import Redactor, Warn, check_secret_file, ignore, read_secret
-from kctl.strict_yaml import YamlMap, load
-from kctl.suggestions import closest, did_you_mean
-from kctl.text import encodable
-from kctl.units import parse_duration_ms, parse_size
 
 ENVIRONMENT = "KCTL_PARAM_"
 MAX_FILE_BYTES = 1 << 20

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kctl.base.strict_yaml import YamlList, YamlMap
+from kctl.base.suggestions import did_you_mean
+from kctl.base.text import counted
 from kctl.errors import InvalidFile
 from kctl.playbook.model import Position, Problem
-from kctl.strict_yaml import YamlList, YamlMap
-from kctl.suggestions import did_you_mean
-from kctl.text import counted
 
 _INLINE = 3  # told in the message; kctl.commands.output shows the others in lines of their own
 MAX_PROBLEMS = 200  # of one file

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.errors import InvalidFile
 from kctl.playbook.model import GIVEN, PARAMETER_TYPES, VERSION, Parameter, Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.problems import Problems, as_error, in_order, position
-from kctl.strict_yaml import YamlList, YamlMap, load
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 100
@@ -162,7 +162,7 @@ class _Reader:
         self._problems.unknown_keys(body, PARAMETER_KEYS, what)
         kind = body.get("type", "string")
         if kind not in PARAMETER_TYPES:
-            from kctl.suggestions import did_you_mean
+            from kctl.base.suggestions import did_you_mean
 
             hint = did_you_mean(str(kind), PARAMETER_TYPES) or f"one of {', '.join(PARAMETER_TYPES)}"
             self._problems.value(body, "type", f"{what} has no type {kind!r}", hint)

@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kctl.base.strict_yaml import YamlList, YamlMap
+from kctl.base.suggestions import did_you_mean
+from kctl.base.text import STEERING
 from kctl.errors import KctlError, NotFound
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.model import OnError, Step
 from kctl.playbook.operations import Operations
 from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.problems import MAX_PROBLEMS, Problems, position
-from kctl.strict_yaml import YamlList, YamlMap
-from kctl.suggestions import did_you_mean
-from kctl.text import STEERING
 
 # key → what it says, for the schema and the docs
 STEP_KEYS = {
@@ -209,13 +209,13 @@ class StepReader:
             return DEFAULT_DELAY_S
         if is_expression(value):
             return value
-        from kctl.units import parse_duration_ms
+        from kctl.base.units import parse_duration_ms
 
         return parse_duration_ms(value) / 1000
 
     def _duration(self, body: YamlMap, key: str) -> str | None:
         """A duration as it was written, checked; a bare number is seconds."""
-        from kctl.units import parse_duration_ms
+        from kctl.base.units import parse_duration_ms
 
         value = body.get(key)
         if value is None or is_expression(value):

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kctl.base.secrets import Redactor
 from kctl.playbook.model import Step
 from kctl.playbook.states import Result, State
-from kctl.secrets import Redactor
 
 Part = Literal["steps", "on_failure", "finally"]
 MAX_VALUE_BYTES = 64 << 10

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from kctl.base.text import printable
 from kctl.errors import ExitCode
 from kctl.playbook.report import RunReport, StepReport
 from kctl.playbook.states import State
-from kctl.text import printable
 
 Outcome = Literal["failure", "error", "skipped"]
 _NOT_DONE = frozenset({State.SKIPPED, State.UNKNOWN, None})

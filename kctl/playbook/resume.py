@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kctl import journal
+from kctl.base import journal
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import ExitCode, KctlError, NotFound, Refused, UsageError
 from kctl.playbook import run_journal
 from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operations
 from kctl.playbook.run_journal import RunState, without_items
-from kctl.suggestions import did_you_mean
 
 _ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
 

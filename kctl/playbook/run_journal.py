@@ -16,12 +16,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from kctl import journal, paths, run_files
+from kctl.base import journal, paths, run_files
+from kctl.base.journal import Journal
+from kctl.base.secrets import Redactor
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
-from kctl.journal import Journal
 from kctl.playbook.states import Result, State, as_entry, from_entry
-from kctl.secrets import Redactor
 
 FORMAT = 1
 MAX_VALUE_BYTES = 256 << 10  # of a result; a larger one is left out, and the step that needs it is told

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import UsageError
 from kctl.playbook.model import Playbook, Step
-from kctl.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

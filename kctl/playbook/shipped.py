@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kctl.base.input_file import read_input
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import InvalidFile, NotFound
-from kctl.input_file import read_input
 from kctl.playbook.read import MAX_BYTES
-from kctl.suggestions import did_you_mean
 
 SUFFIXES = (".yaml", ".yml")
 _HINT = "kctl playbook list shows those that come with kctl; a file is named by its path"

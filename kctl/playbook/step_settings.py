@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kctl.base.units import parse_duration_ms
 from kctl.playbook.expressions import ExpressionError, render
 from kctl.playbook.model import Step
 from kctl.playbook.read_steps import MAX_RETRIES
-from kctl.units import parse_duration_ms
 
 
 @dataclass(frozen=True, slots=True)

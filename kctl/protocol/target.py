@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kctl.security import NO_SECURITY, Security
+from kctl.protocol.security import NO_SECURITY, Security
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Target:
 
     context: the one whose servers these are. remembered_id: the id that this context's cluster had. cluster_id and
     advertised (host:port of the brokers) are known once a client has connected; Kafka 0.10.0 has no id.
-    protected: the context is; kctl.protection says what else protects the cluster.
+    protected: the context is; kctl.deploy.protection says what else protects the cluster.
     """
 
     name: str

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.partition_requests import ask_controller, needs_alter, numbers_by_topic
+from kctl.protocol.partition_requests import ask_controller, needs_alter, numbers_by_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 NO_REASSIGNMENT_IN_PROGRESS, REPLICA_NOT_AVAILABLE = 85, 9
 _TIMEOUT_MS = 60_000
@@ -49,7 +49,7 @@ def alter_reassignments(
         )
 
     def parse(response: Any) -> dict[TopicPartition, KctlError | None]:
-        from kctl.client import error_for
+        from kctl.protocol.client import error_for
 
         if response.error_code:
             hint = needs_alter(response.error_code)
@@ -104,7 +104,7 @@ def alter_log_dirs(
 
 
 def _log_dir_errors(node: int, asked: Sequence[TopicPartition], response: Any) -> dict[TopicPartition, KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if isinstance(response, KctlError):
         return dict.fromkeys(asked, response)

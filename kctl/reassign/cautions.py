@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from kctl.base.text import counted
 from kctl.errors import KctlError, Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
 from kctl.reassign.loads import BrokerLoad, Change
-from kctl.text import counted
 from kctl.topics.names import is_internal
 
 

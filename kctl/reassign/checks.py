@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kctl.base.units import format_size
 from kctl.errors import KctlError
 from kctl.log_dirs import LogDir, is_cordoned
 from kctl.model import PartitionState, TopicPartition
@@ -16,7 +17,6 @@ from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to
 from kctl.reassign.live_state import LiveState
 from kctl.reassign.plan_file import PlanFile
-from kctl.units import format_size
 
 
 class Problem(NamedTuple):

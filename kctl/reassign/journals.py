@@ -10,9 +10,9 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from kctl import journal, run_files
+from kctl.base import journal, run_files
+from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
-from kctl.journal import Journal
 from kctl.reassign.begin import RunPlan, begin_entry
 from kctl.reassign.steps import Step, replay
 

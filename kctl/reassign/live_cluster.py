@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.base.input_file import read_input
+from kctl.base.name_patterns import select
 from kctl.cluster_export import replica_sizes, size_of
 from kctl.errors import InvalidFile, KctlError, UsageError
-from kctl.input_file import read_input
 from kctl.kafka_json import load_object, shown
 from kctl.log_dirs import LogDir, fetch_log_dirs, is_cordoned
 from kctl.model import ClusterState, TopicPartition
-from kctl.name_patterns import select
 from kctl.reassign.cluster import PlanCluster, from_export, from_state
 from kctl.reassign.disks import log_dirs_of_export
 from kctl.topics.names import fault_of
@@ -27,7 +27,7 @@ from kctl.topics.reassignments import ongoing_reassignments
 if TYPE_CHECKING:
     import re
 
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 MAX_EXPORT_BYTES = 2 << 30
 MAX_TOPICS_BYTES = 64 << 20

@@ -12,7 +12,7 @@ from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.topics.reassignments import Moving, ongoing_reassignments
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass

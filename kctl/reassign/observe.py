@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.errors import NotSupported
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
-from kctl.partition_requests import numbers_by_topic
+from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to
 from kctl.reassign.compare import Places, View, named_brokers, places_of
@@ -18,7 +18,7 @@ from kctl.reassign.progress import Copy
 from kctl.topics.reassignments import ongoing_reassignments
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _METADATA_S = 3.0  # a topic is described as a whole, and may have many more partitions than the batch
 

@@ -20,7 +20,7 @@ from kctl.reassign.steps import RunState, Step
 from kctl.reassign.throttle import Throttle
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 COMPLETED, INCOMPLETE, CANCELLED, PAUSED = "completed", "incomplete", "cancelled", "paused"
 _SETTLE_S = 10.0

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from kctl.base.units import format_size
 from kctl.errors import Refused
 from kctl.log_dirs import LogDir
 from kctl.reassign.bounds import leader_changes_needed
@@ -33,7 +34,6 @@ from kctl.reassign.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
 from kctl.reassign.moves import plan_moves
 from kctl.reassign.rules import Rules, make_rules
 from kctl.reassign.targets import Targets, replica_targets
-from kctl.units import format_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kctl.base.input_file import read_input
+from kctl.base.text import printable
 from kctl.errors import InvalidFile
-from kctl.input_file import read_input
 from kctl.kafka_json import load_object, shown
 from kctl.reassign.assignment import Reassignment
-from kctl.text import printable
 from kctl.topics.names import fault_of
 
 MAX_BYTES = 512 << 20  # a million partitions take some 300 MB

@@ -18,7 +18,7 @@ from kctl.reassign.live_state import read_live
 from kctl.reassign.plan_file import PlanFile
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _SHOWN = 3
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from kctl.base.units import format_duration, format_size
 from kctl.model import TopicPartition
-from kctl.units import format_duration, format_size
 
 RATE_WINDOW_S = 20.0  # brokers hand out a throttle's bytes over 11 seconds
 

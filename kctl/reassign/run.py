@@ -14,19 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kctl.base.journal import Journal
+from kctl.base.units import format_duration, format_size
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused, TimedOut
-from kctl.journal import Journal
-from kctl.protocol_errors import RETRIABLE
+from kctl.protocol.error_codes import RETRIABLE
 from kctl.reassign import journals
 from kctl.reassign.batches import copies_to
 from kctl.reassign.begin import copy_bytes
 from kctl.reassign.journals import Request
 from kctl.reassign.progress import Meter, Progress
 from kctl.reassign.steps import Mode, RunState, Step, ThrottlePhase, advance, next_step, replay
-from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.reassign.outcome import BrokerLeft, Reached
     from kctl.reassign.throttle_changes import Setting, Tampering
 

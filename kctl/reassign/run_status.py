@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl import journal
+from kctl.base import journal
+from kctl.base.units import format_size
 from kctl.dynamic_configs import Resource, Values
 from kctl.errors import InvalidFile, NotFound
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition
-from kctl.partition_requests import numbers_by_topic
+from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign import journals
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
@@ -25,10 +26,9 @@ from kctl.reassign.settings import ThrottleSetting, read_settings, set_ones
 from kctl.reassign.steps import Mode, RunState, Step, ThrottlePhase, replay
 from kctl.reassign.throttle import LOG_DIR_RATE, Throttle
 from kctl.reassign.throttle_changes import is_off, tampering
-from kctl.units import format_size
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 ELSEWHERE = (
     "name the plan's file; where it was begun elsewhere, `kctl topic reassign cancel --plan FILE` takes it back without"

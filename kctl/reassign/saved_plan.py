@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kctl.input_file import read_input
+from kctl.base.input_file import read_input
 from kctl.reassign.cluster import UNKNOWN, PlanBroker, PlanCluster
 from kctl.reassign.goals import Balance, Goals
 from kctl.reassign.loads import BrokerLoad, Change

@@ -12,7 +12,7 @@ from kctl.reassign.assignment import Reassignment
 from kctl.reassign.throttle import EVERY, NAMES, RATES, Throttle, split_replicas
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

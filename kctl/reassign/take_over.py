@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kctl.base.journal import Journal
 from kctl.errors import OperationFailed, Refused
-from kctl.journal import Journal
 from kctl.reassign import journals
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
@@ -25,7 +25,7 @@ from kctl.reassign.steps import Step
 from kctl.reassign.throttle import Throttle
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

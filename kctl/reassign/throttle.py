@@ -16,14 +16,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.dynamic_configs import Resource, Values, alter_dynamic, try_read_dynamic
 from kctl.errors import InvalidFile, KctlError, NotFound, OperationFailed
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kctl.base.text import counted
 from kctl.configs.values import same
 from kctl.dynamic_configs import Resource
 from kctl.reassign.throttle import (
@@ -17,7 +18,6 @@ from kctl.reassign.throttle import (
     split_replicas,
     without_own,
 )
-from kctl.text import counted
 
 Current = Mapping[Resource, Mapping[str, str | None]]
 Setting = tuple[Resource, str]

@@ -14,7 +14,7 @@ from kctl.reassign.settings import concerned, read_settings, set_ones, throttle_
 from kctl.reassign.throttle import Throttle, restoration
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kctl.records.direct import Direct
 from kctl.records.options import ConsumeOptions, check_options
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _FETCH, _BATCHES = 1, 4  # the API, and its first version with batches of magic 2
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from kctl.base.name_patterns import parse_patterns, select
 from kctl.errors import ConnectionFailed, KctlError, NotFound, Refused
 from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import ClusterState, TopicPartition
-from kctl.name_patterns import parse_patterns, select
 from kctl.records.absence import Absence
 from kctl.records.batches import decode
 from kctl.records.fetcher import Fetcher
@@ -19,7 +19,7 @@ from kctl.topics.describe import hidden, known_topics
 from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _Answer = TypeVar("_Answer")
 # The answers; what is missing; what could not be read, and why.

@@ -14,7 +14,7 @@ from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFai
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.records.options import ConsumeOptions
 
 _SESSION_MS = 10_000
@@ -105,7 +105,7 @@ def unstick(consumer: Any) -> None:
 
 def failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> KctlError:
     """A KafkaError of the consumer as one of kctl's. what: what did not happen because of it."""
-    from kctl.client import error_from
+    from kctl.protocol.client import error_from
 
     error = error_from(exc, subject=_read_by(options))
     if isinstance(error, (NotAuthorized, ConnectionFailed)) and not what:

@@ -10,8 +10,8 @@ from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.describe import describe_topics, known_topics
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
 
 MAX_RECORD_BYTES = 64 << 20  # where a topic's limit does not say less
 _LIMITS = ("max.message.bytes", "segment.bytes")

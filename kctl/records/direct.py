@@ -21,7 +21,7 @@ from kctl.records.options import ConsumeOptions
 from kctl.segment.record_columns import MOST_BYTES
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.2
 _MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way, and is decompressed

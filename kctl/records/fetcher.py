@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kctl.connection import Connection, Pending
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.lag.fetching import fetch_request
 from kctl.model import Broker, TopicPartition, TopicState
+from kctl.protocol.connection import Connection, Pending
 from kctl.records.absence import Absence
 from kctl.records.background import Background
 from kctl.records.batches import next_offset
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _DENIED = 29  # TOPIC_AUTHORIZATION_FAILED
 OFFSET_OUT_OF_RANGE = 1
@@ -175,7 +175,7 @@ class Fetcher:
         yield from found
 
     def _parse(self, response: Any, asked: Mapping[TopicPartition, int]) -> Iterator[Fetched]:
-        from kctl.client import error_for
+        from kctl.protocol.client import error_for
 
         code = getattr(response, "error_code", 0)
         if code:
@@ -230,7 +230,7 @@ class Fetcher:
                 patience_ms=_PATIENCE_MS, read_committed=self._read_committed,
             )  # fmt: skip
             try:
-                from kctl.brokers import negotiate
+                from kctl.protocol.brokers import negotiate
 
                 version = negotiate(request, None, link.connection)
                 link.deadline = Deadline(self._timeout_s + _PATIENCE_MS / 1000)

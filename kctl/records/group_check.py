@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.errors import KctlError, Refused
 from kctl.groups.describe import describe_groups
 from kctl.groups.model import CONSUMER, SHARE, STREAMS, WITHOUT_MEMBERS, Group
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _CONSUMER_GROUP_DESCRIBE = 69  # an API key; brokers without it have only classic groups
 _HINT = "nothing was changed; read without --group, or as a member of another group"

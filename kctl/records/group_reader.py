@@ -12,10 +12,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kctl.connection import UNREADABLE
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
+from kctl.protocol.connection import UNREADABLE
 from kctl.records.absence import Absence
 from kctl.records.asking import Question
 from kctl.records.batches import Decoded, decode
@@ -39,7 +39,7 @@ from kctl.records.joining import Joining
 from kctl.records.options import EARLIEST, LATEST, ConsumeOptions
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.2
 _SERVE_EVERY_S = 0.1  # poll() of the consumer, which notices rebalances and commits

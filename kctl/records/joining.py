@@ -13,7 +13,7 @@ from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.groups.describe import describe_groups
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 # States in which the coordinator waits, or will wait, for the new member.
 _REBALANCING = {"preparingrebalance", "completingrebalance", "stable", "assigning", "reconciling"}

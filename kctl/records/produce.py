@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import KctlError
 from kctl.records.background import Background
 from kctl.records.destination import Destination
@@ -25,7 +25,7 @@ from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender
 from kctl.records.producer_id import producer_id
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.records.produce_input import Supply
 
 _BATCH_BYTES = 128 * 1024

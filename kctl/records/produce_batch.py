@@ -11,7 +11,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from kctl.checksum import crc32c
+from kctl.base.checksum import crc32c
 from kctl.errors import NotSupported
 from kctl.records.codecs import prepare_codecs
 from kctl.records.outgoing import Headers, Outgoing

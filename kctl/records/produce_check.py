@@ -18,7 +18,7 @@ from kctl.records.produce_input import Supply
 from kctl.records.produce_options import ProduceOptions
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _MOST_BAD_LINES = 20
 

@@ -17,9 +17,9 @@ from kctl.records.background import Background
 from kctl.records.produce_link import Link
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
-    from kctl.connection import Connection
     from kctl.model import Broker, ClusterState, TopicState
+    from kctl.protocol.client import ClusterClient
+    from kctl.protocol.connection import Connection
 
 _METADATA_AGE_S = 60.0
 _LOOK_S = 5.0

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.connection import MAX_RESPONSE_BYTES, Connection
+from kctl.protocol.connection import MAX_RESPONSE_BYTES, Connection
+from kctl.protocol.wire import WireError
 from kctl.records import produce_wire
-from kctl.wire import WireError
 
 if TYPE_CHECKING:
     import socket

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound, OperationFailed
-from kctl.protocol_errors import error_for
+from kctl.protocol.error_codes import error_for
 from kctl.records import produce_wire
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
@@ -34,8 +34,8 @@ from kctl.records.produce_link import MAX_REQUESTS, Broken, Link, Request
 from kctl.records.produce_options import SenderOptions
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
 
 MAX_BYTES = 32 << 20
 _REQUEST_BYTES = 1 << 20

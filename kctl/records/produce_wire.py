@@ -6,7 +6,7 @@
               int64 log_append_time_ms, [v5 int64 log_start_offset], [v8 array of: int32 batch_index, nullable string
               message; nullable string error_message] | int32 throttle_time_ms
 
-The layouts are those of kctl.wire; records are not copied into a request, but sent as they are.
+The layouts are those of kctl.protocol.wire; records are not copied into a request, but sent as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kctl import wire
+from kctl.protocol import wire
 
 PRODUCE = 0
 LOWEST, HIGHEST = 3, 8
@@ -94,7 +94,7 @@ def encode(
 
 
 def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
-    """The answers in a response's body, and throttle_time_ms. Raises kctl.wire.WireError."""
+    """The answers in a response's body, and throttle_time_ms. Raises kctl.protocol.wire.WireError."""
     reader = wire.Reader(data)
     answers = []
     for _ in range(reader.int32()):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed, OutcomeUnknown
-from kctl.protocol_errors import RETRIABLE, error_for
+from kctl.protocol.error_codes import RETRIABLE, error_for
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _COORDINATOR_POLL_S = 0.1
 _CLUSTER_AUTHORIZATION_FAILED = 31

@@ -18,9 +18,9 @@ from http.client import HTTPConnection, HTTPException, RemoteDisconnected
 from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.base.parallel import run_all
 from kctl.errors import CertificateRejected, ConnectionFailed, ConnectionTimedOut, KctlError, Refused, UsageError
-from kctl.parallel import run_all
 
 MAX_ANSWER_BYTES = 4 << 20
 _PORTS = {"http": 80, "https": 443}
@@ -253,8 +253,8 @@ def _login(access: RegistryAccess) -> dict[str, str]:
 
 
 def _tls_context(access: RegistryAccess) -> ssl.SSLContext:
-    from kctl.security import Security
-    from kctl.tls import make_context
+    from kctl.protocol.security import Security
+    from kctl.protocol.tls import make_context
 
     security = Security(
         protocol="SSL", ssl_cafile=access.ca, ssl_certfile=access.cert, ssl_keyfile=access.key,

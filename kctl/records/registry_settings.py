@@ -14,9 +14,9 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from kctl.client_properties.providers import Providers
+from kctl.base.key_files import Kind, conversion, kind_of_file
+from kctl.contexts.client_properties.providers import Providers
 from kctl.errors import InvalidFile, UsageError
-from kctl.key_files import Kind, conversion, kind_of_file
 from kctl.records.decoding import DecoderSettings
 from kctl.records.schema_ids import IdKind, IdSize
 
@@ -58,7 +58,7 @@ class RegistryOptions:
 
 def decoder_settings(options: RegistryOptions, *, command_config: str | None, timeout_s: float) -> DecoderSettings:
     """Return the settings for decoders. Raises UsageError, InvalidFile; messages never contain a secret."""
-    from kctl.secrets import read_secret
+    from kctl.base.secrets import read_secret
 
     _check_choice("--schema-id-bytes", options.id_bytes, IdSize)
     _check_choice("--schema-id-kind", options.id_kind, IdKind)
@@ -72,7 +72,7 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
     given = user_info is not None or token is not None  # one login takes the place of another
     if command_config is not None and Path(command_config).expanduser().is_file():
         # A pipe can be read once, and the connection to the brokers needs it.
-        from kctl.command_config import read_properties
+        from kctl.contexts.command_config import read_properties
 
         found = _from_properties(found, _Keys(read_properties(command_config), command_config), login=not given)
     if given:
@@ -117,7 +117,7 @@ def _from_properties(found: DecoderSettings, keys: _Keys, *, login: bool) -> Dec
 def _user_info(keys: _Keys, in_url: str | None) -> str | None:
     kind = (keys.either("basic.auth.credentials.source") or "URL").strip().upper()
     if kind == "SASL_INHERIT":
-        from kctl.command_config import security_from_properties
+        from kctl.contexts.command_config import security_from_properties
 
         security = security_from_properties(keys.properties, source=keys.source)
         if security.sasl_username is None:

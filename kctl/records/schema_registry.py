@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import AuthenticationFailed, ConnectionFailed
 from kctl.records.registry_http import MAX_ANSWER_BYTES, NO_LOGIN, HttpAnswer, RegistryAccess, RegistryHttp
 from kctl.records.schema_ids import IdKind, SchemaId

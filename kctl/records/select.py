@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kctl.cpu_limit import cpu_limit
+from kctl.base.cpu_limit import cpu_limit
 from kctl.errors import OperationFailed, UsageError
 from kctl.records.chunk import Chunk
 from kctl.records.decoding import UTF8, AsIs

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
+from kctl.base.text import counted
+from kctl.base.units import format_duration, format_size
 from kctl.lag.outlook import LogDirOutlook, TopicOutlook
 from kctl.lag.report import GroupStatus, PartitionStatus
 from kctl.report.model import (
@@ -29,8 +31,6 @@ from kctl.report.model import (
     TopicReport,
 )
 from kctl.report.verdict import DAY_MS, WEEK_MS
-from kctl.text import counted
-from kctl.units import format_duration, format_size
 
 MOST = 200
 ALL_BUT_FULL = 0.95  # of a volume

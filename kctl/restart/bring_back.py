@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from kctl.base.text import counted
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.restart.gate import NAMED, unsettled
 from kctl.restart.running import POLL_S, Run, ids, ms, share
 from kctl.restart.steps import Phase, Step
-from kctl.text import counted
 
 _LOOKS = 3
 

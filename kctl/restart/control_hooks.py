@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 
+from kctl.base.text import printable
 from kctl.deploy import process
 from kctl.deploy.process import Ended
 from kctl.errors import NotFound, OperationFailed, TimedOut
 from kctl.model import Broker
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS, Hooks
-from kctl.text import printable
 
 _TOLD_LINES = 5
 _TOLD_CHARACTERS = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.deploy import faults, lifecycle
 from kctl.deploy.host import Host, LocalHost
 from kctl.errors import Busy, NotFound

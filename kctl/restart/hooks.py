@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from kctl.address import DEFAULT_ZOOKEEPER_PORT, Address, parse_address
+from kctl.base.address import DEFAULT_ZOOKEEPER_PORT, Address, parse_address
+from kctl.base.strict_yaml import YamlList, YamlMap, load
+from kctl.base.suggestions import did_you_mean
+from kctl.base.text import printable
+from kctl.base.units import parse_duration_ms
 from kctl.errors import InvalidFile, NotFound, Refused, UsageError
 from kctl.model import Broker
 from kctl.restart.control import Act
-from kctl.strict_yaml import YamlList, YamlMap, load
-from kctl.suggestions import did_you_mean
-from kctl.text import printable
-from kctl.units import parse_duration_ms
 
 ACTS: tuple[Act, ...] = get_args(Act)
 DEFAULT_TIMEOUT_S = 120.0
@@ -130,7 +130,7 @@ def _safe(value: object, name: str, whose: str, where: str) -> str:
 
 def read_hooks(path: Path) -> Hooks:
     """Raises InvalidFile with file, line and column; NotFound."""
-    from kctl.input_file import read_input
+    from kctl.base.input_file import read_input
 
     data, source = read_input(path, max_bytes=MAX_BYTES)
     return parse_hooks(data, source=source)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kctl import journal, paths, run_files
+from kctl.base import journal, paths, run_files
+from kctl.base.journal import Journal
 from kctl.errors import Busy, Refused
-from kctl.journal import Journal
 from kctl.model import Broker
 from kctl.restart.steps import RestartState, Step, begin_entry, follow, replay
 

@@ -8,10 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from kctl.broker.controller import read_controller, read_epoch
-from kctl.broker.membership import BrokerView, down_brokers, fenced_brokers, read_views
-from kctl.broker.quorum import Quorum, describe_quorum
-from kctl.client import connect
+from kctl.brokers.controller import read_controller, read_epoch
+from kctl.brokers.membership import BrokerView, down_brokers, fenced_brokers, read_views
+from kctl.brokers.quorum import Quorum, describe_quorum
 from kctl.cluster_rights import may_describe_all_topics
 from kctl.errors import (
     AuthenticationFailed,
@@ -26,11 +25,12 @@ from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.model import Adding
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.restart.gate import MinIsr
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _ASK_S = 10.0
 _WATCH_S = 0.25

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kctl import journal
+from kctl.base import journal
 from kctl.cluster_rights import NEED_ALL_TOPICS
 from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
 from kctl.health.partitions import partitions_of

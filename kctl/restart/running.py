@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kctl.base.journal import Journal
 from kctl.errors import OperationFailed
-from kctl.journal import Journal
 from kctl.restart.control import BrokerControl
 from kctl.restart.look import Cluster
 from kctl.restart.steps import Phase, RestartState, Step, follow

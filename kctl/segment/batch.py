@@ -153,6 +153,6 @@ def crc_is_valid(batch: Batch, content: memoryview) -> bool:
     """Whether the checksum is that of the batch's bytes. content: the whole batch."""
     if batch.legacy:
         return batch.size >= V0_OVERHEAD + LOG_OVERHEAD and zlib.crc32(content[16:]) == batch.crc
-    from kctl.checksum import crc32c
+    from kctl.base.checksum import crc32c
 
     return batch.size >= V2_HEADER and crc32c(content[21:]) == batch.crc

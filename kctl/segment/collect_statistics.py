@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kctl.moments import moment_text
+from kctl.base.moments import moment_text
 from kctl.segment.batch import NO_TIMESTAMP
 from kctl.segment.cardinality import ENTRY_BYTES, Superseded, shown_part
 from kctl.segment.log_selection import SelectedLog

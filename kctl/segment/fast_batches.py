@@ -30,7 +30,7 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
     source: Source, position: int, end: int, write: Write
 ) -> int:
     """Write the lines of the ordinary batches from `position` on; where the first other one is, or the end."""
-    from kctl.checksum import crc32c
+    from kctl.base.checksum import crc32c
 
     unpack, at, start, window = HEADER_V2.unpack_from, 0, 0, memoryview(b"")
     lines: list[bytes] = []

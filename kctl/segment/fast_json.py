@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from kctl.moments import MAX_MS, moment_text
+from kctl.base.moments import MAX_MS, moment_text
 from kctl.segment.batch import NO_SEQUENCE, Batch
 from kctl.segment.fast_text import interleaved, is_utf8
 from kctl.segment.record import Record

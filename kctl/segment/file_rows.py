@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kctl.base.moments import moment_text
 from kctl.errors import UsageError
-from kctl.moments import moment_text
 from kctl.segment.checkpoints import BadCheckpoint, CheckpointRow, read_checkpoint
 from kctl.segment.index_entries import Extent, extent, offset_entries, time_entries, transaction_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY

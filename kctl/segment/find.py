@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from kctl.base.moments import moment_text
 from kctl.errors import KctlError
-from kctl.moments import moment_text
 from kctl.segment.batch import Batch
 from kctl.segment.compression import BadPayload
 from kctl.segment.index_lookup import offset_lookup, time_lookup

@@ -52,7 +52,7 @@ def parse_snapshot(data: bytes) -> list[ProducerEntry]:
     version, crc, count = _HEAD.unpack_from(data)
     if version != VERSION:
         raise BadSnapshot(f"Snapshot contained an unknown file version {version}")
-    from kctl.checksum import crc32c
+    from kctl.base.checksum import crc32c
 
     if crc32c(memoryview(data)[_ENTRIES_OFFSET:]) != crc:
         raise BadSnapshot(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from kctl.durable import sync_folder
+from kctl.base.durable import sync_folder
 from kctl.errors import Busy, NotAuthorized, OperationFailed, Refused
 from kctl.segment.file_users import Usage, usage_of
 from kctl.segment.findings import INDEX_CODES, Finding

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kctl.moments import moment_text
+from kctl.base.moments import moment_text
 from kctl.segment.batch import NO_SEQUENCE, Batch
 from kctl.segment.control import NAMES, control_type
 from kctl.segment.record import BadRecords, Record

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kctl.moments import moment_text
+from kctl.base.moments import moment_text
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER, Extent, extent, offset_entries, time_entries

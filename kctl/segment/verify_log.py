@@ -77,7 +77,7 @@ class LogCheck:
         Ordinary: magic 2, valid, neither transactional nor control, no offset missing, the leader epoch of the one
         before, and with index entries that are right.
         """
-        from kctl.checksum import crc32c
+        from kctl.base.checksum import crc32c
 
         source, facts = self._source, self.facts
         if not source.start <= position < source.start + len(source.window):

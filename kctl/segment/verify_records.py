@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kctl.moments import moment_text
+from kctl.base.moments import moment_text
 from kctl.segment.batch import NO_TIMESTAMP, Batch
 from kctl.segment.compression import BadPayload
 from kctl.segment.query import all_records

@@ -172,7 +172,7 @@ def batch_damage(source: Source, batch: Batch) -> str | None:
 
 
 def _crc32c(piece: memoryview, value: int) -> int:
-    from kctl.checksum import crc32c
+    from kctl.base.checksum import crc32c
 
     return crc32c(piece, value)
 

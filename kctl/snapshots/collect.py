@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kctl.base.text import counted
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.model import Group
@@ -25,10 +26,9 @@ from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.snapshots import schema
 from kctl.snapshots.layout import hour_of
-from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 CONFIGS_EVERY_MS = 5 * 60_000
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from kctl.durable import sync_folder
+from kctl.base.durable import sync_folder
 from kctl.snapshots import files, schema
 from kctl.snapshots.layout import Hour, hour_of, parse_hour, parse_name
 from kctl.snapshots.store import Store

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from kctl.durable import sync_folder
+from kctl.base.durable import sync_folder
 from kctl.errors import NotAuthorized, OperationFailed
 from kctl.snapshots.remote import RemotePath
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from kctl.base.units import format_duration
 from kctl.errors import KctlError
 from kctl.snapshots.collect import AnotherCluster, Pass
 from kctl.snapshots.commit import PassReport, check_clock, put_pass, report
@@ -18,7 +19,6 @@ from kctl.snapshots.compact import NotCompacted, compact, discard
 from kctl.snapshots.expire import expire, recent_hours, sweep
 from kctl.snapshots.layout import Hour, hour_of
 from kctl.snapshots.store import Store
-from kctl.units import format_duration
 
 HOUSEKEEPING_EVERY_S = 600.0
 _MOST_LOOSE = 240  # passes of the running hour that are not compacted

@@ -10,22 +10,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.deadline import Deadline
+from kctl.base.grouping import chunks
 from kctl.configs.change import ChangedConfig, Edit, check
 from kctl.configs.describe import OWN_SOURCE, Config, Synonym, by_name, describe_each
 from kctl.configs.keys import unknown
 from kctl.configs.other_units import hides_what_is_behind, values_behind
 from kctl.configs.resources import Resource
 from kctl.configs.values import same
-from kctl.deadline import Deadline
 from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
-from kctl.grouping import chunks
 from kctl.model import ClusterState, TopicState
-from kctl.partition_requests import PER_REQUEST, not_sent
+from kctl.protocol.partition_requests import PER_REQUEST, not_sent
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
@@ -212,7 +212,7 @@ def _partitions_request(changes: Sequence[TopicChange], timeout_s: float, *, val
 
 
 def _errors(response: Any) -> dict[str, KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     return {
         row.name: error_for(row.error_code, row.error_message, subject=f"topic {row.name}")

@@ -18,7 +18,7 @@ from kctl.topics.own_configs import set_on_topic
 from kctl.topics.spec import TopicSpec
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from kctl.topics.delete import DeletedTopic
 from kctl.unchanged import Basis, topics, values
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
 
 
 def of_altered(client: ClusterClient, state: ClusterState, plan: Iterable[AlteredTopic]) -> Basis:

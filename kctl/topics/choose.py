@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kctl.base.name_patterns import parse_patterns, select
 from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import Refused, UsageError
 from kctl.model import ClusterState, TopicPartition, TopicState
-from kctl.name_patterns import parse_patterns, select
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
 from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 def choose(

@@ -19,7 +19,7 @@ from kctl.topics.offsets import failure_lines
 from kctl.topics.own_configs import set_on_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _EXISTS = (
     "a clone is always a new topic. If a copy that was interrupted left it, it is not whole:\n"

@@ -12,7 +12,7 @@ from kctl.configs.resources import TOPIC_RESOURCE
 from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
 _DEFAULT_SOURCE = 5
@@ -141,7 +141,7 @@ def fetch_topic_configs(
 
 
 def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     # Topics that this user may not describe are left out of the answer, silently.
     found: dict[str, list[ConfigEntry] | KctlError] = {

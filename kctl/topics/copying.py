@@ -17,7 +17,7 @@ from kctl.model import TopicPartition
 from kctl.records.codecs import prepare_codecs
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_MS = 500
 _POLL_RECORDS = 2000
@@ -43,7 +43,7 @@ def copy_records(
     """
     from kafka.errors import KafkaError
 
-    from kctl.client import error_from
+    from kctl.protocol.client import error_from
 
     prepare_codecs()
     copying = _Copying(client, target, compression, timeout_s, total=sum(log.end - log.start for log in logs.values()))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import some_of
 from kctl.configs.change import Edit, check
 from kctl.configs.describe import by_name, describe_each
 from kctl.configs.resources import Resource
@@ -23,12 +24,11 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import TopicState
-from kctl.text import some_of
 from kctl.topics.names import check_name, collisions
 from kctl.topics.new_topic import BROKER_DEFAULT, NewTopic, create_request, request_chunks
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 TOPIC_ALREADY_EXISTS = 36
 _INVALID_CONFIG = 40
@@ -161,7 +161,7 @@ def _known(number: int) -> int | None:
 
 def _refusal(row: Any) -> KctlError:
     """The controller's answer to a validation: whatever it was, nothing was changed."""
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     error = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
     if row.error_code == TOPIC_ALREADY_EXISTS:
@@ -275,7 +275,7 @@ def _sort(errors: Mapping[str, KctlError], asked: Mapping[str, NewTopic], said: 
 
 
 def _errors(response: Any) -> dict[str, KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     return {
         row.name: error_for(row.error_code, row.error_message, subject=f"topic {row.name}")

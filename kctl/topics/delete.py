@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.broker.quorum import DESCRIBE_QUORUM
+from kctl.base.moments import moment_text
+from kctl.brokers.quorum import DESCRIBE_QUORUM
 from kctl.errors import (
     ConnectionFailed,
     KctlError,
@@ -24,7 +25,7 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import ClusterState, TopicState
-from kctl.moments import moment_text
+from kctl.protocol.wire import topic_id_from_text, topic_id_text
 from kctl.topics.choose import choose_to_change
 from kctl.topics.create import TOPIC_ALREADY_EXISTS
 from kctl.topics.names import check_name
@@ -32,10 +33,9 @@ from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
 from kctl.topics.sizes import fetch_sizes
-from kctl.wire import topic_id_from_text, topic_id_text
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
 NOTHING_WRITTEN = -1
@@ -216,7 +216,7 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
 
 def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]:
     """Topics that were not deleted, with the reason. One that is gone already is no failure."""
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     names = {row.topic_id: row.topic for row in rows}
     errors: dict[str, KctlError] = {}
@@ -290,7 +290,7 @@ def _still_marked(client: ClusterClient, names: Collection[str]) -> tuple[set[st
     """Names that the controller still holds back for topics whose deletion is not finished; and of them those of which
     it does not tell: who may delete topics may not be allowed to create some.
     """
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     if not names or client.api_version(DESCRIBE_QUORUM) is not None:
         return set(), {}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kctl.base.name_patterns import not_there
 from kctl.errors import KctlError, NotFound
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.name_patterns import not_there
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.topics.names import check_name, is_internal
 from kctl.topics.offsets import LogSpan
@@ -18,7 +18,7 @@ from kctl.topics.reassignments import Moving, reassignments_if_told
 from kctl.topics.sizes import Sizes
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _AT_REST = Moving((), ())
 

@@ -11,7 +11,7 @@ from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.own_configs import set_on_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 def export_topics(client: ClusterClient, state: ClusterState, topics: Sequence[TopicState]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kctl.model import ClusterState, TopicState
 from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, hidden, only
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

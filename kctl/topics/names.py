@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from kctl.base.name_patterns import meant_as_pattern
 from kctl.errors import UsageError
-from kctl.name_patterns import meant_as_pattern
 
 MAX_NAME_LENGTH = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kctl.base.grouping import chunks
 from kctl.errors import UsageError
-from kctl.grouping import chunks
 
 _RECORDS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870, KAFKA-14996)
 _TOPICS_PER_REQUEST = 250  # a controller with ZooKeeper takes them one after the other

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kctl.input_file import read_input
+from kctl.base.input_file import read_input
 from kctl.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions, shown
 from kctl.model import TopicPartition
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kctl.base.moments import moment_text, parse_moment
 from kctl.errors import KctlError, NotSupported, OperationFailed
 from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
 from kctl.lag.offsets import Listed, OffsetSpec, list_offsets_each, listed
 from kctl.model import ClusterState, TopicPartition, TopicState
-from kctl.moments import moment_text, parse_moment
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _T = TypeVar("_T")
 Failures = dict[TopicPartition, KctlError]

@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.grouping import grouped
+from kctl.base.grouping import grouped
 from kctl.lag.offsets import OffsetSpec, listed
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.topics.offsets import failure_lines, list_offsets
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from kctl.lag.offsets import Committed, fetch_committed_each
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
     from kctl.groups.model import Group
+    from kctl.protocol.client import ClusterClient
 
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 

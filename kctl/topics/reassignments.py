@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import KctlError, NotSupported, OperationFailed
 from kctl.model import ClusterState, TopicPartition
-from kctl.partition_requests import numbers_by_topic
+from kctl.protocol.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 _LIMIT_S = 10.0  # a controller that does not answer costs no more, where its answer is not all
@@ -43,7 +43,7 @@ def ongoing_reassignments(
     """
     from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     topic_class = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
     asked = None

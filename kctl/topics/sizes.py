@@ -11,7 +11,7 @@ from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

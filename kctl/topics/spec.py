@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kctl.base.input_file import read_input
+from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.configs.known_types import type_fault
 from kctl.errors import InvalidFile, Refused
-from kctl.input_file import read_input
-from kctl.strict_yaml import YamlList, YamlMap, load
 from kctl.topics.names import fault_of
 from kctl.topics.partition_numbers import MOST
 

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.grouping import grouped
+from kctl.base.text import counted
 from kctl.cluster_rights import DELETE, topics_denied
 from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Refused
-from kctl.grouping import grouped
 from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
 from kctl.lag.offsets import OffsetSpec, listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
-from kctl.text import counted
 from kctl.topics.offsets import failure_lines, list_offsets, vanished
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
     from kctl.topics.readers import Reader
 
 HIGH_WATERMARK = -1  # as an offset: all that consumers can read, as kafka-delete-records has it
@@ -216,7 +216,7 @@ def _request(wanted: Mapping[TopicPartition, int], timeout_s: float) -> Any:
 
 
 def _low_watermarks(answer: Any, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int | KctlError]:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     rows = {TopicPartition(topic.name, p.partition_index): p for topic in answer.topics for p in topic.partitions}
     found: dict[TopicPartition, int | KctlError] = {}

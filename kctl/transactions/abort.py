@@ -12,7 +12,7 @@ from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, describe_tra
 from kctl.transactions.producers import Producer, describe_producers
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.1
 _CLUSTER_AUTHORIZATION_FAILED = 31
@@ -126,7 +126,7 @@ def _request(producer: Producer) -> Any:
 
 
 def _error(code: int, producer: Producer) -> KctlError:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     hint = "it needs an ACL for ClusterAction on the cluster" if code == _CLUSTER_AUTHORIZATION_FAILED else None
     return error_for(

@@ -25,7 +25,7 @@ from kctl.transactions.listing import (
 from kctl.transactions.producers import Producer, describe_producers
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _OPEN = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 

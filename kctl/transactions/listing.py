@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.suggestions import did_you_mean
 from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
 from kctl.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
 from kctl.groups.names import check_id
 from kctl.model import TopicPartition
-from kctl.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 # org.apache.kafka.clients.admin.TransactionState
 STATES = (
@@ -122,7 +122,7 @@ def _coordinators(client: ClusterClient) -> tuple[list[int], dict[str, KctlError
 
 
 def _error(answer: Any, node: int) -> KctlError | None:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     return error_for(answer.error_code, None, subject=f"transactions of broker {node}") if answer.error_code else None
 

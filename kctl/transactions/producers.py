@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import ConnectionFailed, KctlError, NotSupported
 from kctl.model import PartitionState, TopicPartition
-from kctl.partition_requests import numbers_by_topic
+from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.transactions.listing import moment
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _PER_REQUEST = 2000  # partitions: an answer has up to hundreds of producers of each
 
@@ -80,7 +80,7 @@ def _collect(
     found: dict[TopicPartition, list[Producer]],
     failed: dict[TopicPartition, KctlError],
 ) -> None:
-    from kctl.client import error_for
+    from kctl.protocol.client import error_for
 
     for node, tps in asked.items():
         answer = answers[node]

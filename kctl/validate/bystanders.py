@@ -21,7 +21,7 @@ from kctl.topics.configs import ConfigEntry, fetch_topic_configs
 from kctl.validate.leftovers import PREFIX
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 UNCLEAN = "unclean.leader.election.enable"
 Pair = tuple[int, int]

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kctl import journal
-from kctl.client import connect
-from kctl.deadline import Deadline
+from kctl.base import journal
+from kctl.base.deadline import Deadline
+from kctl.base.journal import Journal
 from kctl.errors import KctlError, OperationFailed
-from kctl.journal import Journal
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.restart.look import LiveCluster
 from kctl.topics.delete import DeletedTopic, delete_topics
@@ -18,7 +18,7 @@ from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished
 from kctl.validate.means import START_S, Breaker, Means
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _CONNECT_S = 60.0
 _DELETE_S = 60.0

@@ -11,10 +11,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from kctl.client import connect
 from kctl.errors import ConnectionFailed, NotFound
 from kctl.lag.collect import read_log_offsets
 from kctl.model import TopicPartition
+from kctl.protocol.client import connect
 from kctl.records.batches import decode
 from kctl.records.fetcher import Fetched, Fetcher
 from kctl.topics.describe import known_topics
@@ -25,7 +25,7 @@ from kctl.validate.settings import ConsumerSettings, Task
 from kctl.validate.write_journal import JournalWriter
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.1
 _PAUSE_S = 0.2

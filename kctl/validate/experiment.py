@@ -27,7 +27,7 @@ from kctl.validate.timeline import recoveries
 from kctl.validate.verdict import Budgets, Verdict, judge
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 @dataclass

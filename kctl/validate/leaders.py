@@ -6,14 +6,14 @@ import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.health.partitions import partitions_of
 from kctl.leader.election import Election, carry_out, plan_preferred
 from kctl.model import ClusterState, TopicPartition
 from kctl.validate.leftovers import PREFIX
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _WAIT_S = 15.0  # for preferred replicas that are not in sync yet
 _POLL_S = 1.0

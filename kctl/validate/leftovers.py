@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kctl import journal, run_files
+from kctl.base import journal, run_files
+from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, KctlError
-from kctl.journal import Journal
 from kctl.model import Broker
 
 _KIND = "validations"

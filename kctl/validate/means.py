@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.base.journal import Journal
 from kctl.deploy import lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.deploy.store import list_clusters
 from kctl.errors import KctlError, OperationFailed, Refused
-from kctl.journal import Journal
 from kctl.model import Broker
 from kctl.protocol.target import Target
 from kctl.restart.control import Act, BrokerControl

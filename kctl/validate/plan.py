@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.base.text import counted
 from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused, UsageError
 from kctl.health.partitions import partitions_of
 from kctl.leader.elect import why_no_election
@@ -15,17 +16,16 @@ from kctl.model import ClusterState
 from kctl.protocol.target import Target
 from kctl.restart.gate import Unprotected, unprotected
 from kctl.restart.look import LiveCluster, Seen
-from kctl.text import counted
 from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two
 from kctl.validate.means import Means
 from kctl.validate.scenarios import SCENARIOS, Scenario, find
 from kctl.validate.sentences import OPTIONS
 from kctl.validate.verdict import Budgets
-from kctl.zk.session import zookeeper
+from kctl.zookeeper.session import zookeeper
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 WAIT_S = 180.0
 _PATIENCE_S = 20.0

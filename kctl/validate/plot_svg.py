@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kctl.text import printable
+from kctl.base.text import printable
 from kctl.validate.plot import Plot, ceiling, letters
 
 _WIDTH, _HEIGHT = 860, 260

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import pairwise
 
-from kctl.text import printable
+from kctl.base.text import printable
 from kctl.validate.plot import Plot, ceiling, letters
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"

@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.base.own_python import child_environment
 from kctl.deploy.process import ProcessIdentity, is_running, send_signal, spawn
 from kctl.errors import NotFound, OperationFailed, TimedOut
-from kctl.own_python import child_environment
 from kctl.protocol.target import Target
 from kctl.validate.entries import ACKED, READ, SENT
 from kctl.validate.history import Delivered, Log, Sent, delivered_of, sent_of

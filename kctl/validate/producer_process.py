@@ -11,9 +11,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from kctl.client import connect
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import KctlError, NotFound
+from kctl.protocol.client import connect
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
 from kctl.records.pace import Pace
@@ -30,7 +30,7 @@ from kctl.validate.settings import ProducerSettings, Task
 from kctl.validate.write_journal import JournalWriter
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _BATCH_BYTES = 16 * 1024  # as Java's producer
 _AT_ONCE = 500  # records without looking at the brokers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import OperationFailed
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
@@ -17,7 +17,7 @@ from kctl.validate.history import Log, LogPartition
 from kctl.validate.records import sequences_of
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 
 class _Collector:

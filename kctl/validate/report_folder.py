@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.text import printable
 from kctl.errors import OperationFailed, UsageError
-from kctl.text import printable
 from kctl.validate.plot_svg import plot_svg
 from kctl.validate.sentences import OPTIONS, kept, missing_line, unmeasured_line, why_not
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.broker.controller import read_controller
+from kctl.base.journal import Journal
+from kctl.brokers.controller import read_controller
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import KctlError, OperationFailed
-from kctl.journal import Journal
 from kctl.model import TopicPartition
 from kctl.protocol.target import Target
 from kctl.topics.create import create_topics, plan_create
@@ -42,7 +42,7 @@ from kctl.validate.stage import Stage, Told, began_and_failed
 from kctl.validate.verdict import Budgets, Verdict
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 _STEADY_S = 3.0  # of normal writes, before a fault and behind it
 _LEAST_RECORDS = 20

@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from kctl.broker.quorum import DESCRIBE_QUORUM, describe_quorum
-from kctl.client import connect
-from kctl.connection import Connection
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.brokers.quorum import DESCRIBE_QUORUM, describe_quorum
 from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
-from kctl.preflight import read_cluster
+from kctl.protocol.client import connect
+from kctl.protocol.connection import Connection
+from kctl.protocol.preflight import read_cluster
 from kctl.protocol.target import Target
 from kctl.topics.describe import known_topics
 from kctl.validate.timeline import ControllerSample, PartitionView, Sample
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 EVERY_S = 0.1
 _ANSWER_S = 1.0
@@ -180,8 +180,8 @@ class Sampler:
             self._stop.wait(_AGAIN_S)
 
     def _follow_zookeeper(self, address: str) -> None:
-        from kctl.broker.controller import epoch_in
-        from kctl.zk.session import zookeeper
+        from kctl.brokers.controller import epoch_in
+        from kctl.zookeeper.session import zookeeper
 
         with zookeeper(address, security=self._target.zookeeper_security, timeout_s=_CLOSE_S / 2) as zk:
             while not self._stop.wait(self._every_s):

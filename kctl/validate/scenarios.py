@@ -74,7 +74,7 @@ def broker_loss(stage: Stage) -> None:
 
 def rolling_restart(stage: Stage) -> None:
     """All brokers one after the other, as `kctl cluster restart --rolling` does it."""
-    from kctl import journal
+    from kctl.base import journal
     from kctl.restart.look import LiveCluster
     from kctl.restart.run import carry_out
     from kctl.restart.running import Options, RealClock, Run

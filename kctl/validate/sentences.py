@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kctl.text import counted
+from kctl.base.text import counted
 from kctl.validate.evidence import Missing
 from kctl.validate.verdict import Breach, Verdict
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from kctl.deploy.process import ProcessIdentity, identify
 from kctl.errors import InvalidFile, NotFound, OperationFailed, UsageError
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl.validate.records import LEAST_VALUE_BYTES
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.broker.controller import read_controller
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.brokers.controller import read_controller
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, TimedOut
 from kctl.model import PartitionState
 from kctl.restart.control import Act
@@ -18,7 +18,7 @@ from kctl.validate.experiment import Experiment
 from kctl.validate.means import Breaker
 
 if TYPE_CHECKING:
-    from kctl.client import ClusterClient
+    from kctl.protocol.client import ClusterClient
 
 Told = Callable[[str], None]
 _POLL_S = 0.1

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from kctl.address import Address, parse_address, parse_zookeeper
-from kctl.deadline import Deadline
+from kctl.base.address import Address, parse_address, parse_zookeeper
+from kctl.base.deadline import Deadline
+from kctl.base.parallel import run_all
 from kctl.deploy import faults, lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec
 from kctl.errors import ConnectionFailed, KctlError, Refused, TimedOut
-from kctl.parallel import run_all
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.control import Act
 from kctl.restart.control_hooks import run_command
 from kctl.restart.hooks import Hooks, ZookeeperHooks, check_servers
-from kctl.security import Security
-from kctl.zk.ensemble import read_ensemble
-from kctl.zk.servers import ask_each
+from kctl.zookeeper.ensemble import read_ensemble
+from kctl.zookeeper.servers import ask_each
 
 _ASK_S = 3.0
 _AGAIN_S = 0.5

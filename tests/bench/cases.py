@@ -96,7 +96,7 @@ def make_groups(setting: Setting, count: int) -> None:
     """Groups bench-0 … with a committed offset on every partition of one topic."""
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
-    from kctl.client import connect
+    from kctl.protocol.client import connect
     from kctl.protocol.target import Target
 
     setting.kctl.ok("topic", "create", "groups", "--partitions", str(PARTITIONS), "--if-not-exists")

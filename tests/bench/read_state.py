@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from kctl import wire
-from kctl.client import ClusterClient
 from kctl.model import ClusterState
+from kctl.protocol import wire
+from kctl.protocol.client import ClusterClient
 from kctl.reassign.live_cluster import read_cluster
 
 METADATA_VERSION, LOG_DIRS_VERSION = 12, 4

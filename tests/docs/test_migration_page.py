@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typer._click.exceptions import ClickException
 
+from kctl.base.moments import parse_moment
+from kctl.base.units import parse_duration_ms
 from kctl.commands import app
 from kctl.commands.invocation import Invocation
 from kctl.deploy.java import find_java
 from kctl.errors import KctlError
-from kctl.moments import parse_moment
 from kctl.topics.offsets import parse_place
-from kctl.units import parse_duration_ms
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
 TOOLS = {

@@ -20,9 +20,9 @@ import pytest
 from changed_meanwhile import CHANGES
 from group_admin import Admin
 from in_process import InProcess
-from kctl.client import connect
 from kctl.commands import confirm
 from kctl.model import TopicPartition
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.reassign.alter import alter_reassignments
 from kctl_testing import Kctl, TestCluster, eventually

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kctl.client import ClusterClient, connect, consumer_for, producer_for
 from kctl.errors import (
     ConnectionFailed,
     ConnectionRefused,
@@ -24,9 +23,10 @@ from kctl.errors import (
     OutcomeUnknown,
     TlsMismatch,
 )
+from kctl.protocol.client import ClusterClient, connect, consumer_for, producer_for
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
-from kctl.zk.session import zookeeper
+from kctl.zookeeper.session import zookeeper
 from kctl_testing import TestCluster, eventually, within
 from secure_broker import PASSWORD, SESSION_MS, USER, SecureBroker
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 

@@ -15,8 +15,8 @@ from uuid import UUID
 
 import pytest
 
-from kctl.client import connect
 from kctl.model import TopicPartition
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.reassign.alter import alter_reassignments
 from kctl.records.chunk import Chunk

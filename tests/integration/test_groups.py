@@ -169,12 +169,12 @@ def test_refused_while_members_are_active(kctl: Kctl, admin: Admin, group: str, 
 
 def test_the_broker_refuses_too(kctl: Kctl, cluster: TestCluster, admin: Admin, group: str, filled: str) -> None:
     """Members that have joined between plan and act: the coordinator refuses, and that is told row by row."""
-    from kctl.client import connect
     from kctl.errors import Refused
     from kctl.groups.delete import delete_groups, plan_delete
     from kctl.groups.reset import apply_reset, plan_reset
     from kctl.groups.reset_rules import Target, To
     from kctl.groups.topic_choice import TopicChoice
+    from kctl.protocol.client import connect
 
     other = f"{group}-other"
     admin.commit(other, filled, {1: 1})
@@ -211,9 +211,9 @@ def test_refused_while_a_transaction_has_an_offset(
 
 
 def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled: str, tmp_path: Path) -> None:
-    from kctl.client import connect
     from kctl.groups.commit import OffsetToCommit, commit_offsets
     from kctl.model import TopicPartition
+    from kctl.protocol.client import connect
     from kctl.protocol.target import Target
 
     evil = 'with "quotes", \x1b[31m and ü'

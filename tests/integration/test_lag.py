@@ -16,7 +16,7 @@ import pytest
 
 from consumer_groups_tool import described
 from group_admin import Admin
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 KEYS = [

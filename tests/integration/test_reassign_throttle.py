@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kctl.client import ClusterClient, connect
 from kctl.dynamic_configs import Resource, alter_dynamic, read_dynamic
 from kctl.errors import OperationFailed
+from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.throttle import (

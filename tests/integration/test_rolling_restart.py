@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from cluster_testing import clusters_dir, nothing_left_running, processes_of
-from kctl.client import connect
 from kctl.errors import KctlError
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.restart.steps import Step
 from kctl.validate.experiment import Experiment

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kctl.client import connect
-from kctl.connection import Connection
+from kctl.protocol.client import connect
+from kctl.protocol.connection import Connection
 from kctl.protocol.target import Target
 from kctl_testing import Kctl, within
 

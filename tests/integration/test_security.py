@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kctl.client import connect
+from kctl.protocol.client import connect
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl_testing import Kctl, within
 from secure_broker import KEY_PASSWORD, PASSWORD, SESSION_MS, USER, SecureBroker
 

@@ -24,17 +24,17 @@ from typing import Any
 import pytest
 
 from consumer_groups_tool import described
-from kctl.client import connect
+from kctl.base.deadline import Deadline
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.output import jsonable
-from kctl.deadline import Deadline
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import OperationFailed, TimedOut
 from kctl.lag.retention import PartitionUsage
 from kctl.lag.selection import names_of
+from kctl.protocol.client import connect
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl.spark import java_command, retention_job, sources
 from kctl.spark.lag_planning import Wanted, plan_live
 from kctl.spark.lag_report import LagReportJob

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kctl.client import connect
 from kctl.lag.control_records import PARTITION_BYTES, Markers, fetch_markers
 from kctl.lag.log_times import Wanted, fetch_points
 from kctl.lag.rates import time_lag
 from kctl.model import TopicPartition
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import TestCluster
 

@@ -13,8 +13,8 @@ import pytest
 
 from hanging_transaction import hang
 from java_tools import java_tool
-from kctl.client import connect
-from kctl.command_config import read_command_config
+from kctl.contexts.command_config import read_command_config
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import Kctl, TestCluster
 from secure_cluster import SecureCluster, remove_acls

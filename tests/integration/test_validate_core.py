@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from kctl.client import connect
 from kctl.deploy.process import identify, is_running
 from kctl.errors import OperationFailed
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.entries import ACKED, SENT, Entry, encode
 from kctl.validate.experiment import Experiment
@@ -115,7 +115,7 @@ def test_kill_9_of_the_producer(target: Target, topic: Callable[..., str], tmp_p
 PARENT = """
 import sys, time
 from pathlib import Path
-from kctl.context import Target
+from kctl.contexts.choose import Target
 from kctl.validate.processes import start_producer
 from kctl.validate.settings import ProducerSettings
 worker = start_producer(Target("t", (sys.argv[1],)), ProducerSettings(sys.argv[2], "0" * 16), Path(sys.argv[3]))

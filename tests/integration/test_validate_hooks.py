@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy.process import find_processes
 from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP
 from kctl_testing import SCRIPT, Kctl, Result, TestCluster, eventually, within

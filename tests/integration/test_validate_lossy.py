@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
 from kctl.validate.noted_faults import read_faults

@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.snapshots import lock, run
 from kctl.snapshots.collect import Collector

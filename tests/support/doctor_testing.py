@@ -18,8 +18,8 @@ from kctl.health.rule_table import RULES
 from kctl.lag.rules import LagRow
 from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import ClusterState
-from kctl.zk.nodes import Grant
-from kctl.zk.servers import Server
+from kctl.zookeeper.nodes import Grant
+from kctl.zookeeper.servers import Server
 
 BY_ID = {rule.id: rule for rule in RULES}
 ANYBODY = [Grant("world", "anyone", ["read", "write", "create", "delete", "admin"])]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.records.consumer import unstick
 from kctl_testing import eventually, within

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from kctl.client import ClusterClient
+from kctl.protocol.client import ClusterClient
 from kctl_testing import eventually
 from segment_files import batch
 

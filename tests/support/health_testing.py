@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kctl.broker.membership import BrokerView
+from kctl.brokers.membership import BrokerView
 from kctl.errors import KctlError
 from kctl.health.model import Adding, Facts
 from kctl.log_dirs import LogDir

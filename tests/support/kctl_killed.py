@@ -13,7 +13,8 @@ import signal
 import sys
 from typing import Any
 
-from kctl import __main__, journal
+from kctl import __main__
+from kctl.base import journal
 
 
 def kill_at(moment: str, step: str, number: int = 1) -> None:

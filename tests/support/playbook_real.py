@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, TestCluster

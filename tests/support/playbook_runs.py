@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kctl import journal
+from kctl.base import journal
 from kctl.commands import operations as real
 from kctl.deploy.process import Completed
 from kctl.errors import KctlError, NotConfirmed, TimedOut

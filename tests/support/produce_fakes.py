@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from kctl.errors import KctlError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
-from kctl.wire import CLIENT_ID
+from kctl.protocol.wire import CLIENT_ID
 
 _BODY = 14 + len(CLIENT_ID)  # behind length, api key, version, correlation id and client id
 Judge = Callable[[int], "tuple[int, int]"]  # partition → error code, base offset

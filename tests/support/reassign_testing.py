@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kctl.client import ClusterClient, connect
 from kctl.deploy.java import find_java
+from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
 from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, eventually

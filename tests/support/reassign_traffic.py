@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka.structs import TopicPartition
 
-from kctl.client import ClusterClient
+from kctl.protocol.client import ClusterClient
 
 _CATCH_UP_S = 40.0
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kctl.client import ClusterClient
 from kctl.groups.coordinators import find_coordinators
 from kctl.groups.describe import list_groups
+from kctl.protocol.client import ClusterClient
 from kctl_testing import eventually
 
 _MESSAGES = ("StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse")

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kctl.errors import CertificateRejected
-from kctl.security import Security
-from kctl.tls import handshake_error, make_context
+from kctl.protocol.security import Security
+from kctl.protocol.tls import handshake_error, make_context
 
 KEY_PASSWORD = "key-pass-8d1f"
 _ROOT = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"

@@ -16,8 +16,8 @@ from kctl.access.words import (
     parse_resource,
     resource_words,
 )
+from kctl.base.text import printable
 from kctl.errors import UsageError
-from kctl.text import printable
 
 
 def _acl(kind: str, name: str, pattern: str, principal: str, *rest: str) -> Acl:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.address import Address, parse_address, parse_servers, parse_zookeeper
+from kctl.base.address import Address, parse_address, parse_servers, parse_zookeeper
 from kctl.errors import UsageError
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kctl.broker import loggers
-from kctl.broker.loggers import LoggerChange
+from kctl.brokers import loggers
+from kctl.brokers.loggers import LoggerChange
 from kctl.commands import broker_loggers
 from kctl.commands.app import main
 from kctl.errors import OperationFailed

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from health_testing import partition, state
-from kctl.broker import membership, overview
-from kctl.broker import quorum as quorum_module
-from kctl.broker.quorum import Quorum
+from kctl.brokers import membership, overview
+from kctl.brokers import quorum as quorum_module
+from kctl.brokers.quorum import Quorum
 from kctl.commands.broker_tables import description_tables
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
 from kctl.model import Broker, ClusterState

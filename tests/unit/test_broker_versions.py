@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
-from kctl.broker.api_names import api_name
-from kctl.broker.api_versions import BrokerApis, Feature, VersionRange, compare_apis, features_of, release_of
-from kctl.broker.loggers import by_logger, parse_levels, plan_levels
+from kctl.brokers.api_names import api_name
+from kctl.brokers.api_versions import BrokerApis, Feature, VersionRange, compare_apis, features_of, release_of
+from kctl.brokers.loggers import by_logger, parse_levels, plan_levels
 from kctl.errors import NotFound, UsageError
 
 NEWEST = max(BROKER_API_VERSIONS)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from kctl import journal
+from kctl.base import journal
 from kctl.capacity import own_topic
 from kctl.capacity.measure import MeasureOptions, Meter, Writing, payloads, warm_s
 from kctl.capacity.own_topic import PREFIX, OwnTopic, folder, leftovers, new_topic

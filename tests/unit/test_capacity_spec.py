@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import pytest
 
+from kctl.base.units import parse_percent, parse_throughput
 from kctl.capacity.fields import DEFAULT, FIELDS, GIVEN, SEEN, Input, parse_input
 from kctl.capacity.present import seen_inputs, volume_bytes
 from kctl.capacity.spec import parse_spec
 from kctl.errors import InvalidFile, UsageError
 from kctl.log_dirs import LogDir
 from kctl.topics.configs import ConfigEntry, ConfigSource
-from kctl.units import parse_percent, parse_throughput
 
 GOOD = """\
 disk: 4TB

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from kctl.errors import UsageError
-from kctl.security import Security
-from kctl.tls import make_context
+from kctl.protocol.security import Security
+from kctl.protocol.tls import make_context
 from tls_files import KEY_PASSWORD, TlsFiles, handshake, openssl, tls_server
 from tls_rows import with_authorities
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kctl.command_config import client_config
+from kctl.contexts.command_config import client_config
 from kctl.errors import InvalidFile
-from kctl.security import Security
+from kctl.protocol.security import Security
 
 CERTIFICATES = Path(__file__).parent.parent / "data" / "tls"
 SECRET = "s3cret-7c2e"

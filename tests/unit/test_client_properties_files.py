@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kctl import command_config
-from kctl.command_config import client_config, read_client_config, zookeeper_security
+from kctl.contexts import command_config
+from kctl.contexts.command_config import client_config, read_client_config, zookeeper_security
 from kctl.errors import InvalidFile
-from kctl.security import Security
+from kctl.protocol.security import Security
 
 CERTIFICATES = Path(__file__).parent.parent / "data" / "tls"
 SECRET = "s3cret-7c2e"

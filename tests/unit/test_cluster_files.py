@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kctl.base.properties import parse_properties
 from kctl.deploy.broker_settings import known_settings
 from kctl.deploy.files import HIDDEN, config_files, without_secrets
 from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
-from kctl.properties import parse_properties
 
 GOLDEN = Path(__file__).parent.parent / "data" / "cluster"
 CASES: dict[str, dict[str, Any]] = {

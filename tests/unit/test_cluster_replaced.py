@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kctl import preflight
-from kctl.address import Address
-from kctl.brokers import Brokers
-from kctl.deadline import Deadline
+from kctl.base.address import Address
+from kctl.base.deadline import Deadline
 from kctl.errors import ClusterReplaced, KctlError
 from kctl.model import Broker, ClusterState
+from kctl.protocol import preflight
+from kctl.protocol.brokers import Brokers
 
 
 class _Connection:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kctl import paths
+from kctl.base import paths
 from kctl.deploy import create as create_module
 from kctl.deploy import store
 from kctl.deploy.create import create
@@ -46,7 +46,7 @@ def make(name: str, *, base_port: int | None = None, directory: Path | None = No
 
 
 def test_create_load_list_destroy() -> None:
-    from kctl.context import current_context, list_contexts
+    from kctl.contexts.choose import current_context, list_contexts
 
     directory = make("dev")
     assert directory == paths.clusters_dir() / "dev"
@@ -180,8 +180,8 @@ def test_a_moved_cluster_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_context_of_the_same_name_is_not_overwritten() -> None:
-    from kctl.context import get_context
     from kctl.contexts.change import put_context
+    from kctl.contexts.choose import get_context
     from kctl.contexts.context import Context
 
     theirs = Context(bootstrap_servers=("kafka.example.com:9092",))
@@ -280,7 +280,7 @@ def _interrupting(at: int) -> Callable[[FrameType, str, Any], Any]:
 
 def test_a_create_interrupted_at_any_line_leaves_nothing() -> None:
     """All of it or nothing: not one line on the way, releasing the locks included, where a Ctrl-C leaves a part."""
-    from kctl.context import list_contexts
+    from kctl.contexts.choose import list_contexts
 
     paths.clusters_dir().mkdir(parents=True)
     moments = 0

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from kctl.access.quotas import DEFAULT, Entity
-from kctl.client import ClusterClient
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import Config, Synonym, describe
@@ -35,6 +34,7 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import Broker, ClusterState, TopicState
+from kctl.protocol.client import ClusterClient
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from config_provider_forms import DATA, ENVIRONMENT, make_folder
-from kctl.client_properties.providers import Providers, Reference
-from kctl.command_config import client_config
+from kctl.contexts.client_properties.providers import Providers, Reference
+from kctl.contexts.command_config import client_config
 from kctl.errors import InvalidFile
 
 SECRET = "s3cret-{7c2e}"

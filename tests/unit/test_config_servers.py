@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kctl.context import resolve_target
+from kctl.contexts.choose import resolve_target
 from kctl.errors import InvalidFile, UsageError
 
 CONTEXTS = {

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kctl import context
-from kctl.command_config import security_from_properties
-from kctl.context import resolve_target
+from kctl.contexts import choose as context
 from kctl.contexts.change import add_context, put_context, remove_context, use_context
+from kctl.contexts.choose import resolve_target
+from kctl.contexts.command_config import security_from_properties
 from kctl.contexts.context import Context
 from kctl.errors import AlreadyExists, Busy, InvalidFile, KctlError, NotFound, UsageError
+from kctl.protocol.security import Security, SecuritySettings
 from kctl.protocol.target import Target
-from kctl.security import Security, SecuritySettings
 
 SCRAM = SecuritySettings(
     protocol="SASL_SSL",
@@ -305,7 +305,7 @@ def test_writers_at_the_same_time_lose_nothing(config_file: Path) -> None:
 def test_a_lock_that_is_held_is_busy(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    from kctl import config
+    from kctl.contexts import config
 
     monkeypatch.setattr(config, "LOCK_TIMEOUT_S", 0.1)
     with two.with_name("config.yaml.lock").open("w") as lock:

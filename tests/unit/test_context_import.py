@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kctl import context, context_import
 from kctl.commands.context_import import _changes
+from kctl.contexts import choose as context
+from kctl.contexts import imports as context_import
 from kctl.contexts.change import add_context, put_context, remove_context
 from kctl.contexts.context import Context
 from kctl.errors import AlreadyExists, InvalidFile, KctlError, NotFound, UsageError
-from kctl.security import SecuritySettings
+from kctl.protocol.security import SecuritySettings
 
 PASSWORD = "correct-horse-7c2e"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

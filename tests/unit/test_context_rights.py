@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kctl.context_rights import cluster_rights, principal_of, topic_rights
-from kctl.security import Security
+from kctl.protocol.security import Security
 
 
 @pytest.mark.parametrize(

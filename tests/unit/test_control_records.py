@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.errors import ConnectionRefused
 from kctl.lag import control_records as module
 from kctl.lag.control_records import Markers, control_records, fetch_markers, markers_of
 from kctl.lag.log_times import Wanted
 from kctl.model import TopicPartition
+from kctl.protocol.client import ClusterClient
 from segment_files import batch, marker
 
 # Two records, their marker, three records, another one: offsets 10 to 16.

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
-from kctl.broker.api_versions import ApiOfBrokers, BrokersVersions
-from kctl.broker.overview import BrokerDescription
+from kctl.brokers.api_versions import ApiOfBrokers, BrokersVersions
+from kctl.brokers.overview import BrokerDescription
 from kctl.commands import output
 from kctl.commands.broker_tables import api_rows, description_rows
 from kctl.commands.config_diff import csv_rows as difference_rows

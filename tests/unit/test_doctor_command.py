@@ -14,6 +14,7 @@ import pytest
 
 from doctor_testing import of_health, of_topics
 from health_testing import partition, state
+from kctl.base.strict_yaml import load
 from kctl.commands import app
 from kctl.commands.invocation import Invocation
 from kctl.doctor import collect as collecting
@@ -21,7 +22,6 @@ from kctl.errors import NotAuthorized
 from kctl.health.rule_facts import RuleFacts
 from kctl.health.rule_table import RULES, SUBJECTS
 from kctl.playbook.shipped import shipped, text_of
-from kctl.strict_yaml import load
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 

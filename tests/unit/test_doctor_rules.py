@@ -30,7 +30,7 @@ from doctor_testing import (
     row,
 )
 from health_testing import partition, state
-from kctl.broker.api_versions import Feature
+from kctl.brokers.api_versions import Feature
 from kctl.configs.diff import Difference, Value
 from kctl.errors import NotAuthorized
 from kctl.health.examine import Outcome, examine

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.commands import watching
 from kctl.commands.app import main
 from kctl.commands.group_tables import judge_changes
@@ -35,6 +34,7 @@ from kctl.groups.reset_rules import Target, To
 from kctl.lag.collect import LogOffsets
 from kctl.lag.offsets import Commit
 from kctl.model import ClusterState, TopicPartition
+from kctl.protocol.client import ClusterClient
 
 NOBODY = cast(ClusterClient, None)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -308,7 +308,7 @@ class Client:
 def connected(monkeypatch: pytest.MonkeyPatch) -> None:
     client = nullcontext(Client())
     client.warnings = ()  # type: ignore[attr-defined]
-    monkeypatch.setattr("kctl.client.connect", lambda *_, **__: client)
+    monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: client)
     monkeypatch.setattr(watching, "time", Answer(sleep=_second_pass))
 
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -22,6 +21,7 @@ from kctl.errors import (
 from kctl.groups import commit, coordinators
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.model import TopicPartition
+from kctl.protocol.client import ClusterClient
 
 
 def test_a_batch_fits_into_the_offsets_topic() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
-from kctl.broker.membership import BrokerView
-from kctl.broker.quorum import Quorum, QuorumReplica
+from kctl.brokers.membership import BrokerView
+from kctl.brokers.quorum import Quorum, QuorumReplica
 from kctl.commands import cluster_health
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health.assess import assess
@@ -178,7 +178,7 @@ def test_waiting_ends_when_all_is_seen_that_may_be_seen(
         return pending.pop()
 
     monkeypatch.setattr("kctl.health.collect.collect_facts", look)
-    monkeypatch.setattr("kctl.client.connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: nullcontext())
     monkeypatch.setattr(cluster_health, "_POLL_S", 0.0)
     inv: Any = SimpleNamespace(timeout_s=lambda default: default, target=lambda: None)
     assert cluster_health._wait(inv, Limits()).healthy is (looks == 3)

@@ -20,12 +20,12 @@ from hostile_broker import (
     OFFSET_FETCH,
     hostile_broker,
 )
-from kctl.client import ClusterClient, connect
 from kctl.errors import ConnectionFailed, KctlError, NotKafka, NotSupported, OutcomeUnknown
 from kctl.groups.describe import list_groups
 from kctl.lag.collect import collect
+from kctl.protocol.client import ClusterClient, connect
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl.topics.create import plan_create
 from kctl.topics.new_topic import NewTopic
 

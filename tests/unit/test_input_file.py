@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kctl import input_file, strict_yaml
-from kctl.command_config import read_command_config
+from kctl.base import input_file, strict_yaml
+from kctl.base.input_file import read_input
 from kctl.contexts.change import put_context
+from kctl.contexts.command_config import read_command_config
 from kctl.contexts.context import Context
+from kctl.contexts.kafkactl_config import read_kafkactl_config
 from kctl.deploy.broker_settings import read_settings
 from kctl.errors import InvalidFile, KctlError, NotFound, Refused, UsageError
-from kctl.input_file import read_input
-from kctl.kafkactl_config import read_kafkactl_config
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ ONE = "current_context: a\ncontexts:\n  a:\n    bootstrap_servers: [h:1]\n"
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o644, 0o640, 0o755])
 def test_modes_that_let_nobody_else_write(mode: int, config: Path) -> None:
-    from kctl import context
+    from kctl.contexts import choose as context
 
     config.write_text(ONE)
     config.chmod(mode)
@@ -110,7 +110,7 @@ def test_modes_that_let_nobody_else_write(mode: int, config: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o666, 0o602, 0o622, 0o777])
 def test_a_config_file_that_others_may_write(mode: int, config: Path) -> None:
-    from kctl import context
+    from kctl.contexts import choose as context
 
     config.write_text(ONE)
     config.chmod(mode)
@@ -125,7 +125,7 @@ def test_a_config_file_that_others_may_write(mode: int, config: Path) -> None:
 def test_a_group_that_has_other_members(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import grp
 
-    from kctl import context
+    from kctl.contexts import choose as context
 
     config.write_text(ONE)
     config.chmod(0o660)
@@ -157,7 +157,7 @@ def null(path: Path) -> Path:
 @pytest.mark.parametrize("make", [a_pipe, a_folder, null])
 def test_a_config_file_that_is_none(make: Callable[[Path], Path], config: Path) -> None:
     """It is not waited for, and nothing is renamed over it. /dev/null is an empty one."""
-    from kctl import context
+    from kctl.contexts import choose as context
 
     before = make(config).stat()
     if make is null:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kctl import client
 from kctl.commands.invocation import Invocation
+from kctl.protocol import client
 
 
 @pytest.mark.parametrize(

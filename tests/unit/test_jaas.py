@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.client_properties.jaas import JaasError, LoginModule, parse_entries, parse_login_module
+from kctl.contexts.client_properties.jaas import JaasError, LoginModule, parse_entries, parse_login_module
 
 FORMS = json.loads((Path(__file__).parent.parent / "data" / "jaas_forms.json").read_text())
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl import journal, run_files
+from kctl.base import journal, run_files
 from kctl.errors import Busy, InvalidFile, NotFound, OperationFailed, Refused
 
 
@@ -31,7 +31,8 @@ def test_what_is_appended_is_read_again(tmp_path: Path) -> None:
 def test_each_entry_is_synced_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = []
     with journal.create(tmp_path / "run.jsonl") as held:
-        monkeypatch.setattr("kctl.journal.os.fsync", lambda _fd: synced.append((tmp_path / "run.jsonl").read_bytes()))
+        path = tmp_path / "run.jsonl"
+        monkeypatch.setattr("kctl.base.journal.os.fsync", lambda _fd: synced.append(path.read_bytes()))
         held.append("begin")
     assert [json.loads(data)["step"] for data in synced] == ["begin"]
 
@@ -62,7 +63,7 @@ def test_a_line_that_is_no_entry_is_refused_and_left_alone(tmp_path: Path, line:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     program = (
-        "import sys; from pathlib import Path; from kctl import journal\n"
+        "import sys; from pathlib import Path; from kctl.base import journal\n"
         "j = journal.create(Path(sys.argv[1])); j.append('begin'); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -256,7 +257,7 @@ def test_files_of_another_user_are_refused(tmp_path: Path, monkeypatch: pytest.M
     path = where / "run.jsonl"
     _three(path)
     me = os.geteuid()
-    monkeypatch.setattr("kctl.journal.os.geteuid", lambda: me + 4711)
+    monkeypatch.setattr("kctl.base.journal.os.geteuid", lambda: me + 4711)
     if me == 0:
         os.chown(path if what == "file" else where, 4712, -1)
     with pytest.raises(Refused, match="belongs to user"):

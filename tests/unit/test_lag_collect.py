@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionRefused,
@@ -28,6 +27,7 @@ from kctl.groups import coordinators, describe
 from kctl.lag import collect as module
 from kctl.lag.collect import collect
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol.client import ClusterClient
 
 NOT_COORDINATOR, LOADING, NOT_LEADER, UNKNOWN_TOPIC = 16, 14, 6, 3
 Reply = Callable[[int, Any], Any]

@@ -12,8 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.brokers import negotiate
-from kctl.client import ClusterClient
 from kctl.commands.leader_tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
@@ -21,6 +19,8 @@ from kctl.leader.election import Election, carry_out, choose, plan_preferred, pl
 from kctl.leader.losses import Loss
 from kctl.leader.status import leader_status
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol.brokers import negotiate
+from kctl.protocol.client import ClusterClient
 from kctl.reassign.alter import alter_reassignments
 
 NOT_NEEDED, NOT_AUTHORIZED, NOT_AVAILABLE, NO_REASSIGNMENT = 84, 31, 80, 85

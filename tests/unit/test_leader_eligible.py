@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.commands import leader_unclean
 from kctl.commands.invocation import Invocation
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
@@ -21,6 +20,7 @@ from kctl.leader.election import plan_unclean
 from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.leader.losses import Loss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol.client import ClusterClient
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 ROWS: dict[TopicPartition, tuple[list[int] | None, list[int] | None]] = {

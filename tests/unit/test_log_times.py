@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.client import ClusterClient
 from kctl.errors import ConnectionRefused
 from kctl.lag.log_times import Wanted, fetch_points
 from kctl.lag.rates import time_lag
 from kctl.model import TopicPartition
+from kctl.protocol.client import ClusterClient
 
 NOW = 1_790_000_000_000
 DAY_MS = 86_400_000

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from kctl import moments
+from kctl.base import moments
+from kctl.base.moments import moment_text
 from kctl.errors import UsageError
-from kctl.moments import moment_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from kctl import client as client_module
-from kctl import name_cache
-from kctl.client import ClusterClient
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
+from kctl.commands import name_cache
 from kctl.errors import ConnectionFailed
 from kctl.model import Broker, ClusterState
+from kctl.protocol import client as client_module
+from kctl.protocol.client import ClusterClient
+from kctl.protocol.security import Security
+from kctl.protocol.silence import Silence
 from kctl.protocol.target import Target
-from kctl.security import Security
-from kctl.silence import Silence
 
 DEV = Target("dev", ("127.0.0.1:9092",))
 

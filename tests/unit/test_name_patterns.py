@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.base.name_patterns import not_there, parse_patterns, select
+from kctl.base.suggestions import closest, did_you_mean
 from kctl.errors import NotFound, UsageError
-from kctl.name_patterns import not_there, parse_patterns, select
-from kctl.suggestions import closest, did_you_mean
 
 KNOWN = ["orders", "orders-v2", "payments"]
 

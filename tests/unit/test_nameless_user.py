@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kctl.base.paths import user_without_name
 from kctl.commands import app
-from kctl.paths import user_without_name
 from kctl.spark.session import _name_user
 
 

@@ -13,10 +13,10 @@ from kafka.protocol.admin import (
     DescribeConfigsRequest,
 )
 
-from kctl.brokers import _no_answer
-from kctl.connection import PeerClosed
-from kctl.deadline import Deadline
+from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown
+from kctl.protocol.brokers import _no_answer
+from kctl.protocol.connection import PeerClosed
 from kctl.topics.alter import TopicChange, _create_partitions
 
 GONE = PeerClosed("gone")

@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import KctlError, OperationFailed
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log, partition_of, whole_batches
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl.spark import offsets_source, segments_source
 from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_fetched
 from kctl.spark.offsets_source import LiveShare, Share, file_shares, live_shares

@@ -78,7 +78,7 @@ def test_what_cannot_be_written_is_said_before_any_work(
 def test_a_pipe_that_nobody_reads_stays(
     yes: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kctl.output_file.PIPE_WAIT_S", 0.1)
+    monkeypatch.setattr("kctl.base.output_file.PIPE_WAIT_S", 0.1)
     os.mkfifo("pipe")
     assert app.main(["playbook", "run", "h.yaml", "--junit", "pipe", *yes]) == 5
     assert "no reader opened the pipe" in capsys.readouterr().err

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.base.outcomes import raise_refusal, reasons
+from kctl.base.text import some_of
 from kctl.errors import KctlError, NotAuthorized, OperationFailed, OutcomeUnknown, Refused
-from kctl.outcomes import raise_refusal, reasons
-from kctl.text import some_of
 
 NO, FORBIDDEN, BROKE, LOST = Refused("no"), NotAuthorized("no"), OperationFailed("broke"), OutcomeUnknown("who knows")
 

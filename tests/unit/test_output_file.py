@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kctl import output_file
+from kctl.base import output_file
+from kctl.base.output_file import check_output_path, open_output, write_output
 from kctl.errors import OperationFailed, UsageError
-from kctl.output_file import check_output_path, open_output, write_output
 
 NEW = b"new content\n" * 1000
 
@@ -117,7 +117,7 @@ def test_a_file_that_may_not_grow_keeps_its_content(make: Callable[[Path], Path]
     code = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from kctl.output_file import write_output\n"
+        "from kctl.base.output_file import write_output\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "write_output(Path(sys.argv[1]), b'x' * 100_000)\n"
@@ -179,7 +179,7 @@ def test_a_full_device() -> None:
 ONE_WRITE = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from kctl.output_file import write_output\n"
+    "from kctl.base.output_file import write_output\n"
     "print('before')\n"
     "write_output(Path(sys.argv[1]), b'written\\n')\n"
     "print('after')\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.own_python import child_environment
+from kctl.base.own_python import child_environment
 from kctl_testing import SCRIPT
 
 # What a Spark of another version, a data scientist's folder or a foreign Python would bring.
@@ -92,7 +92,7 @@ def test_what_is_searched(tmp_path: Path) -> None:
     """Own folders stay, in their order, also when PYTHONPATH names them."""
     code = (
         "import sys, json, site; sys.argv = ['/usr/bin/kctl']; before = list(sys.path)\n"
-        "from kctl.own_python import isolate; isolate(); print(json.dumps([before, sys.path]))"
+        "from kctl.base.own_python import isolate; isolate(); print(json.dumps([before, sys.path]))"
     )
     foreign = tmp_path / "empty"
     foreign.mkdir()

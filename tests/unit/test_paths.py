@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl import paths
+from kctl.base import paths
 from kctl.errors import UsageError
 
 

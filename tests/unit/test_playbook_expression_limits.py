@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from kctl.base.suggestions import closest
 from kctl.playbook import evaluation
 from kctl.playbook.expressions import MAX_TEXT, ExpressionError, evaluate, parse_text, render
 from kctl.playbook.json_text import value_of_json
 from kctl.playbook.model import Parameter, Position
 from kctl.playbook.parameters import from_text
-from kctl.suggestions import closest
 
 BIG = "a" * (MAX_TEXT - 10)
 DEEP = "[" * 900 + "]" * 900
@@ -80,7 +80,7 @@ def test_values_are_the_same_as_in_json(source: str, value: bool) -> None:
 
 def test_what_is_missing_costs_nothing_until_somebody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("kctl.suggestions.did_you_mean", lambda name, _: asked.append(name))
+    monkeypatch.setattr("kctl.base.suggestions.did_you_mean", lambda name, _: asked.append(name))
     row = {f"name{n}": n for n in range(100)}
     assert evaluate("rows | map(attribute='x', default=7) | sum", {"rows": [row] * 1000}) == 7000
     assert asked == []

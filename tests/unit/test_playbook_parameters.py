@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kctl.base.secrets import Redactor
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.playbook.model import Playbook
 from kctl.playbook.parameters import collect, included, misspelt, read_values
 from kctl.playbook.read import read
-from kctl.secrets import Redactor
 
 TEXT = """\
 playbook: 1

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kctl.base.strict_yaml import MAX_DEPTH
 from kctl.commands import output
 from kctl.errors import InvalidFile, UsageError
 from kctl.playbook.load import examine_text
@@ -20,7 +21,6 @@ from kctl.playbook.problems import MAX_PROBLEMS, as_error
 from kctl.playbook.read import read, read_all
 from kctl.playbook.read_steps import slug
 from kctl.playbook.step_settings import items_of, settings_of
-from kctl.strict_yaml import MAX_DEPTH
 
 HEAD = "playbook: 1\nname: p\n"
 WHOLE = """\

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kctl import journal
+from kctl.base import journal
 from kctl.errors import Busy, ExitCode, InvalidFile, NotFound, NotHealthy, OperationFailed, Refused, UsageError
 from kctl.playbook import resume as library
 from kctl.playbook import run_journal

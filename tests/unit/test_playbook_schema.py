@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kctl.base.strict_yaml import load, load_file
 from kctl.playbook import schema
 from kctl.playbook.model import PARAMETER_TYPES
 from kctl.playbook.operations import operations
@@ -16,7 +17,6 @@ from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import plain
 from kctl.playbook.read_steps import STEP_KEYS
 from kctl.playbook.shipped import folder, shipped
-from kctl.strict_yaml import load, load_file
 
 SCHEMA = schema.schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -17,10 +17,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from kctl import wire
-from kctl.address import Address, parse_address
-from kctl.connection import Dialer
-from kctl.deadline import Deadline
+from kctl.base.address import Address, parse_address
+from kctl.base.deadline import Deadline
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -32,8 +30,10 @@ from kctl.errors import (
     NotSupported,
     TlsMismatch,
 )
-from kctl.preflight import _verdict, open_all, preflight
-from kctl.security import Security
+from kctl.protocol import wire
+from kctl.protocol.connection import Dialer
+from kctl.protocol.preflight import _verdict, open_all, preflight
+from kctl.protocol.security import Security
 
 API_VERSIONS = b"\0\0" + struct.pack(">i", 4) + b"\0\x03\0\0\0\x0c\0\x12\0\0\0\x04\0\x11\0\0\0\x01\0\x24\0\0\0\x02"
 METADATA = b"\0\0\0\0\0" + b"\x02" + b"\0\0\0\x01\x02h\0\0\x23\x84\0\0" + b"\0" + b"\0\0\0\x01" + b"\x01" + b"\0"

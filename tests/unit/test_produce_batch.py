@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from kctl.protocol.wire import WireError
 from kctl.records.outgoing import Outgoing
 from kctl.records.produce_batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, record_room, smallest_batch
 from kctl.records.produce_lane import Lane
@@ -13,7 +14,6 @@ from kctl.records.produce_wire import Answer, decode, encode, version_for
 from kctl.segment.batch import V2_HEADER, Batch, crc_is_valid, parse_v2
 from kctl.segment.compression import decompress
 from kctl.segment.record import Record, records_of
-from kctl.wire import WireError
 
 RECORDS = [
     Outgoing(None, b"first", (), 1000),

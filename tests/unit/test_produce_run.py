@@ -14,12 +14,12 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Table
 from kctl.commands.produce import _keep
 from kctl.commands.produce_report import report
 from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
+from kctl.protocol.client import ClusterClient
 from kctl.records.destination import Destination, check_topic, longest_line
 from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
-from kctl.connection import Connection
 from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed
+from kctl.protocol.client import ClusterClient
+from kctl.protocol.connection import Connection
 from kctl.records import produce_sender
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kctl.base.properties import decode_properties, load_properties, parse_properties, property_line, property_sections
 from kctl.errors import InvalidFile
-from kctl.properties import decode_properties, load_properties, parse_properties, property_line, property_sections
 
 READ = {
     "equals": ("a=b", {"a": "b"}),

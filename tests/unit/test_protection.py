@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from kctl import context, protection
 from kctl.commands.invocation import Invocation
-from kctl.context import resolve_target
+from kctl.contexts import choose as context
 from kctl.contexts.change import add_context
+from kctl.contexts.choose import resolve_target
 from kctl.contexts.context import Context
+from kctl.deploy import protection
 from kctl.errors import InvalidFile, KctlError, NotConfirmed, UsageError
 from kctl.protocol.target import Target
 
@@ -243,6 +244,6 @@ def test_a_config_file_that_cannot_be_written_is_no_failure(write: Write, monkey
     def refuse(*_: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("kctl.config._write", refuse)
+    monkeypatch.setattr("kctl.contexts.config._write", refuse)
     assert protection.learn(_connected(resolve_target(context="prod"), ID)) is None
     assert not protection.remember("prod", ID)

@@ -16,7 +16,7 @@ from kctl.errors import (
     OutcomeUnknown,
     Refused,
 )
-from kctl.protocol_errors import ERRORS, error_for, error_name
+from kctl.protocol.error_codes import ERRORS, error_for, error_name
 
 # Where kafka-python keeps an older name than Kafka 3.9.
 RENAMED = {

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from kctl import journal
+from kctl.base import journal
 from kctl.errors import Busy, Refused
 from kctl.reassign import journals, outcome
 from kctl.reassign.assignment import Reassignment

@@ -217,7 +217,7 @@ def test_a_plan_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.input_file.PIPE_WAIT_S", 0.1)
+    monkeypatch.setattr("kctl.base.input_file.PIPE_WAIT_S", 0.1)
     with pytest.raises(NotFound, match="there is no file"):
         read_plan(tmp_path / "absent")
     for path in (tmp_path, Path("/dev/zero")):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl import journal, paths
+from kctl.base import journal, paths
 from kctl.dynamic_configs import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.assignment import Reassignment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl import journal
+from kctl.base import journal
 from kctl.model import Broker
 from kctl.restart import journals
 from kctl.restart.run import carry_out

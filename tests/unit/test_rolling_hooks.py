@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.address import Address
+from kctl.base.address import Address
 from kctl.commands import cluster_rolling
 from kctl.deploy.process import Ended, identify
 from kctl.errors import ConnectionRefused, InvalidFile, NotFound, OperationFailed, Refused, TimedOut

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.broker.membership import BrokerView
+from kctl.brokers.membership import BrokerView
 from kctl.errors import (
     AuthenticationFailed,
     CertificateRejected,

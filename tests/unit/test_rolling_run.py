@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kctl import journal
+from kctl.base import journal
+from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
-from kctl.journal import Journal
 from kctl.model import Broker
 from kctl.restart import journals
 from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked, result_of

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from kctl import sasl
-from kctl.sasl import ServerNotTrusted
+from kctl.protocol import sasl
+from kctl.protocol.sasl import ServerNotTrusted
 
 
 def test_plain() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from kctl import secrets
-from kctl.context import resolve_target
+from kctl.base import secrets
+from kctl.base.secrets import Warn, check_secret_file, read_secret
 from kctl.contexts.change import put_context
+from kctl.contexts.choose import resolve_target
 from kctl.contexts.context import Context
 from kctl.errors import UsageError
-from kctl.secrets import Warn, check_secret_file, read_secret
-from kctl.security import SecuritySettings
+from kctl.protocol.security import SecuritySettings
 
 NOBODY = 65534
 
@@ -160,7 +160,7 @@ def test_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("writer", ["printf hunter2", "echo hunter2", "sleep 0.2; echo hunter2"])
 def test_process_substitution(writer: str) -> None:
-    code = "import sys; from kctl.secrets import read_secret; print(read_secret('pw', None, sys.argv[1]))"
+    code = "import sys; from kctl.base.secrets import read_secret; print(read_secret('pw', None, sys.argv[1]))"
     command = f'exec "$0" -c "$1" <({writer})'
     found = subprocess.run(["bash", "-c", command, sys.executable, code], capture_output=True, text=True, check=True)
     assert found.stdout == "hunter2\n"
@@ -187,7 +187,7 @@ def test_as_another_user(tmp_path: Path) -> None:
         if folder.stat().st_mode & 0o001 == 0:
             folder.chmod(folder.stat().st_mode | 0o011)
     code = (
-        "import os, select, sys; from kctl.secrets import read_secret; "
+        "import os, select, sys; from kctl.base.secrets import read_secret; "
         f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); "
         "print(read_secret('pw', None, sys.argv[1], warn=lambda line: print('W', line)))"
     )

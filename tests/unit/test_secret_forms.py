@@ -18,7 +18,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.secrets import Redactor
+from kctl.base.secrets import Redactor
 
 SECRETS = [
     "pass<word>&\"more'",

@@ -172,7 +172,7 @@ def test_the_checksum_is_the_packages() -> None:
     """Loaded without the package around it, in a process that imports that as well."""
     import crc32c as package
 
-    from kctl import checksum
+    from kctl.base import checksum
 
     data = bytes(range(256)) * 40
     assert checksum.crc32c(b"123456789") == 0xE3069283  # RFC 3720

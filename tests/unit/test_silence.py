@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kctl.errors import ConnectionTimedOut
-from kctl.silence import Silence
+from kctl.protocol.silence import Silence
 
 ERROR = ConnectionTimedOut("broker 1: no answer")
 

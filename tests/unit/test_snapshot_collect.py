@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.protocol_errors import error_for
-from kctl.silence import Silence
+from kctl.protocol.client import ClusterClient
+from kctl.protocol.error_codes import error_for
+from kctl.protocol.silence import Silence
 from kctl.snapshots import collect as collecting
 from kctl.snapshots import schema
 from kctl.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Collector, Pass
@@ -222,7 +222,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Sluggish:
-    """Stands for kctl.brokers.Brokers: broker 2 lets each request time out."""
+    """Stands for kctl.protocol.brokers.Brokers: broker 2 lets each request time out."""
 
     def __init__(self) -> None:
         self.asked: list[list[int | None]] = []

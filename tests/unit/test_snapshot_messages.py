@@ -14,7 +14,7 @@ from kctl.commands.invocation import Invocation
 from kctl.commands.spark_run import check_span
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
 from kctl.lag.selection import EVERY
-from kctl.protocol_errors import error_for
+from kctl.protocol.error_codes import error_for
 from kctl.snapshots.collect import Pass
 from kctl.snapshots.commit import PassReport, report
 from kctl.snapshots.passes import oldest_ms

@@ -39,7 +39,8 @@ def test_it_holds_kctl_with_its_three_folders(small: None, tmp_path: Path) -> No
     made = make_bundle(tmp_path / "kctl.tgz")
     names = _names(made.path)
     assert {
-        "kctl/__init__.py", "kctl/client.py", "kctl/commands/app.py", "kctl/spark/sources.py", "kctl/spark/submit.py",
+        "kctl/__init__.py", "kctl/protocol/client.py", "kctl/commands/app.py", "kctl/spark/sources.py",
+        "kctl/spark/submit.py",
         "kctl/segment/message_schemas.json", "crc32c/__init__.py",
     } <= names  # fmt: skip
     assert len(names) == made.files
@@ -133,7 +134,7 @@ def test_python_finds_everything_in_it(tmp_path: Path) -> None:
 import json, sys
 from pathlib import Path
 import crc32c, kafka, kctl, lz4.frame, numpy, pandas, pyarrow.parquet, zstandard
-import kctl.client, kctl.snapshots.read, kctl.spark.windows
+import kctl.protocol.client, kctl.snapshots.read, kctl.spark.windows
 from kctl.spark.offsets_history import offsets_logs, read_logs
 rows = [row for each in read_logs(offsets_logs([Path(sys.argv[1])])) for row in each.to_pylist()]
 print(json.dumps([rows, [m.__file__ for m in (crc32c, kafka, kctl, numpy, pandas, pyarrow)]]))

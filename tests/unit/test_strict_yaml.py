@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl import strict_yaml
+from kctl.base import strict_yaml
+from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.errors import InvalidFile
-from kctl.strict_yaml import YamlList, YamlMap, load
 
 
 @pytest.mark.parametrize(

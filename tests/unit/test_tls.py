@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from kctl.address import parse_address
-from kctl.connection import Connection, Dialer
-from kctl.deadline import Deadline
+from kctl.base.address import parse_address
+from kctl.base.deadline import Deadline
 from kctl.errors import CertificateRejected, TlsMismatch, UsageError
-from kctl.security import Security
-from kctl.tls import make_context
+from kctl.protocol.connection import Connection, Dialer
+from kctl.protocol.security import Security
+from kctl.protocol.tls import make_context
 from tls_files import TlsFiles, handshake, tls_server
 from tls_rows import ANSWERS, ROWS, TlsRow, with_authorities
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
+from kctl.base.grouping import chunks
 from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import Config, Synonym
 from kctl.configs.resources import Resource
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown
-from kctl.grouping import chunks
 from kctl.model import ClusterState, PartitionState, TopicState
+from kctl.protocol.client import ClusterClient
 from kctl.topics import alter as module
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics
 from kctl.topics.configs import ConfigSource

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kctl.client import ClusterClient
+from kctl.base.deadline import Deadline
 from kctl.configs.describe import Config
-from kctl.deadline import Deadline
 from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.protocol.client import ClusterClient
 from kctl.topics import create
 from kctl.topics.apply import ApplyPlan, carry_out
 from kctl.topics.create import CreatedTopic, create_topics, plan_create

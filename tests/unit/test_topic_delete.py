@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
 from kctl.groups.model import Group, Groups
 from kctl.model import Broker, ClusterState, TopicPartition, TopicState
+from kctl.protocol.client import ClusterClient
 from kctl.topics import delete as deleting
 from kctl.topics import readers as reading
 from kctl.topics.create import CreatedTopic, create_topics

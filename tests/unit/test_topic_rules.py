@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.commands.expect import check_pattern
 from kctl.commands.invocation import Invocation
 from kctl.errors import (
@@ -23,6 +22,7 @@ from kctl.errors import (
 )
 from kctl.health.collect import adding_replicas
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol.client import ClusterClient
 from kctl.topics import describe as describing
 from kctl.topics.configs import ConfigEntry, ConfigSource
 from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only

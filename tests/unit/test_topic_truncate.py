@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.client import ClusterClient
 from kctl.errors import ConnectionFailed, InvalidFile, NotAuthorized, Refused
 from kctl.lag.offsets import OffsetSpec
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol.client import ClusterClient
 from kctl.topics.offset_file import parse_offset_file
 from kctl.topics.readers import Reader
 from kctl.topics.truncate import HIGH_WATERMARK, offsets_at, plan_truncate, planned, truncate, unread

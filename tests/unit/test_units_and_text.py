@@ -8,9 +8,9 @@ import unicodedata
 
 import pytest
 
+from kctl.base.text import printable, printable_json
+from kctl.base.units import format_duration, format_size, parse_duration_ms, parse_rate, parse_size
 from kctl.errors import UsageError
-from kctl.text import printable, printable_json
-from kctl.units import format_duration, format_size, parse_duration_ms, parse_rate, parse_size
 
 SIZES = [("0", 0), ("512", 512), ("1k", 1000), ("64MB", 64_000_000), ("1.5GiB", 1_610_612_736), ("1 KiB", 1024)]
 

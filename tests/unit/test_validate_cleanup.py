@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
-from kctl import journal
+from kctl.base import journal
+from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused, TimedOut
-from kctl.journal import Journal
 from kctl.model import Broker, ClusterState
 from kctl.protocol.target import Target
 from kctl.restart.control import Act

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.errors import InvalidFile, KctlError, NotFound, OperationFailed
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl.validate import records
 from kctl.validate.entries import ACKED, ENDED, FAILED, READ, SENT, SIZE, STOPPING, UNKNOWN, Entry, decode, encode
 from kctl.validate.history import delivered_of, sent_of

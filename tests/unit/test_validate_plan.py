@@ -15,10 +15,10 @@ import pytest
 from kctl.deploy.layout import ClusterSpec
 from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.hooks import ACTS
 from kctl.restart.look import Seen
-from kctl.security import Security
 from kctl.validate import leftovers
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module

@@ -14,8 +14,8 @@ import pytest
 
 from kctl.deploy.process import ProcessIdentity, boot_id, identify
 from kctl.errors import OperationFailed, UsageError
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl.validate.entries import READ, Entry
 from kctl.validate.history import LogPartition
 from kctl.validate.leaving import Leaving

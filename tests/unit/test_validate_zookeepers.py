@@ -8,15 +8,15 @@ from unittest import mock
 
 import pytest
 
-from kctl.address import Address
+from kctl.base.address import Address
 from kctl.errors import ConnectionRefused, NotFound, OperationFailed, Refused, TimedOut
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.hooks import parse_hooks
-from kctl.security import Security
 from kctl.validate import zookeepers
 from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, by_hooks
-from kctl.zk.ensemble import Ensemble
-from kctl.zk.servers import Server
+from kctl.zookeeper.ensemble import Ensemble
+from kctl.zookeeper.servers import Server
 from kctl_testing import within
 
 FILE = "zookeeper: {kill: [ls, '{host}'], start: [ls, '{port}']}\ntimeout: 90s\n"

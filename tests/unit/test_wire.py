@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl import wire
 from kctl.errors import KctlError, NotAuthorized
 from kctl.model import Broker, PartitionState, TopicState
+from kctl.protocol import wire
 
 VERSIONS = range(wire.METADATA_MIN, wire.METADATA_MAX + 1)
 TOPIC_ID = uuid.UUID("12345678-1234-5678-9abc-123456789abc")

@@ -11,12 +11,12 @@ import pytest
 
 from hostile_zookeeper import BEHAVIORS, CONNECT, EXISTS, GET_ACL, GET_CHILDREN, GET_DATA, hostile_zookeeper
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, NotFound, NotZooKeeper
-from kctl.zk import client as zk_client
-from kctl.zk import wire
-from kctl.zk.client import ZooKeeper
-from kctl.zk.nodes import list_children, read_acl, read_node, read_stat, walk
-from kctl.zk.session import zookeeper
-from kctl.zk.watch import watch
+from kctl.zookeeper import client as zk_client
+from kctl.zookeeper import wire
+from kctl.zookeeper.client import ZooKeeper
+from kctl.zookeeper.nodes import list_children, read_acl, read_node, read_stat, walk
+from kctl.zookeeper.session import zookeeper
+from kctl.zookeeper.watch import watch
 
 LIMIT_S = 1.0
 SLACK_S = 3.0  # a busy machine; the bound that matters is that of the class, seconds and not minutes

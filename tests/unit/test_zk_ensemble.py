@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.address import Address
-from kctl.deadline import Deadline
-from kctl.security import Security
-from kctl.zk import ensemble
-from kctl.zk.ensemble import Member, members_of, read_ensemble, unasked
-from kctl.zk.servers import Server
+from kctl.base.address import Address
+from kctl.base.deadline import Deadline
+from kctl.protocol.security import Security
+from kctl.zookeeper import ensemble
+from kctl.zookeeper.ensemble import Member, members_of, read_ensemble, unasked
+from kctl.zookeeper.servers import Server
 
 CONFIG = """server.1=zk1:2888:3888:participant;0.0.0.0:2181
 server.2=zk2.example.com:2888:3888;2182

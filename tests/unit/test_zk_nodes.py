@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from kctl.errors import UsageError
-from kctl.zk import nodes
-from kctl.zk.decode import HIDDEN, decode, meaning
-from kctl.zk.nodes import _natural, grant_of, node_of, parse_path, walk
-from kctl.zk.servers import Server, monitor_of, problems, server_of, with_monitor
-from kctl.zk.watch import _Seen, changes
-from kctl.zk.wire import Stat
+from kctl.zookeeper import nodes
+from kctl.zookeeper.decode import HIDDEN, decode, meaning
+from kctl.zookeeper.nodes import _natural, grant_of, node_of, parse_path, walk
+from kctl.zookeeper.servers import Server, monitor_of, problems, server_of, with_monitor
+from kctl.zookeeper.watch import _Seen, changes
+from kctl.zookeeper.wire import Stat
 
 SCRAM = "salt=MXk,stored_key=c3Q=,server_key=c2s=,iterations=4096"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kctl import context
-from kctl.command_config import zookeeper_security
-from kctl.context import resolve_target
+from kctl.contexts import choose as context
 from kctl.contexts.change import put_context
+from kctl.contexts.choose import resolve_target
+from kctl.contexts.command_config import zookeeper_security
 from kctl.contexts.context import Context
 from kctl.errors import InvalidFile, UsageError
-from kctl.security import Security, SecuritySettings
+from kctl.protocol.security import Security, SecuritySettings
 
 TLS = SecuritySettings(protocol="SSL", ssl_cafile="/etc/zk-ca.pem")
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kctl.client import connect
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import Kctl
 

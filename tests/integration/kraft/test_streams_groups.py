@@ -11,8 +11,8 @@ import pytest
 
 import kraft_broker
 from java_tools import java_tool
-from kctl.client import connect
 from kctl.deploy.runtime import ensure_runtime
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import Kctl
 from streams_member import StreamsMember, heartbeat_messages, streams_member

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kctl.client import connect
+from kctl.protocol.client import connect
+from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.security import Security
 from kctl_testing import Kctl
 from secure_cluster import PASSWORDS, SecureCluster
 

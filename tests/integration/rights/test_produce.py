@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kctl.client import connect
-from kctl.context import resolve_target
+from kctl.contexts.choose import resolve_target
+from kctl.protocol.client import connect
 from kctl_testing import Kctl
 from secure_cluster import SecureCluster
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kctl.client import connect
-from kctl.command_config import read_command_config
+from kctl.contexts.command_config import read_command_config
 from kctl.deploy.process import command_line
 from kctl.errors import OperationFailed
+from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.processes import read_sent, start_producer
 from kctl.validate.read_log import read_log

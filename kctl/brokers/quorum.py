@@ -1,0 +1,135 @@
+"""The metadata quorum of a KRaft cluster (KIP-595, KIP-836), as kafka-metadata-quorum shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed
+
+if TYPE_CHECKING:
+    from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
+
+DESCRIBE_QUORUM = 55
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplica:
+    """A voter or an observer. lag: records of the metadata log that it has not fetched; None when it is not known.
+
+    last_fetch_timestamp_ms, last_caught_up_timestamp_ms: by the leader's clock, ms since epoch; None where the leader
+    does not tell (before 3.3), or of a voter that has not fetched since it leads.
+    """
+
+    id: int
+    directory_id: str | None
+    log_end_offset: int | None
+    lag: int | None
+    last_fetch_timestamp_ms: int | None
+    last_caught_up_timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumNode:
+    """Where a controller listens (brokers ≥ 3.9)."""
+
+    id: int
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """leader_id: None while there is none. nodes: empty on brokers before 3.9."""
+
+    leader_id: int | None
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    nodes: tuple[QuorumNode, ...]
+
+
+def describe_quorum(client: ClusterClient) -> Quorum | None:
+    """The quorum; None with ZooKeeper. Raises NotAuthorized, ConnectionFailed's subclasses."""
+    if client.api_version(DESCRIBE_QUORUM) is None:
+        return None
+    from kafka.protocol.admin import DescribeQuorumRequest
+
+    from kctl.protocol.client import error_for
+
+    topic = DescribeQuorumRequest.TopicData
+    answer = client.send(
+        DescribeQuorumRequest(
+            topics=[topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
+        )
+    )
+    if answer.error_code:
+        said = getattr(answer, "error_message", None)
+        raise error_for(
+            answer.error_code, said, subject="the metadata quorum", hint="it needs an ACL for Describe on the cluster"
+        )
+    rows = [row for each in answer.topics for row in each.partitions]
+    if not rows:
+        raise OperationFailed("cannot read the metadata quorum: the broker's response does not describe it")
+    row = rows[0]
+    if row.error_code:
+        raise error_for(row.error_code, getattr(row, "error_message", None), subject="the metadata quorum")
+    return parse_quorum(row, getattr(answer, "nodes", None) or ())
+
+
+def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
+    """The controller, or why it is not known. With KRaft brokers name any one of themselves in Metadata; the quorum
+    knows better, if it may be asked. Raises ConnectionFailed's subclasses.
+    """
+    try:
+        quorum = describe_quorum(client)
+    except ConnectionFailed:
+        raise
+    except KctlError as exc:
+        return None, f"the controller is unknown: {exc.message}"
+    if quorum is None:
+        return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
+    return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"
+
+
+def parse_quorum(row: Any, nodes: Any) -> Quorum:
+    """The partition of a DescribeQuorum answer, and its nodes."""
+    leader = None if row.leader_id < 0 else row.leader_id
+    ends = {r.replica_id: r.log_end_offset for r in row.current_voters}
+    leader_end = _known(ends.get(row.leader_id, -1))
+    return Quorum(
+        leader_id=leader,
+        leader_epoch=row.leader_epoch,
+        high_watermark=row.high_watermark,
+        voters=tuple(_replica(r, leader_end) for r in row.current_voters),
+        observers=tuple(_replica(r, leader_end) for r in row.observers),
+        nodes=tuple(QuorumNode(n.node_id, each.name, each.host, each.port) for n in nodes for each in n.listeners),
+    )
+
+
+def _replica(row: Any, leader_end: int | None) -> QuorumReplica:
+    end = _known(row.log_end_offset)
+    directory = getattr(row, "replica_directory_id", None)
+    return QuorumReplica(
+        id=row.replica_id,
+        directory_id=None if directory is None or not directory.int else _kafka_uuid(directory),
+        log_end_offset=end,
+        lag=None if end is None or leader_end is None else max(0, leader_end - end),
+        last_fetch_timestamp_ms=_known(row.last_fetch_timestamp),
+        last_caught_up_timestamp_ms=_known(row.last_caught_up_timestamp),
+    )
+
+
+def _known(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
+
+
+def _kafka_uuid(value: Any) -> str:
+    """As Kafka writes them: base64url without padding."""
+    import base64
+
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")

@@ -1,0 +1,288 @@
+"""Contexts from other tools' files: Kafka's client.properties and kafkactl's config.yml.
+
+The config file never holds a password: those of the file are put into files of their own, 0600, below
+`secrets/` beside kctl's config file, unless an environment variable is named instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.contexts.change import forget_secrets, secrets_dir
+from kctl.contexts.choose import list_contexts
+from kctl.contexts.context import Context
+from kctl.contexts.kafkactl_config import FoundCluster, read_kafkactl_config
+from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
+from kctl.protocol.security import Security, SecuritySettings, full_path
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kctl.contexts.client_properties.providers import Reference
+    from kctl.contexts.config import ConfigFile
+
+FORMATS = ("properties", "kafkactl")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a file has. refused: contexts that cannot be taken over, and why. current: the file's own choice."""
+
+    clusters: tuple[FoundCluster, ...]
+    refused: dict[str, str]
+    current: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedContext:
+    """A context that is (or would be) written. action: add, replace or unchanged.
+
+    secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from:
+    files of config providers whose secrets were copied; before: the entry that it replaces.
+    """
+
+    name: str
+    action: str
+    current: bool
+    entry: Context
+    secret_files: tuple[str, ...]
+    left_out: tuple[str, ...]
+    before: Context | None = None
+    copied_from: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """Contexts and the secrets that go to files: path → (secret, what it is). The secrets are in no repr."""
+
+    contexts: tuple[ImportedContext, ...]
+    current_context: str | None
+    secrets: _Secrets
+
+
+class _Secrets(dict[Path, tuple[str, str]]):
+    """Does not show what it holds."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} secrets>"
+
+
+def format_of(file: str) -> str:
+    """properties or kafkactl, by the file's name. Raises UsageError."""
+    suffix = Path(file).suffix.lower()
+    known = {".properties": "properties", ".conf": "properties", ".yml": "kafkactl", ".yaml": "kafkactl"}
+    if suffix not in known:
+        raise UsageError(f"what {file} holds cannot be told by its name", hint="give --format properties or kafkactl")
+    return known[suffix]
+
+
+def read_properties_source(
+    file: str, *, name: str, bootstrap_server: str | None = None, ignore_unknown: bool = False
+) -> Source:
+    """A client.properties as one context. bootstrap_server: in place of its bootstrap.servers."""
+    from kctl.base.address import parse_servers
+    from kctl.contexts import command_config
+
+    properties = command_config.read_properties(file)
+    found = command_config.client_config(properties, source=file, ignore_unknown=ignore_unknown)
+    servers = parse_servers(bootstrap_server) if bootstrap_server else found.bootstrap_servers
+    if not servers:
+        raise InvalidFile(f"{file}: bootstrap.servers is missing", hint="give --bootstrap-server HOST:PORT")
+    if found.security.ssl_ca_pem or found.security.ssl_client_pem:
+        raise InvalidFile(
+            f"{file} contains PEM text, but a context can only name files",
+            hint="put the text into files, and name them in ssl.truststore.location and ssl.keystore.location",
+        )
+    if found.security.sasl_password == "":
+        raise InvalidFile(f"{file}: a context cannot have an empty password", hint="use --command-config")
+    cluster = FoundCluster(name, servers, found.security, found.left_out, found.password_from, found.key_password_from)
+    return Source((cluster,), {})
+
+
+def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
+    """kafkactl's config.yml; `only` its contexts of these names. Raises NotFound for a name that it lacks."""
+    config = read_kafkactl_config(file)
+    known = [cluster.name for cluster in config.found] + list(config.refused)
+    for name in only:
+        if name not in known:
+            raise NotFound(f"{file} has no context {name!r}", hint=f"it has: {', '.join(known)}")
+    chosen = set(only) or set(known)
+    return Source(
+        tuple(cluster for cluster in config.found if cluster.name in chosen),
+        {name: reason for name, reason in config.refused.items() if name in chosen},
+        config.current,
+    )
+
+
+def plan_import(
+    source: Source,
+    *,
+    password_env: str | None = None,
+    key_password_env: str | None = None,
+    protected: bool | None = None,
+    make_current: bool = False,
+    replace_existing: bool = False,
+) -> ImportPlan:
+    """What importing would write; nothing is. password_env, key_password_env: variables instead of files.
+
+    What the source does not have stays as it was in a context that is replaced: its ZooKeeper, its folder, and unless
+    `protected` says otherwise its protection. Raises InvalidFile when a context cannot be taken over, AlreadyExists
+    for a name with other settings, UsageError for settings that cannot work.
+    """
+    from kctl.contexts import config
+
+    if source.refused:
+        name, reason = next(iter(source.refused.items()))
+        others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
+        raise InvalidFile(
+            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
+        )
+    if (password_env or key_password_env or make_current) and len(source.clusters) > 1:
+        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
+    file = config.read()
+    secrets = _Secrets()
+    found: list[ImportedContext] = []
+    current = _current(source, file, make_current=make_current)
+    for cluster in source.clusters:
+        config.check_name(cluster.name)
+        places = _places(cluster, password_env, key_password_env)
+        own = _secrets_of(cluster, places)
+        before = file.contexts.get(cluster.name)
+        entry = replace(
+            before or Context(()),
+            bootstrap_servers=cluster.bootstrap_servers,
+            security=_settings(cluster.security, places),
+            cluster_id=None,
+        ).in_place_of(before)
+        if protected is not None:
+            entry = replace(entry, protected=protected)
+        config.check_entry(entry)
+        action = _action(before, entry, own)
+        if action == "replace" and not replace_existing:
+            raise AlreadyExists(
+                f"context {cluster.name!r} exists with other settings",
+                hint=f"see `kctl context show {cluster.name}`; --replace overwrites it",
+            )
+        secrets.update(own)
+        files = tuple(str(path) for path in own)
+        found.append(
+            ImportedContext(
+                cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
+                before if action == "replace" else None, _copied_from(cluster, own),
+            )
+        )  # fmt: skip
+    return ImportPlan(tuple(found), current, secrets)
+
+
+def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | None:
+    """The current context afterwards: as before, or when there is none yet, the file's own choice or its first."""
+    names = [cluster.name for cluster in source.clusters]
+    if not names or (file.current_context and not make_current):
+        return file.current_context
+    return source.current if source.current in names else names[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Return where the context's secrets are: a variable or a file; both None if there is no secret."""
+
+    password_env: str | None
+    password_file: str | None
+    key_password_env: str | None
+    key_password_file: str | None
+
+
+def _places(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Places:
+    security, name = cluster.security, cluster.name
+    return _Places(
+        *_place(security.sasl_password, password_env, cluster.password_from, f"{name}.sasl-password"),
+        *_place(security.ssl_key_password, key_password_env, cluster.key_password_from, f"{name}.ssl-key-password"),
+    )
+
+
+def _place(
+    secret: str | None, variable: str | None, reference: Reference | None, own_file: str
+) -> tuple[str | None, str | None]:
+    """Keep a variable or a file that the source refers to; copy other secrets."""
+    if not secret:
+        return None, None
+    if variable or (reference is not None and reference.kind == "env"):
+        return variable or (reference.key if reference else None), None
+    if reference is not None and reference.kind == "directory" and reference.path:
+        return None, full_path(f"{reference.path}/{reference.key}")
+    return None, str(secrets_dir() / own_file)
+
+
+def _secrets_of(cluster: FoundCluster, places: _Places) -> _Secrets:
+    security = cluster.security
+    each = (
+        (places.password_file, security.sasl_password, "the password"),
+        (places.key_password_file, security.ssl_key_password, "the key's password"),
+    )
+    folder = secrets_dir()
+    return _Secrets(
+        {Path(file): (secret, what) for file, secret, what in each if file and secret and Path(file).parent == folder}
+    )
+
+
+def _settings(security: Security, places: _Places) -> SecuritySettings:
+    return SecuritySettings(
+        protocol=security.protocol,
+        sasl_mechanism=security.sasl_mechanism,
+        sasl_username=security.sasl_username,
+        sasl_password_env=places.password_env,
+        sasl_password_file=places.password_file,
+        ssl_cafile=full_path(security.ssl_cafile),
+        ssl_certfile=full_path(security.ssl_certfile),
+        ssl_keyfile=full_path(security.ssl_keyfile),
+        ssl_key_password_env=places.key_password_env,
+        ssl_key_password_file=places.key_password_file,
+        ssl_check_hostname=security.ssl_check_hostname,
+        ssl_protocols=security.ssl_protocols,
+        ssl_ciphers=security.ssl_ciphers,
+    )
+
+
+def _copied_from(cluster: FoundCluster, secrets: _Secrets) -> tuple[str, ...]:
+    references = (cluster.password_from, cluster.key_password_from) if secrets else ()
+    return tuple(each.path for each in references if each is not None and each.kind == "file" and each.path)
+
+
+def _action(before: Context | None, entry: Context, secrets: _Secrets) -> str:
+    if before is None:
+        return "add"
+    return "unchanged" if before == entry and all(_holds(path, *each) for path, each in secrets.items()) else "replace"
+
+
+def _holds(path: Path, secret: str, what: str) -> bool:
+    from kctl.base.secrets import read_secret
+
+    warnings: list[str] = []
+    try:
+        return read_secret(what, None, str(path), warn=warnings.append) == secret and not warnings
+    except UsageError:  # not there, or open to others: written anew
+        return False
+
+
+def apply_import(plan: ImportPlan) -> tuple[ImportedContext, ...]:
+    """Write the secrets, then all contexts at once; what the config file has then. Raises OperationFailed."""
+    from kctl.base.secrets import write_secret
+    from kctl.contexts import config
+
+    try:
+        for path, (secret, what) in plan.secrets.items():
+            if not _holds(path, secret, what):
+                write_secret(path, secret, what)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write {exc.filename or 'a secret'}: {exc.strerror}") from None
+    with config.update() as file:
+        before = [file.contexts[each.name] for each in plan.contexts if each.name in file.contexts]
+        for each in plan.contexts:
+            file.contexts[each.name] = each.entry
+        if plan.current_context is not None:
+            file.choose(plan.current_context)
+    forget_secrets(before, file)
+    written = list_contexts()
+    return tuple(replace(each, entry=written[each.name]) for each in plan.contexts)

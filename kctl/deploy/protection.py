@@ -1,0 +1,279 @@
+"""The protected contexts of a cluster, however the cluster is addressed.
+
+Protection belongs to the cluster: the cluster id is stored with the context, and every change of a cluster with this id
+asks for the context's name. If an id is unknown, addresses are compared. kctl reads the unknown id of a protected
+context from its servers once, and only before a change.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kctl.base.address import parse_address, spelled_alike
+from kctl.base.deadline import Deadline
+from kctl.errors import KctlError, UsageError
+
+if TYPE_CHECKING:
+    from kctl.contexts.context import Context
+    from kctl.protocol.target import Target
+
+LOOK_S = 2.5  # to read the cluster id of a protected context, at most once per context
+_RESOLVE_S = 1.0
+_REMEMBERED_S = 60.0
+_LOOPBACK = ("127.", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Protector:
+    """A protected context and why it protects a cluster. certain: False if its cluster is not known."""
+
+    name: str
+    reason: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The response of a protected context's servers: the cluster id and the brokers' addresses, or the problem."""
+
+    cluster_id: str | None = None
+    advertised: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+def protectors(target: Target) -> tuple[Protector, ...]:
+    """Return the protected contexts of `target`, beginning with the target's own context.
+
+    Contexts with an unknown cluster are returned only if there are no others, because one name is enough to ask for.
+    Raises InvalidFile for an invalid config file, which may protect the cluster.
+    """
+    from kctl.contexts.choose import list_contexts
+
+    protected = {name: entry for name, entry in list_contexts().items() if entry.protected}
+    found = [Protector(target.name, f"context {target.name} is protected")] if target.protected else []
+    for name, entry in protected.items():
+        reason = None if target.protected and name == target.name else _known_match(target, entry)
+        if reason:
+            found.append(Protector(name, f"context {name} protects this cluster ({reason})"))
+    if found or not protected:
+        return tuple(found)
+    for name, entry in protected.items():
+        if entry.cluster_id is None or target.cluster_id is None:
+            match = _unknown_match(target, name, entry)
+            if match is not None:
+                found.append(match)
+    certain = [each for each in found if each.certain]
+    return tuple(certain or found)
+
+
+def _known_match(target: Target, entry: Context) -> str | None:
+    """Return why the cluster belongs to the context, without a connection; None if nothing shows it."""
+    if entry.cluster_id is not None and entry.cluster_id == target.cluster_id:
+        return f"cluster id {entry.cluster_id}"
+    theirs = _alike(entry.bootstrap_servers)
+    # The address of a protected context stays protected after the cluster behind it was recreated.
+    ours = _alike(target.bootstrap_servers)
+    if entry.cluster_id is None or target.cluster_id is None:
+        ours |= _alike(target.advertised)
+    common = sorted(ours & theirs)
+    if common:
+        return f"it has the server {common[0]}"
+    if target.zookeeper is not None and not target.bootstrap_servers and entry.zookeeper is not None:
+        return _same_zookeeper(target.zookeeper, entry.zookeeper)
+    return None
+
+
+def _same_zookeeper(one: str, other: str) -> str | None:
+    from kctl.base.address import parse_zookeeper
+
+    left, right = parse_zookeeper(one), parse_zookeeper(other)
+    common = _alike(map(str, left.servers)) & _alike(map(str, right.servers))
+    return f"it has the ZooKeeper {min(common)}" if common and left.chroot == right.chroot else None
+
+
+def _unknown_match(target: Target, name: str, entry: Context) -> Protector | None:
+    """Return the same for an unknown id, from resolved addresses and the response of the context's servers."""
+    own_servers = _own_servers(target.cluster_id)
+    ours = _resolved((*target.bootstrap_servers, *target.advertised, *own_servers))
+    theirs = _resolved(entry.bootstrap_servers)
+    common = sorted(_endpoints(ours) & _endpoints(theirs))
+    if common:
+        return Protector(name, f"context {name} protects this cluster (it has the server {common[0]})")
+    if own_servers or (target.cluster_id is None and not target.advertised):
+        return None  # a cluster that kctl set up here, with no other listeners than these; or one that has never run
+    if target.cluster_id is None and entry.cluster_id is not None:
+        return None  # Kafka 0.10.0 has no id, and the context's cluster has one
+    if _only_here(target, ours) and not _may_be_here(theirs):
+        return None
+    look = _look_at(name, entry)
+    if look.problem is not None:
+        return Protector(
+            name,
+            f"context {name} is protected and may be this cluster: cannot read its cluster id: {look.problem};"
+            f" try `kctl context test {name}`",
+            certain=False,
+        )
+    if look.cluster_id is not None or target.cluster_id is not None:
+        same = look.cluster_id == target.cluster_id
+        return Protector(name, f"context {name} protects this cluster (cluster id {look.cluster_id})") if same else None
+    hosts = _hosts(ours) & _hosts(_resolved(look.advertised))
+    if not hosts:
+        return None
+    return Protector(
+        name,
+        f"context {name} may protect this cluster: both have brokers on {min(hosts)}, and neither has a cluster id",
+    )
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+def _alike(servers: Iterable[str]) -> set[str]:
+    """Return the servers in one spelling. Brokers may advertise anything, so invalid addresses are dropped."""
+    spellings = set()
+    for server in servers:
+        with suppress(UsageError):
+            spellings.add(spelled_alike(server))
+    return spellings
+
+
+def _resolved(servers: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """Return the IP addresses of each "host:port"; none for a name that is not resolved in time."""
+    from kctl.base.parallel import run_all
+
+    addresses = {server: parse_address(server) for server in _alike(servers)}
+    hosts = {address.host for address in addresses.values()}
+    answers = run_all({host: partial(_addresses_of, host) for host in hosts}, Deadline(_RESOLVE_S))
+    known = {host: ips for host, ips in answers.items() if not isinstance(ips, KctlError)}
+    return {server: known.get(address.host, frozenset()) for server, address in addresses.items()}
+
+
+def _addresses_of(host: str) -> frozenset[str]:
+    try:
+        records = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):
+        return frozenset()
+    return frozenset("127.0.0.1" if str(addr[0]).startswith(_LOOPBACK) else str(addr[0]) for *_, addr in records)
+
+
+def _endpoints(resolved: Mapping[str, frozenset[str]]) -> set[str]:
+    return {f"{ip} port {parse_address(server).port}" for server, ips in resolved.items() for ip in ips}
+
+
+def _hosts(resolved: Mapping[str, frozenset[str]]) -> set[str]:
+    return {ip for ips in resolved.values() for ip in ips}
+
+
+def _only_here(target: Target, resolved: Mapping[str, frozenset[str]]) -> bool:
+    """Whether all brokers advertise loopback addresses, so that other machines cannot reach the cluster."""
+    ips = [resolved.get(server, frozenset()) for server in _alike(target.advertised)]
+    return bool(ips) and all(each and all(ip.startswith(_LOOPBACK) for ip in each) for each in ips)
+
+
+def _may_be_here(resolved: Mapping[str, frozenset[str]]) -> bool:
+    """Whether one of the servers is this machine."""
+    return any(ip.startswith(_LOOPBACK) or _is_own(ip) for ip in _hosts(resolved))
+
+
+def _is_own(ip: str) -> bool:
+    """Whether `ip` is an address of this machine: only such an address can be bound."""
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((ip, 0))
+    except OSError:
+        return False
+    return True
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+_looks: dict[tuple[str, Context], tuple[float, Look]] = {}
+
+
+def _look_at(name: str, entry: Context) -> Look:
+    """Read the cluster id from a protected context's servers and store it. The steps of a playbook share one read."""
+    known = _looks.get((name, entry))
+    if known is not None and time.monotonic() - known[0] < _REMEMBERED_S:
+        return known[1]
+    own_id = _id_on_disk(name, entry)
+    look = look_at(name) if own_id is None else Look(own_id)
+    if look.cluster_id is not None:
+        remember(name, look.cluster_id)
+    _looks[name, entry] = time.monotonic(), look
+    return look
+
+
+def _own_servers(cluster_id: str | None) -> tuple[str, ...]:
+    """Return all listeners of a cluster that kctl set up on this machine; empty for other clusters."""
+    from kctl.deploy import store
+    from kctl.deploy.data import cluster_id_on_disk
+    from kctl.deploy.host import LocalHost
+
+    if cluster_id is None:
+        return ()
+    host = LocalHost()
+    for cluster in store.list_clusters(host):
+        with suppress(KctlError):
+            if cluster.spec is not None and cluster_id_on_disk(host, cluster.spec) == cluster_id:
+                return cluster.spec.bootstrap_servers
+    return ()
+
+
+def _id_on_disk(name: str, entry: Context) -> str | None:
+    """Return the id of a cluster that kctl set up here, even while the cluster is down."""
+    if entry.cluster_dir is None:
+        return None
+    from kctl.deploy.lifecycle import own_cluster_id
+
+    with suppress(KctlError):
+        return own_cluster_id(name)
+    return None
+
+
+def look_at(name: str) -> Look:
+    """Read the cluster id from a context's servers; `problem` if they do not respond."""
+    from kctl.contexts.choose import target_of
+    from kctl.protocol.client import connect
+
+    try:
+        with connect(target_of(name), timeout_s=LOOK_S) as client:
+            return Look(client.target.cluster_id, client.target.advertised)
+    except KctlError as exc:
+        return Look(problem=exc.message)
+
+
+def remember(name: str, cluster_id: str) -> bool:
+    """Store the id with the context. Returns False if the file cannot be written; the id is then read again later."""
+    from kctl.contexts import config
+
+    with suppress(KctlError):
+        with config.update() as file:
+            entry = file.contexts.get(name)
+            if entry is not None and entry.cluster_id != cluster_id:
+                file.contexts[name] = replace(entry, cluster_id=cluster_id)
+        return True
+    return False
+
+
+def learn(target: Target) -> str | None:
+    """After a connection, store the id of a protected context without one.
+
+    Returns a warning if the cluster differs from the stored id.
+    """
+    if target.context is None or not target.protected or target.cluster_id is None:
+        return None
+    if target.remembered_id is None:
+        remember(target.context, target.cluster_id)
+    elif target.remembered_id != target.cluster_id:
+        return (
+            f"context {target.context}: its servers now belong to cluster {target.cluster_id}, not to"
+            f" {target.remembered_id}; store the new id with `kctl context test {target.context}`"
+        )
+    return None

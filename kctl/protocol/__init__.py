@@ -1,0 +1,1 @@
+"""Connections to brokers: security, preflight, requests and their errors."""

@@ -1,0 +1,320 @@
+"""Connections to the brokers of one cluster, and requests to many of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kctl.base.address import Address, parse_address
+from kctl.base.deadline import Deadline
+from kctl.errors import (
+    ClusterReplaced,
+    ConnectionFailed,
+    ConnectionTimedOut,
+    KctlError,
+    NotFound,
+    NotSupported,
+    OutcomeUnknown,
+)
+from kctl.model import Broker, ClusterState
+from kctl.protocol import preflight
+from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
+
+ANY = None  # as a node id: whichever broker is connected
+
+# Requests that change something: without an answer nobody knows whether they did. (api keys)
+CHANGES = frozenset(
+    {
+        0,
+        8,
+        11,
+        13,
+        14,
+        19,
+        20,
+        21,
+        22,
+        24,
+        25,
+        26,
+        27,
+        28,
+        30,
+        31,
+        33,
+        34,
+        37,
+        38,
+        39,
+        40,
+        42,
+        43,
+        44,
+        45,
+        47,
+        49,
+        51,
+        57,
+    }
+)
+
+
+class Brokers:
+    """Opens connections when they are needed and again when they broke. For one thread at a time."""
+
+    def __init__(self, servers: tuple[str, ...], dialer: Dialer, timeout_s: float) -> None:
+        self._servers = [parse_address(server) for server in servers]
+        self._dialer = dialer
+        reached = preflight.preflight(self._servers, dialer, timeout_s=timeout_s)
+        self.failures = reached.failures
+        self.state = reached.state
+        self._cluster_id = reached.state.cluster_id
+        self._any = reached.connection
+        self._nodes: dict[int, Connection] = {}
+
+    @property
+    def reached_address(self) -> Address:
+        """The server that answered last, when any was asked."""
+        return self._any.address
+
+    @property
+    def advertised_can_be_reached(self) -> bool:
+        """Whether the server that answered did so at an address that a broker advertises: then one that cannot be
+        reached is down, rather than advertised wrongly."""
+        return any((b.host, b.port) == self.reached_address for b in self.state.brokers.values())
+
+    @property
+    def api_versions(self) -> dict[int, tuple[int, int]]:
+        """api key → (lowest, highest version) of the broker that answered."""
+        return self._any.api_versions
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in (self._any, *self._nodes.values()):
+            connection.close()
+
+    # --- connections ----------------------------------------------------------------------------------------------
+
+    def any_connection(self, deadline: Deadline) -> Connection:
+        """A connection to some broker. Raises ConnectionFailed's subclasses."""
+        for connection in (self._any, *self._nodes.values()):
+            if connection.usable:
+                return connection
+        known = [Address(b.host, b.port) for b in self.state.brokers.values()]
+        servers = dict.fromkeys((*self._servers, *known))
+        reached = preflight.preflight(servers, self._dialer, timeout_s=deadline.left_s)
+        self._check(reached.state, reached.connection)
+        self._any, self.state = reached.connection, reached.state
+        return self._any
+
+    def _check(self, state: ClusterState, connection: Connection) -> None:
+        """Raise ClusterReplaced for a broker of another cluster than the one that answered first: an address moved, or
+        the cluster was recreated. A plan for the first cluster does not apply to this one."""
+        if None not in (state.cluster_id, self._cluster_id) and state.cluster_id != self._cluster_id:
+            connection.close()
+            raise ClusterReplaced(
+                f"{connection.address} now belongs to cluster {state.cluster_id}; this command began with cluster"
+                f" {self._cluster_id}",
+                hint="check both clusters before you try again",
+            )
+
+    def connections(self, nodes: Iterable[int | None], deadline: Deadline) -> dict[int | None, Connection | KctlError]:
+        """A connection for each node id, those that are not open yet opened at once."""
+        found: dict[int | None, Connection | KctlError] = {}
+        missing: dict[int, Broker] = {}
+        for node in nodes:
+            if node is None:
+                found[node] = self._any_or_error(deadline)
+                continue
+            broker = self._broker(node, deadline)
+            if isinstance(broker, KctlError):
+                found[node] = broker
+            elif (connection := self._connected(broker)) is not None:
+                found[node] = connection
+            else:
+                missing[node] = broker
+        if missing:
+            for node, outcome in self.dial_known(missing, deadline).items():
+                found[node] = outcome
+                if isinstance(outcome, Connection):
+                    self._nodes[node] = outcome
+        return found
+
+    def dial(self, nodes: Iterable[int], deadline: Deadline) -> dict[int, Connection | KctlError]:
+        """A new connection to each broker, which is the caller's: it may have requests under way, and closes it."""
+        found: dict[int, Connection | KctlError] = {}
+        known: dict[int, Broker] = {}
+        for node in nodes:
+            broker = self._broker(node, deadline)
+            if isinstance(broker, KctlError):
+                found[node] = broker
+            else:
+                known[node] = broker
+        return found | self.dial_known(known, deadline)
+
+    def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
+        """`dial` without looking anything up: it changes nothing here, and may run in any thread."""
+        addresses = {node: Address(broker.host, broker.port) for node, broker in brokers.items()}
+        opened = preflight.open_all(addresses, self._dialer, deadline, check=self._check)
+        return {
+            node: advertised_error(brokers[node], outcome) if isinstance(outcome, KctlError) else outcome
+            for node, outcome in opened.items()
+        }
+
+    def _any_or_error(self, deadline: Deadline) -> Connection | KctlError:
+        try:
+            return self.any_connection(deadline)
+        except KctlError as exc:
+            return exc
+
+    def _connected(self, broker: Broker) -> Connection | None:
+        connection = self._nodes.get(broker.id)
+        if connection is None and self._any.address == (broker.host, broker.port):
+            connection = self._any
+        if connection is None or not connection.usable or connection.address != (broker.host, broker.port):
+            return None
+        return connection
+
+    def _broker(self, node: int, deadline: Deadline) -> Broker | KctlError:
+        if node not in self.state.brokers:
+            try:
+                self.refresh(deadline)
+            except KctlError as exc:
+                return exc
+        if node not in self.state.brokers:
+            known = ", ".join(map(str, sorted(self.state.brokers)))
+            return NotFound(f"broker {node} is not in the cluster", hint=f"the brokers now: {known}")
+        return self.state.brokers[node]
+
+    def refresh(self, deadline: Deadline) -> ClusterState:
+        """Ask for brokers and controller again (no topics)."""
+        for attempt in (1, 2):
+            try:
+                self.state = preflight.read_cluster(self.any_connection(deadline), deadline)
+                break
+            except PeerClosed:
+                if attempt == 2:
+                    raise
+        return self.state
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def ask(
+        self, requests: Mapping[int | None, Any], deadline: Deadline, *, changes: bool | None = None
+    ) -> dict[int | None, Any]:
+        """Send each node its request, all before the first answer is read; node → answer or KctlError.
+
+        A request that only reads is sent once more when the connection broke; one that changes something is not:
+        OutcomeUnknown. changes: None decides by the request.
+        """
+        pinned = {node: request.API_VERSION for node, request in requests.items()}
+        answers = self._ask_once(requests, pinned, deadline, changes)
+        broken = {node for node, answer in answers.items() if isinstance(answer, PeerClosed)}
+        if broken and not deadline.expired:
+            again = {node: requests[node] for node in broken}
+            answers |= self._ask_once(again, pinned, deadline, changes)
+        return answers
+
+    def _ask_once(
+        self,
+        requests: Mapping[int | None, Any],
+        pinned: Mapping[int | None, Any],
+        deadline: Deadline,
+        changes: bool | None,
+    ) -> dict[int | None, Any]:
+        answers: dict[int | None, Any] = {}
+        sent: dict[int | None, tuple[Connection, Pending]] = {}
+        connections = self.connections(requests, deadline)
+        for node, connection in connections.items():
+            try:
+                if isinstance(connection, KctlError):
+                    raise connection
+                version = negotiate(requests[node], pinned[node], connection)
+                connection.step = f"the answer to {requests[node].name.removesuffix('Request')}"
+                sent[node] = connection, connection.send_message(requests[node], version, deadline)
+            except KctlError as exc:
+                answers[node] = exc
+        for node, (connection, pending) in sent.items():
+            try:
+                answers[node] = connection.receive_message(pending, deadline)
+            except ConnectionFailed as exc:
+                answers[node] = _no_answer(exc, requests[node], node, deadline, changes)
+        return answers
+
+
+def _may_change(request: Any) -> bool:
+    """Whether a request changes something when it is carried out; one that is only to be validated does not."""
+    return request.API_KEY in CHANGES and not getattr(request, "validate_only", False)
+
+
+def _no_answer(
+    exc: ConnectionFailed, request: Any, node: int | None, deadline: Deadline, changes: bool | None
+) -> KctlError:
+    name = request.name.removesuffix("Request")
+    who = "the broker" if node is None else f"broker {node}"
+    why = (
+        f"did not answer {name} within {deadline.seconds:g} s"
+        if isinstance(exc, NoAnswer)
+        else f"closed the connection during {name}"
+    )
+    if _may_change(request) if changes is None else changes:
+        return OutcomeUnknown(
+            f"{who} {why}: it may have been carried out or not", hint="look at the state before you try again"
+        )
+    if isinstance(exc, NoAnswer):
+        return ConnectionTimedOut(f"{who} {why}", hint="is the broker overloaded? --timeout gives it more time")
+    return exc
+
+
+def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
+    """The version to send `request` in: its own when it was made with one, else the newest that both know.
+
+    Raises NotSupported with the Kafka version that is needed.
+    """
+    low, high = connection.api_versions.get(request.API_KEY, (0, -1))
+    if pinned is not None:
+        wanted_low = wanted_high = pinned
+    else:
+        own_low, own_high = _own_range(request)
+        wanted_low, wanted_high = max(own_low, request.min_version), min(own_high, request.max_version)
+    version = min(high, wanted_high)
+    if version >= max(low, wanted_low):
+        return version
+    name = request.name.removesuffix("Request")
+    needed = version_needed(request.API_KEY, wanted_low) if high < wanted_low else None
+    if high < 0:
+        since = f" (Kafka {needed} or newer has it)" if needed else ""  # also where hints are not shown
+        what = f"{connection.address} does not have the API {name}{since}"
+    else:
+        wanted = f"version {wanted_low} or newer is needed" if high < wanted_low else f"at most {wanted_high} is known"
+        what = f"{connection.address} has {name} in versions {low} to {high}, and {wanted}"
+    raise NotSupported(what, hint=f"Kafka {needed} or newer is needed" if needed else None)
+
+
+def _own_range(request: Any) -> tuple[int, int]:
+    """min_version and max_version that a caller gave to the request; kafka-python keeps them in private slots."""
+    low, high = getattr(request, "_min_version", None), getattr(request, "_max_version", None)
+    return low if low is not None else 0, high if high is not None else 10**6
+
+
+def version_needed(api_key: int, version: int) -> str | None:
+    """The first Kafka release whose brokers have an API in `version`, as «2.4»; None when it is not known."""
+    from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
+
+    for release in sorted(BROKER_API_VERSIONS):
+        low, high = BROKER_API_VERSIONS[release].get(api_key, (0, -1))
+        if low <= version <= high:
+            return ".".join(map(str, release))
+    return None
+
+
+def advertised_error(broker: Broker, exc: KctlError) -> KctlError:
+    """A broker could not be reached at the address that it advertises, although another one answered."""
+    if not isinstance(exc, ConnectionFailed):
+        return exc
+    where = Address(broker.host, broker.port)
+    return type(exc)(
+        f"broker {broker.id} cannot be reached at the address that it advertises, {where}: {exc.message}",
+        hint=f"is broker {broker.id} up, and can its advertised.listeners be reached from this machine?",
+        details={**exc.details, "broker_id": broker.id, "host": broker.host, "port": broker.port},
+    )

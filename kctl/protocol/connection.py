@@ -1,0 +1,374 @@
+"""One connection to one broker: TCP, TLS, ApiVersions, SASL, then requests. Blocking, bounded by deadlines.
+
+The steps are those of KIP-43 and KIP-152; each that fails has its own error. What is ambiguous, a peer that
+closes or keeps silent, is raised as PeerClosed or NoAnswer with the step, and kctl.protocol.preflight finds out more.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.base.deadline import Deadline
+from kctl.errors import (
+    ConnectionFailed,
+    ConnectionRefused,
+    ConnectionTimedOut,
+    KctlError,
+    NameNotResolved,
+    NotKafka,
+    NotSupported,
+    TlsMismatch,
+)
+from kctl.protocol import wire
+from kctl.protocol.receive_buffer import ReceiveBuffer
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kctl.base.address import Address
+    from kctl.protocol.security import Security
+
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login is done; Kafka 4.4 lists its APIs in less than 1 kB
+_CHUNK = 256 * 1024
+_LATE_READS = 64
+# What kafka-python raises for bytes that follow no layout.
+UNREADABLE = (ValueError, IndexError, KeyError, TypeError, ArithmeticError, struct.error)
+
+
+class PeerClosed(ConnectionFailed):
+    """The other side closed the connection."""
+
+
+class NoAnswer(ConnectionTimedOut):
+    """Connected, and no answer came in time."""
+
+
+class Pending(NamedTuple):
+    """A request on its way. answer: kafka-python's class of the response."""
+
+    name: str
+    version: int
+    correlation_id: int
+    answer: Any
+
+
+class Dialer:
+    """How to connect to the brokers of one cluster: its security settings, with the TLS context made once.
+
+    Raises UsageError when the password or a file of these settings cannot be used.
+    """
+
+    def __init__(self, security: Security) -> None:
+        self.security = security
+        if security.sasl:  # where it cannot be read, say so once, and not for each server
+            _ = security.sasl_password
+        self.ssl_context: ssl.SSLContext | None = None
+        if security.tls:
+            from kctl.protocol.tls import make_context
+
+            self.ssl_context = make_context(security)
+
+
+class Connection:
+    """Not for several threads at once. `step` says what it does, for the message when time is up; `ready`: usable."""
+
+    def __init__(self, address: Address, dialer: Dialer) -> None:
+        self.address = address
+        self.step = "resolving the name"
+        self.api_versions: dict[int, tuple[int, int]] = {}
+        self._dialer = dialer
+        self._socket: socket.socket | None = None
+        self._received = ReceiveBuffer(late_reads=_LATE_READS)
+        self._correlation_id = 0
+        self._login_ends = float("inf")
+        self.ready = False
+
+    # --- opening --------------------------------------------------------------------------------------------------
+
+    def open(self, deadline: Deadline) -> None:
+        """All steps up to a usable connection. Raises ConnectionFailed's subclasses, NotSupported."""
+        try:
+            self._socket = self._tcp(deadline)
+            if self._dialer.ssl_context is not None:
+                self._tls(self._dialer.ssl_context, deadline)
+            self._negotiate(deadline)
+            if self._dialer.security.sasl:
+                self._login(deadline)
+            self.ready = True
+        except BaseException:
+            self.close()
+            raise
+
+    def _tcp(self, deadline: Deadline) -> socket.socket:
+        host, port = self.address
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (socket.gaierror, ValueError, OverflowError) as exc:  # a broker may advertise anything
+            reason = getattr(exc, "strerror", None) or "not a host name"
+            raise NameNotResolved(
+                f"the host name {host!r} cannot be resolved ({reason})", hint="check the spelling and the DNS"
+            ) from None
+        self.step = "connecting"
+        failure: KctlError | None = None
+        for index, (family, kind, protocol, _, where) in enumerate(found):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                # A host with several addresses, of which one is dead, leaves time for the others.
+                sock.settimeout(max(0.001, deadline.left_s / (len(found) - index)))
+                sock.connect(where)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except (OSError, OverflowError) as exc:
+                sock.close()
+                failure = self._tcp_error(exc)
+            else:
+                return sock
+        raise failure or NameNotResolved(f"the host name {host!r} has no address")
+
+    def _tcp_error(self, exc: OSError | OverflowError) -> ConnectionFailed:
+        if isinstance(exc, ConnectionRefusedError):
+            return ConnectionRefused(
+                f"{self.address} refused the connection", hint="is the broker running, and is this its port?"
+            )
+        if isinstance(exc, TimeoutError):
+            return ConnectionTimedOut(
+                f"{self.address} did not take the connection in time",
+                hint="check the address, the network and firewalls",
+            )
+        return ConnectionFailed(
+            f"cannot connect to {self.address}: {getattr(exc, 'strerror', None) or exc}",
+            hint="check the address and the network",
+        )
+
+    def _tls(self, context: ssl.SSLContext, deadline: Deadline) -> None:
+        import ssl
+
+        assert self._socket
+        self.step = "the TLS handshake"
+        self._socket.settimeout(max(0.001, deadline.left_s))
+        try:
+            host = self.address.host.removesuffix(".")
+            self._socket = context.wrap_socket(self._socket, server_hostname=host)
+        except ssl.SSLError as exc:
+            raise self._tls_error(exc) from None
+        except TimeoutError:
+            raise self._no_answer() from None
+        except OSError:
+            raise self._closed() from None
+
+    def _tls_error(self, exc: ssl.SSLError) -> ConnectionFailed:
+        from kctl.protocol.tls import handshake_error
+
+        given = self._dialer.security.has_certificate
+        return handshake_error(exc, str(self.address), certificate_given=given) or self._closed()
+
+    def _negotiate(self, deadline: Deadline) -> None:
+        self.step = "the answer to ApiVersions"
+        error, ranges = self._ask_api_versions(0, deadline)
+        if error == wire.UNSUPPORTED_VERSION:  # KIP-511: the answer has the range
+            low, high = ranges.get(wire.API_VERSIONS, (wire.API_VERSIONS_FLEXIBLE, wire.API_VERSIONS_FLEXIBLE))
+            version = min(high, wire.API_VERSIONS_MAX)
+            if version < max(low, 0):
+                raise NotSupported(
+                    f"{self.address} supports versions {low} to {high} of ApiVersions, and kctl only up to "
+                    f"{wire.API_VERSIONS_MAX}",
+                    hint="upgrade kctl",
+                )
+            error, ranges = self._ask_api_versions(version, deadline)
+        if error:
+            raise NotKafka(
+                f"{self.address} responds, but does not list its API versions (error {error})",
+                hint="is this the broker's port?",
+            )
+        self.api_versions = ranges
+        if wire.METADATA not in ranges:
+            raise NotKafka(
+                f"{self.address} is a KRaft controller, not a broker",
+                hint="give the address of a broker's listener",
+            )
+
+    def _ask_api_versions(self, version: int, deadline: Deadline) -> tuple[int, dict[int, tuple[int, int]]]:
+        """The error code and the ranges."""
+        flexible = version >= wire.API_VERSIONS_FLEXIBLE
+        body = wire.encode_api_versions(version)
+        reader = self.exchange(wire.API_VERSIONS, version, body, deadline, flexible=flexible, flexible_answer=False)
+        try:
+            return wire.decode_api_versions(reader, version)
+        except wire.WireError:
+            raise self._not_kafka(reader.data) from None
+
+    def _login(self, deadline: Deadline) -> None:
+        from kctl.protocol.sasl import log_in
+
+        self.step = "the SASL login"
+        lifetime_ms = log_in(self, self._dialer.security, deadline)
+        if lifetime_ms:  # KIP-368: then the broker closes the connection
+            self._login_ends = time.monotonic() + 0.85 * lifetime_ms / 1000
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def exchange(
+        self,
+        api_key: int,
+        version: int,
+        body: bytes,
+        deadline: Deadline,
+        *,
+        flexible: bool = False,
+        flexible_answer: bool | None = None,
+    ) -> wire.Reader:
+        """One request of kctl.protocol.wire, and the reader of its answer.
+
+        flexible_answer: as the request unless given.
+        """
+        self._correlation_id += 1
+        self.write(wire.frame(api_key, version, self._correlation_id, body, flexible=flexible), deadline)
+        answer_is_flexible = flexible if flexible_answer is None else flexible_answer
+        return self._body(self.read(deadline), self._correlation_id, flexible=answer_is_flexible)
+
+    def _body(self, payload: bytes, expected: int, *, flexible: bool) -> wire.Reader:
+        reader = wire.Reader(payload, flexible)
+        try:
+            correlation_id = reader.int32()
+            reader.tags()
+        except wire.WireError:
+            raise self._not_kafka(payload) from None
+        if correlation_id != expected:
+            raise self._not_kafka(payload)
+        return reader
+
+    def send_message(self, message: Any, version: int, deadline: Deadline) -> Pending:
+        """Write a request of kafka-python's. `message` may be sent elsewhere before the answer is received."""
+        self._correlation_id += 1
+        message.API_VERSION = version
+        message.with_header(correlation_id=self._correlation_id, client_id=wire.CLIENT_ID)
+        pending = Pending(message.name, version, self._correlation_id, message.header.get_response_class())
+        self.write(message.encode(header=True, framed=True), deadline)
+        return pending
+
+    def receive_message(self, pending: Pending, deadline: Deadline) -> Any:
+        """The answer, decoded by kafka-python. Raises ConnectionFailed for bytes that make no sense."""
+        payload = self.read(deadline)
+        # The one answer whose header has no tagged fields in flexible versions (KIP-511).
+        flexible = pending.answer.flexible_version_q(pending.version) and pending.answer.API_KEY != wire.API_VERSIONS
+        start = self._body(payload, pending.correlation_id, flexible=flexible).position
+        try:
+            return pending.answer.decode(memoryview(payload)[start:], version=pending.version)
+        except UNREADABLE as exc:
+            self.close()
+            raise ConnectionFailed(
+                f"{self.address} gave an answer to {pending.name} that cannot be read ({type(exc).__name__})"
+            ) from None
+
+    def write(self, data: bytes, deadline: Deadline) -> None:
+        """Send all bytes."""
+        for piece in _pieces(data):
+            if self._socket is None:
+                raise self._closed()
+            self._socket.settimeout(max(0.001, deadline.left_s))
+            try:
+                self._socket.sendall(piece)
+            except OSError as exc:
+                raise self._io_error(exc) from None
+
+    def read(self, deadline: Deadline) -> bytes:
+        """One frame without its size. After an error the connection is closed: a late answer would be mistaken."""
+        head = self._take(4, deadline)
+        size = int.from_bytes(head, "big", signed=True)
+        if not 4 <= size <= (MAX_RESPONSE_BYTES if self.ready else MAX_FIRST_RESPONSE_BYTES):
+            raise self._not_kafka(head + bytes(self._received))
+        return self._take(size, deadline)
+
+    def _take(self, size: int, deadline: Deadline) -> bytes:
+        if self._socket is None:
+            raise self._closed()
+        try:
+            return self._received.take(self._socket, size, deadline)
+        except EOFError:
+            if self._received and not self.api_versions:
+                raise self._not_kafka(bytes(self._received)) from None
+            raise self._closed() from None
+        except OSError as exc:
+            raise self._io_error(exc) from None
+
+    def _io_error(self, exc: OSError) -> ConnectionFailed:
+        import ssl
+
+        if isinstance(exc, TimeoutError):
+            return self._no_answer()
+        return self._tls_error(exc) if isinstance(exc, ssl.SSLError) else self._closed()
+
+    def _closed(self) -> PeerClosed:
+        self.close()
+        return PeerClosed(f"{self.address} closed the connection during {self.step}", hint="the broker's log says why")
+
+    def _no_answer(self) -> NoAnswer:
+        self.close()
+        return NoAnswer(
+            f"{self.address} took the connection, but gave no answer in time (waiting for {self.step})",
+            hint="is this a broker's port, and is the broker alive?",
+        )
+
+    def _not_kafka(self, data: bytes) -> ConnectionFailed:
+        self.close()
+        return not_kafka(str(self.address), data)
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def usable(self) -> bool:
+        """Open, as far as one can tell without a request; a broker closes idle connections."""
+        if self._socket is None or self._received or time.monotonic() > self._login_ends:
+            return False
+        import select
+
+        poll = select.poll()  # select() fails for descriptors above 1023
+        poll.register(self._socket, select.POLLIN | select.POLLHUP)
+        return not poll.poll(0)  # nothing was asked: anything to read is an end or nonsense
+
+    def fileno(self) -> int:
+        """For poll(); -1 when it is closed."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def hand_over(self) -> tuple[socket.socket, float]:
+        """The socket, for somebody who reads and writes by himself from now on, and when (on the monotonic clock) the
+        login ends. This connection is closed then. Raises PeerClosed when it was already."""
+        if self._socket is None:
+            raise self._closed()
+        sock, self._socket = self._socket, None
+        return sock, self._login_ends
+
+    def close(self) -> None:
+        """Close it; harmless when it is closed."""
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            with suppress(OSError):
+                sock.close()
+
+
+def _pieces(data: bytes) -> Iterator[memoryview]:
+    """Send data in small pieces, because the timeout of a TLS socket applies to each record, not to the whole."""
+    view = memoryview(data)
+    for start in range(0, len(view), _CHUNK):
+        yield view[start : start + _CHUNK]
+
+
+def not_kafka(server: str, data: bytes) -> ConnectionFailed:
+    """The error for bytes that no broker sends: what they look like."""
+    if data.startswith((b"\x15\x03", b"\x16\x03")):  # a TLS alert or handshake record
+        return TlsMismatch(f"{server} speaks TLS", hint="set the security protocol to SSL or SASL_SSL")
+    if data.startswith(b"HTTP/"):
+        return NotKafka(f"{server} is a web server's port, not a Kafka broker's", hint="brokers mostly listen on 9092")
+    if data.startswith((b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")):
+        return NotKafka(
+            f"{server} is ZooKeeper's port, not a Kafka broker's",
+            hint="give a broker's address as --bootstrap-server (often port 9092), and ZooKeeper's as --zookeeper",
+        )
+    shown = data[:24].decode("ascii", "replace").strip() if data[:1].isalnum() else ""
+    says = f"; it says {shown!r}" if shown.isprintable() and shown else ""
+    return NotKafka(f"{server} answers, but is not a Kafka broker{says}", hint="is this the broker's port?")

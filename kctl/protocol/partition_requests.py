@@ -1,0 +1,69 @@
+"""Changes of many partitions, asked of the controller some at a time; every partition gets its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+
+# A controller with ZooKeeper writes them one after the other: 300 in one request took longer than its time limit.
+PER_REQUEST = 50
+_CLUSTER_AUTHORIZATION_FAILED = 31
+
+Outcomes = dict[TopicPartition, KctlError | None]
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers by topic, in the order in which they come."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
+
+
+def needs_alter(error_code: int) -> str | None:
+    """A hint for CLUSTER_AUTHORIZATION_FAILED, None for other errors."""
+    return "it needs an ACL for Alter on the cluster" if error_code == _CLUSTER_AUTHORIZATION_FAILED else None
+
+
+def ask_controller(
+    client: ClusterClient,
+    partitions: Sequence[TopicPartition],
+    make_request: Callable[[Sequence[TopicPartition]], Any],
+    parse: Callable[[Any], Mapping[TopicPartition, KctlError | None]],
+    *,
+    per_request: int = PER_REQUEST,
+) -> Outcomes:
+    """Partition → its error, or None when it was accepted.
+
+    parse: an answer's outcomes, raising the error that concerns the whole request. After a request that failed as a
+    whole (no answer, no controller) the rest is not sent: what was asked is OutcomeUnknown, what was not says so.
+    Raises the error of the first request, unless its outcome is unknown.
+    """
+    outcomes: Outcomes = {}
+    for start in range(0, len(partitions), per_request):
+        chunk = partitions[start : start + per_request]
+        try:
+            said = parse(client.send_to_controller(make_request(chunk)))
+        except KctlError as exc:
+            if start == 0 and not isinstance(exc, OutcomeUnknown):
+                raise
+            outcomes.update(dict.fromkeys(chunk, exc))
+            outcomes.update({tp: not_sent(tp, exc) for tp in partitions[start + per_request :]})
+            break
+        outcomes.update({tp: said[tp] if tp in said else _no_word(tp) for tp in chunk})
+    return outcomes
+
+
+def not_sent(what: object, why: KctlError) -> KctlError:
+    """The error of what was to be asked for in a later request than the one that failed as a whole."""
+    return OperationFailed(f"{what} was not asked for, because an earlier request failed: {why.message}", hint=why.hint)
+
+
+def _no_word(tp: TopicPartition) -> KctlError:
+    return OperationFailed(f"the controller's answer does not name {tp}", hint="look at the state before you try again")

@@ -1,0 +1,48 @@
+"""Bytes from a peer, in the portions that are asked for, by a deadline that a slow peer cannot extend."""
+
+from __future__ import annotations
+
+import socket
+
+from kctl.base.deadline import Deadline
+
+_CHUNK = 256 * 1024
+
+
+class ReceiveBuffer:
+    """The bytes that have arrived and have not been taken.
+
+    late_reads: data that has already arrived is read even after the deadline, because another peer may have used up the
+    time. A peer that sends byte after byte gets no more than this number of reads.
+    """
+
+    def __init__(self, *, late_reads: int) -> None:
+        self._data = bytearray()
+        self._late_reads = late_reads
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._data)
+
+    def clear(self) -> None:
+        """Drop the bytes."""
+        self._data.clear()
+
+    def take(self, sock: socket.socket, size: int, deadline: Deadline) -> bytes:
+        """Return the next `size` bytes. Raises TimeoutError, EOFError if the peer has closed, and OSError."""
+        data = self._data
+        late = 0
+        while len(data) < size:
+            late += deadline.expired
+            if late > self._late_reads:
+                raise TimeoutError
+            sock.settimeout(max(0.001, deadline.left_s))
+            piece = sock.recv(_CHUNK)
+            if not piece:
+                raise EOFError
+            data += piece
+        taken = bytes(data[:size])
+        del data[:size]
+        return taken

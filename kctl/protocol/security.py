@@ -1,0 +1,130 @@
+"""Protocol, login and TLS of connections: as the config file has them, and with the secrets resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to talk to a cluster, secrets resolved. Never written, never logged."""
+
+    protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+    ssl_protocols: str | None = None  # TLSv1.2,TLSv1.3
+    ssl_ciphers: str | None = None  # names of Java or OpenSSL
+    ssl_ca_pem: str | None = None  # in place of ssl_cafile
+    ssl_client_pem: str | None = field(default=None, repr=False)  # key and certificates, in place of ssl_certfile
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The values that must never be shown."""
+        return frozenset(each for each in (self.sasl_password, self.ssl_key_password, self.ssl_client_pem) if each)
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether the client has a certificate of its own."""
+        return self.ssl_certfile is not None or self.ssl_client_pem is not None
+
+    @property
+    def tls(self) -> bool:
+        return self.protocol in {"SSL", "SASL_SSL"}
+
+    @property
+    def sasl(self) -> bool:
+        return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+
+
+class StoredSecurity(Security):
+    """The settings of a context. A secret is read from its variable or file on first use, and only once.
+
+    So a command that does not log in (`kctl zk ls`) works without the password.
+    """
+
+    __slots__ = ("_places", "_warn")
+
+    def __init__(
+        self, places: dict[str, tuple[str | None, str | None]], warn: Callable[[str], None] | None, **settings: Any
+    ) -> None:
+        super().__init__(**settings)
+        for name in places:
+            object.__delattr__(self, name)  # so that __getattr__ is asked
+        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_warn", warn)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"sasl_password", "ssl_key_password"}:
+            raise AttributeError(name)
+        from kctl.base.secrets import ignore, read_secret
+
+        value = read_secret(name, *self._places[name], warn=self._warn or ignore)
+        object.__setattr__(self, name, value)
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Security, tuple(getattr(self, each.name) for each in fields(Security))
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySettings:
+    """Security as the config file has it: where the secrets are, never the secrets."""
+
+    protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password_env: str | None = None
+    sasl_password_file: str | None = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_key_password_env: str | None = None
+    ssl_key_password_file: str | None = None
+    ssl_check_hostname: bool = True
+    ssl_protocols: str | None = None
+    ssl_ciphers: str | None = None
+
+    def resolve(self, warn: Callable[[str], None] | None = None) -> Security:
+        """For connections. Each secret is read when it is first needed, which raises UsageError when it is missing.
+
+        warn: gets a line when other users can read a secret's file.
+        """
+        settings = {
+            "protocol": self.protocol,
+            "sasl_mechanism": self.sasl_mechanism,
+            "sasl_username": self.sasl_username,
+            "ssl_cafile": full_path(self.ssl_cafile),
+            "ssl_certfile": full_path(self.ssl_certfile),
+            "ssl_keyfile": full_path(self.ssl_keyfile),
+            "ssl_check_hostname": self.ssl_check_hostname,
+            "ssl_protocols": self.ssl_protocols,
+            "ssl_ciphers": self.ssl_ciphers,
+        }
+        places = {
+            "sasl_password": (self.sasl_password_env, self.sasl_password_file),
+            "ssl_key_password": (self.ssl_key_password_env, self.ssl_key_password_file),
+        }
+        if not any(any(place) for place in places.values()):
+            return Security(**settings)  # type: ignore[arg-type]  # as above
+        return StoredSecurity(places, warn, **settings)
+
+
+NO_SECURITY = Security()
+NO_SETTINGS = SecuritySettings()
+
+
+def full_path(path: str | None) -> str | None:
+    """An absolute path, as the config file needs it: commands run in other folders."""
+    return None if path is None else str(Path(path).expanduser().absolute())

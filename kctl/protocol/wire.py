@@ -1,0 +1,350 @@
+"""The few Kafka messages that every command needs, encoded and decoded without a client library.
+
+A command like `topic list` is one ApiVersions and one Metadata request: importing a whole client for them would
+cost more than the rest of the command. Everything else goes through kafka-python's message classes.
+
+A frame is int32 size, header, body, all big-endian (https://kafka.apache.org/protocol):
+
+    request header v1   int16 api_key, int16 api_version, int32 correlation_id, nullable string client_id
+    request header v2   the same, then tagged fields (flexible versions, KIP-482)
+    response header     int32 correlation_id; v1 (flexible versions, except ApiVersions): then tagged fields
+
+Strings are an int16 length and UTF-8, arrays an int32 count; in flexible versions both have an unsigned varint of
+length + 1, and every structure ends in tagged fields.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from kctl.errors import KctlError, NotAuthorized
+from kctl.model import Broker, ClusterState, PartitionState, TopicState
+
+METADATA = 3
+SASL_HANDSHAKE = 17
+API_VERSIONS = 18
+SASL_AUTHENTICATE = 36
+
+UNSUPPORTED_SASL_MECHANISM = 33  # error codes
+UNSUPPORTED_VERSION = 35
+API_VERSIONS_FLEXIBLE, API_VERSIONS_MAX = 3, 4  # v3 (2.4): KIP-511; v4 (3.9) has the same layout
+METADATA_MIN, METADATA_MAX = 1, 12  # v1 (0.10.0): controller, null for all topics; v12 (2.8): topic ids
+CLIENT_ID = "kctl"
+
+_HEADER = struct.Struct(">hhih")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_API_RANGE = struct.Struct(">hhh")
+_NO_UUID = bytes(16)
+
+
+class WireError(Exception):
+    """Bytes that do not follow the layout."""
+
+
+class Reader:
+    """Reads one response body. All methods raise WireError at its end."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, flexible: bool = False) -> None:
+        self._data = bytes(data)
+        self._at = 0
+        self.flexible = flexible
+
+    @property
+    def data(self) -> bytes:
+        return self._data
+
+    @property
+    def position(self) -> int:
+        return self._at
+
+    def skip_to(self, position: int) -> None:
+        self._at = position
+
+    def take(self, count: int) -> bytes:
+        end = self._at + count
+        if count < 0 or end > len(self._data):
+            raise WireError("cut short")
+        piece = self._data[self._at : end]
+        self._at = end
+        return piece
+
+    def int8(self) -> int:
+        return self.take(1)[0]
+
+    def int16(self) -> int:
+        return int(_INT16.unpack(self.take(2))[0])
+
+    def int32(self) -> int:
+        return int(_INT32.unpack(self.take(4))[0])
+
+    def unsigned_varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.int8()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 28:
+                raise WireError("varint too long")
+
+    def count(self) -> int:
+        """An array's length; -1 for null."""
+        return self.unsigned_varint() - 1 if self.flexible else self.int32()
+
+    def nullable_string(self) -> str | None:
+        length = self.unsigned_varint() - 1 if self.flexible else self.int16()
+        return None if length < 0 else self.take(length).decode("utf-8", "replace")
+
+    def string(self) -> str:
+        return self.nullable_string() or ""
+
+    def nullable_bytes(self) -> bytes | None:
+        length = self.unsigned_varint() - 1 if self.flexible else self.int32()
+        return None if length < 0 else self.take(length)
+
+    def tags(self) -> None:
+        """Skip the tagged fields that end a structure of a flexible version."""
+        if self.flexible:
+            for _ in range(self.unsigned_varint()):
+                self.unsigned_varint()
+                self.take(self.unsigned_varint())
+
+
+def string(text: str) -> bytes:
+    """A string of a version that is not flexible."""
+    raw = text.encode()
+    return _INT16.pack(len(raw)) + raw
+
+
+def compact_string(text: str) -> bytes:
+    """A string of a flexible version."""
+    raw = text.encode()
+    return unsigned_varint(len(raw) + 1) + raw
+
+
+def unsigned_varint(value: int) -> bytes:
+    """7 bits a byte, the lowest first."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool = False) -> bytes:
+    """A whole request, size first."""
+    client = CLIENT_ID.encode()
+    header = _HEADER.pack(api_key, version, correlation_id, len(client)) + client + (b"\0" if flexible else b"")
+    return _INT32.pack(len(header) + len(body)) + header + body
+
+
+# --- ApiVersions (KIP-35) -----------------------------------------------------------------------------------------
+
+
+def encode_api_versions(version: int) -> bytes:
+    """ApiVersionsRequest v0 to v4; from v3 with the client's name and version, which brokers check (KIP-511)."""
+    if version < API_VERSIONS_FLEXIBLE:
+        return b""
+    from kctl import __version__
+
+    software_version = re.sub(r"[^A-Za-z0-9.-]", "-", __version__)
+    return compact_string(CLIENT_ID) + compact_string(software_version) + b"\0"
+
+
+def decode_api_versions(reader: Reader, version: int = 0) -> tuple[int, dict[int, tuple[int, int]]]:
+    """ApiVersionsResponse v0 to v4: error code, and api key → (lowest, highest version).
+
+    The header never has tagged fields. With UNSUPPORTED_VERSION the body is of version 0, whatever was asked.
+    """
+    error = reader.int16()
+    reader.flexible = version >= API_VERSIONS_FLEXIBLE and error != UNSUPPORTED_VERSION
+    ranges = {}
+    for _ in range(reader.count()):
+        key, low, high = _API_RANGE.unpack(reader.take(_API_RANGE.size))
+        reader.tags()
+        ranges[key] = (low, high)
+    return error, ranges
+
+
+# --- SaslHandshake v1, SaslAuthenticate v1 (KIP-43, KIP-152, KIP-368) ----------------------------------------------
+
+
+class SaslHandshake(NamedTuple):
+    """error_code 33: the mechanism is not enabled; 34: the listener has no SASL."""
+
+    error_code: int
+    mechanisms: tuple[str, ...]
+
+
+class SaslAuthentication(NamedTuple):
+    """session_lifetime_ms: 0 when the session does not end."""
+
+    error_code: int
+    error_message: str | None
+    auth_bytes: bytes
+    session_lifetime_ms: int
+
+
+def decode_sasl_handshake(reader: Reader) -> SaslHandshake:
+    """SaslHandshakeResponse v0 and v1."""
+    error = reader.int16()
+    return SaslHandshake(error, tuple(reader.string() for _ in range(reader.int32())))
+
+
+def encode_sasl_authenticate(token: bytes) -> bytes:
+    """SaslAuthenticateRequest v0 and v1."""
+    return _INT32.pack(len(token)) + token
+
+
+def decode_sasl_authenticate(reader: Reader, version: int) -> SaslAuthentication:
+    """SaslAuthenticateResponse v0 and v1."""
+    error, message, token = reader.int16(), reader.nullable_string(), reader.nullable_bytes()
+    lifetime = struct.unpack(">q", reader.take(8))[0] if version >= 1 else 0
+    return SaslAuthentication(error, message, token or b"", max(0, lifetime))
+
+
+# --- Metadata -----------------------------------------------------------------------------------------------------
+
+
+def metadata_is_flexible(version: int) -> bool:
+    """Versions from 9 (KIP-482)."""
+    return version >= 9
+
+
+def encode_metadata(version: int, topics: Collection[str] | None) -> bytes:
+    """MetadataRequest v1 to v12. topics None: all; empty: none. Never creates a topic (from v4; see decode)."""
+    flexible = metadata_is_flexible(version)
+    out = bytearray()
+    if flexible:
+        out += unsigned_varint(0 if topics is None else len(topics) + 1)
+    else:
+        out += _INT32.pack(-1 if topics is None else len(topics))
+    for name in topics or ():
+        out += _NO_UUID if version >= 10 else b""
+        out += compact_string(name) + b"\0" if flexible else string(name)
+    if version >= 4:
+        out += b"\0"  # allow_auto_topic_creation
+    if 8 <= version <= 10:
+        out += b"\0"  # include_cluster_authorized_operations
+    if version >= 8:
+        out += b"\0"  # include_topic_authorized_operations
+    return bytes(out + b"\0") if flexible else bytes(out)
+
+
+def decode_metadata(reader: Reader, version: int, *, keep_errors: bool = False) -> ClusterState:
+    """MetadataResponse v1 to v12 as a ClusterState; topics that do not exist are left out.
+
+    Raises NotAuthorized for a topic that the user may not describe, KctlError for other topic errors (with keep_errors
+    they are the state's `failed`), WireError.
+    """
+    if version >= 3:
+        reader.int32()  # throttle_time_ms
+    brokers = {}
+    for _ in range(reader.count()):
+        broker = Broker(reader.int32(), reader.string(), reader.int32(), reader.nullable_string())
+        reader.tags()
+        brokers[broker.id] = broker
+    cluster_id = reader.nullable_string() if version >= 2 else None
+    controller = reader.int32()
+    topics: dict[str, TopicState] = {}
+    failed: dict[str, KctlError] = {}
+    partitions = _PartitionReader(reader, version)
+    for _ in range(reader.count()):
+        name, topic = _topic(reader, version, partitions)
+        if isinstance(topic, KctlError):
+            if not keep_errors:
+                raise topic
+            failed[name] = topic
+        elif topic is not None:
+            topics[name] = topic
+    return ClusterState(cluster_id, controller if controller >= 0 else None, brokers, topics, failed)
+
+
+def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> tuple[str, TopicState | KctlError | None]:
+    """The next topic: its name, and None when it does not exist."""
+    error = reader.int16()
+    name = reader.string()
+    topic_id = UUID(bytes=reader.take(16)) if version >= 10 else UUID(int=0)
+    internal = bool(reader.int8())
+    states = partitions.read(name)
+    if version >= 8:
+        reader.int32()  # topic_authorized_operations
+    reader.tags()
+    if error in _ABSENT:
+        return name, None
+    if error not in _PRESENT:
+        return name, _topic_error(error, name)
+    states.sort(key=lambda state: state.partition)
+    return name, TopicState(name, internal, topic_id_text(topic_id), tuple(states))
+
+
+_ABSENT = {3, 17, 100}  # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID
+_PRESENT = {0, 5}  # NONE, LEADER_NOT_AVAILABLE: the topic exists, and has just been created
+_TOPIC_AUTHORIZATION_FAILED = 29
+
+
+def _topic_error(code: int, name: str) -> KctlError:
+    if code == _TOPIC_AUTHORIZATION_FAILED:
+        return NotAuthorized(
+            f"topic {name!r}: not authorized to describe it",
+            hint="ask for the ACL operation Describe on the topic",
+        )
+    from kctl.protocol.error_codes import error_for
+
+    return error_for(code, None, subject=f"topic {name!r}")
+
+
+def topic_id_text(topic_id: UUID | None) -> str | None:
+    """A topic id as Kafka writes it (org.apache.kafka.common.Uuid): base64url. None for none, also for all zeros."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id and topic_id.int else None
+
+
+def topic_id_from_text(text: str) -> UUID:
+    """The reverse. Raises ValueError."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+class _PartitionReader:
+    """The partitions of a topic: the part that counts at 100,000 partitions, so it avoids calls for each field.
+
+    Layout: int16 error_code, int32 partition_index, int32 leader_id, [v7 int32 leader_epoch], arrays of int32
+    replica_nodes, isr_nodes, [v5 offline_replicas], tagged fields.
+    """
+
+    def __init__(self, reader: Reader, version: int) -> None:
+        self._reader = reader
+        self._head = struct.Struct(">hiii" if version >= 7 else ">hii")
+        self._epoch = version >= 7
+        self._arrays = 3 if version >= 5 else 2
+        self._known: dict[bytes, tuple[int, ...]] = {}  # the same few replica lists come again and again
+
+    def read(self, topic: str) -> list[PartitionState]:
+        reader, head = self._reader, self._head
+        result = []
+        for _ in range(reader.count()):
+            fields = head.unpack(reader.take(head.size))
+            replicas, isr, offline = self._lists()
+            reader.tags()
+            epoch = fields[3] if self._epoch else -1
+            result.append(PartitionState(topic, fields[1], fields[2], epoch, replicas, isr, offline))
+        return result
+
+    def _lists(self) -> Sequence[tuple[int, ...]]:
+        reader, known = self._reader, self._known
+        lists = []
+        for _ in range(self._arrays):
+            count = reader.count()
+            raw = reader.take(4 * count) if count > 0 else b""
+            values = known.get(raw)
+            if values is None:
+                values = known[raw] = struct.unpack(f">{len(raw) // 4}i", raw)
+            lists.append(values)
+        return lists if self._arrays == 3 else [*lists, ()]

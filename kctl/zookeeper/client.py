@@ -1,0 +1,323 @@
+"""A read-only ZooKeeper client: one blocking connection, with limits on time and size that a server cannot extend.
+
+Kafka's tools read a few nodes. A general client (kazoo) waits for a silent server without end, and allocates as much
+memory as the length field of a response claims.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kctl.base.address import Address
+from kctl.base.deadline import Deadline
+from kctl.errors import (
+    ConnectionFailed,
+    ConnectionTimedOut,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    NotZooKeeper,
+    OperationFailed,
+)
+from kctl.protocol.receive_buffer import ReceiveBuffer
+from kctl.zookeeper import wire
+
+if TYPE_CHECKING:
+    import ssl
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024  # a million children; ZooKeeper's own limit is 1 MB (jute.maxbuffer)
+_MAX_FIRST_ANSWER_BYTES = 1024
+_MAX_LATE_READS = 16
+_CHUNK = 256 * 1024
+_CLOSE_S = 0.5
+T = TypeVar("T")
+_PING_SHARE = 3  # of the session's time; a server that hears nothing for all of it ends the session
+
+
+class NoNode(NotFound):
+    """The node does not exist."""
+
+
+class NoAuth(NotAuthorized):
+    """The node's ACL does not allow everyone to read the node."""
+
+
+class Children(NamedTuple):
+    """Of a node: the names of its children, and its stat."""
+
+    names: list[str]
+    stat: wire.Stat
+
+
+class ZooKeeper:
+    """A session. Paths are relative to `chroot`. For one thread at a time.
+
+    deadline: when everything ends; None: each call has timeout_s. A call on a connection that broke before opens a new
+    session. Calls raise ConnectionTimedOut, ConnectionFailed, NoNode, NoAuth, OperationFailed with the server's error.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Address],
+        tls: ssl.SSLContext | None,
+        *,
+        timeout_s: float,
+        deadline: Deadline | None = None,
+    ) -> None:
+        self.chroot = ""
+        self._servers = list(servers)
+        self._tls = tls
+        self._timeout_s = timeout_s
+        self._deadline = deadline
+        self._socket: socket.socket | None = None
+        self._server = self._servers[0]
+        self._received = ReceiveBuffer(late_reads=_MAX_LATE_READS)
+        self._xid = 0
+        self._events = 0
+        self._session_s = timeout_s
+        self._sent_at = 0.0
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> tuple[bytes, wire.Stat]:
+        """A node's data and stat."""
+        reader = self._ask(wire.GET_DATA, path, watch=False)
+        return self._decoded(lambda: (reader.buffer() or b"", reader.stat()))
+
+    def exists(self, path: str, *, watch: bool = False) -> wire.Stat | None:
+        """The stat; None where there is no such node. watch: the node's next change is an event, also its creation."""
+        try:
+            reader = self._ask(wire.EXISTS, path, watch=watch)
+        except NoNode:
+            return None
+        return self._decoded(reader.stat)
+
+    def get_children(self, path: str, *, watch: bool = False) -> list[str]:
+        """The names of a node's children. watch: the next change of them is an event."""
+        return self._decoded(self._ask(wire.GET_CHILDREN, path, watch=watch).names)
+
+    def get_acl(self, path: str) -> list[wire.AclEntry]:
+        """Who may do what with a node."""
+        return self._decoded(self._ask(wire.GET_ACL, path, watch=None).acl)
+
+    def children_of_each(self, paths: Sequence[str]) -> list[Children | KctlError]:
+        """The children of many nodes, all asked before the first answer is read; NoNode or NoAuth in their place."""
+        deadline = self._limit()
+        found: list[Children | KctlError] = []
+        with self._whole():
+            self._connect(deadline)
+            asked = [self._request(wire.GET_CHILDREN, path, watch=False) for path in paths]
+            self._send(b"".join(frame for _, frame in asked), deadline)
+            for (xid, _), path in zip(asked, paths, strict=True):
+                try:
+                    reader = self._answer_to(xid, path, deadline)
+                except (NoNode, NoAuth) as exc:
+                    found.append(exc)
+                else:
+                    found.append(self._decoded(partial(_children, reader)))
+        return found
+
+    def wait_for_event(self, limit_s: float) -> bool:
+        """Whether a watch was triggered since the last call, waiting up to limit_s for it. A lost connection is one."""
+        until = time.monotonic() + limit_s
+        while not self._events:
+            if self._socket is None:
+                return True
+            wait_s = min(until, self._sent_at + self._session_s / _PING_SHARE) - time.monotonic()
+            try:
+                if wait_s <= 0 and time.monotonic() < until:
+                    self._send(wire.request(wire.PING_XID, wire.PING), Deadline(self._timeout_s))
+                    continue
+                if not self._received and not self._readable(max(0.0, wait_s)):
+                    if time.monotonic() >= until:
+                        return False
+                    continue
+                self._take_unasked(Deadline(self._timeout_s))
+            except ConnectionFailed:
+                return True
+        self._events = 0
+        return True
+
+    def close(self) -> None:
+        """End the session; harmless when it is over."""
+        if self._socket is not None:
+            with suppress(KctlError):
+                self._send(wire.request(0, wire.CLOSE), Deadline(_CLOSE_S))
+        self._drop()
+
+    # --- the connection -------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin the session with one of the servers. Raises the last one's error."""
+        self._connect(self._limit())
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """An exchange that is interrupted leaves an answer under way: another connection is needed then."""
+        try:
+            yield
+        except KctlError:
+            raise
+        except BaseException:
+            self._drop()
+            raise
+
+    def _limit(self) -> Deadline:
+        return Deadline(self._timeout_s) if self._deadline is None else self._deadline.at_most(self._timeout_s)
+
+    def _connect(self, deadline: Deadline) -> None:
+        if self._socket is not None:
+            return
+        servers = random.sample(self._servers, len(self._servers))
+        for number, server in enumerate(servers):
+            try:
+                self._begin(server, deadline.at_most(deadline.left_s / (len(servers) - number)))
+                return
+            except KctlError:
+                self._drop()
+                if number == len(servers) - 1:
+                    raise
+
+    def _begin(self, server: Address, deadline: Deadline) -> None:
+        self._server = server
+        try:
+            sock = socket.create_connection(server, timeout=max(0.001, deadline.left_s))
+            self._socket = sock
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                sock.settimeout(max(0.001, deadline.left_s))
+                self._socket = self._tls.wrap_socket(sock, server_hostname=server.host)
+        except TimeoutError:
+            raise self._timed_out() from None
+        except OSError as exc:
+            raise ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror or exc}") from None
+        self._send(wire.connect_request(round(self._timeout_s * 1000)), deadline)
+        frame = self._frame(deadline, _MAX_FIRST_ANSWER_BYTES)
+        granted_ms = self._decoded(partial(wire.session_timeout_ms, frame))
+        if granted_ms <= 0:
+            raise self._lost()
+        self._session_s = granted_ms / 1000
+
+    def _ask(self, kind: int, path: str, *, watch: bool | None) -> wire.Reader:
+        deadline = self._limit()
+        with self._whole():
+            self._connect(deadline)
+            xid, frame = self._request(kind, path, watch=watch)
+            self._send(frame, deadline)
+            return self._answer_to(xid, path, deadline)
+
+    def _request(self, kind: int, path: str, *, watch: bool | None) -> tuple[int, bytes]:
+        self._xid += 1
+        whole = path if not self.chroot else self.chroot + ("" if path == "/" else path)
+        return self._xid, wire.request(self._xid, kind, whole, watch=watch)
+
+    def _answer_to(self, xid: int, path: str, deadline: Deadline) -> wire.Reader:
+        while True:
+            answer = self._decoded(lambda: wire.answer(self._frame(deadline, MAX_ANSWER_BYTES)))
+            if answer.xid == xid:
+                break
+            if not self._is_unasked(answer):
+                raise self._nonsense()
+            if deadline.expired:  # events without end are no answer either
+                raise self._timed_out()
+        if answer.error == wire.NO_NODE:
+            raise NoNode(f"ZooKeeper has no node {path}")
+        if answer.error == wire.NO_AUTH:
+            raise NoAuth(f"not authorized to read the node {path}")
+        if answer.error:
+            raise OperationFailed(f"ZooKeeper {self._server}: {path}: {wire.error_name(answer.error)}")
+        return answer.reader
+
+    def _take_unasked(self, deadline: Deadline) -> None:
+        if not self._is_unasked(self._decoded(lambda: wire.answer(self._frame(deadline, MAX_ANSWER_BYTES)))):
+            raise self._nonsense()
+
+    def _is_unasked(self, answer: wire.Answer) -> bool:
+        self._events += answer.xid == wire.EVENT_XID
+        return answer.xid in {wire.EVENT_XID, wire.PING_XID}
+
+    def _readable(self, limit_s: float) -> bool:
+        import select
+
+        assert self._socket
+        if getattr(self._socket, "pending", int)():  # TLS has read ahead
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(limit_s * 1000))
+
+    # --- bytes ----------------------------------------------------------------------------------------------------
+
+    def _send(self, data: bytes, deadline: Deadline) -> None:
+        for start in range(0, len(data), _CHUNK):
+            if self._socket is None:
+                raise self._lost()
+            self._socket.settimeout(max(0.001, deadline.left_s))
+            try:
+                self._socket.sendall(data[start : start + _CHUNK])
+            except TimeoutError:
+                raise self._timed_out() from None
+            except OSError:
+                raise self._lost() from None
+        self._sent_at = time.monotonic()
+
+    def _frame(self, deadline: Deadline, limit: int) -> bytes:
+        (size,) = struct.unpack(">i", self._take(4, deadline))
+        if not 0 <= size <= limit:
+            self._drop()
+            raise NotZooKeeper(
+                f"ZooKeeper {self._server} announced a response of {size:,} bytes; kctl reads at most {limit:,}",
+                hint="is this ZooKeeper's port?",
+            )
+        return self._take(size, deadline)
+
+    def _take(self, size: int, deadline: Deadline) -> bytes:
+        if self._socket is None:
+            raise self._lost()
+        try:
+            return self._received.take(self._socket, size, deadline)
+        except TimeoutError:
+            raise self._timed_out() from None
+        except (EOFError, OSError):
+            raise self._lost() from None
+
+    def _decoded(self, decode: Callable[[], T]) -> T:
+        try:
+            return decode()
+        except wire.BadAnswer:
+            raise self._nonsense() from None
+
+    def _drop(self) -> None:
+        """Close the connection, so that a late response is not mistaken for another one."""
+        sock, self._socket = self._socket, None
+        self._received.clear()
+        if sock is not None:
+            with suppress(OSError):
+                sock.close()
+
+    def _timed_out(self) -> ConnectionTimedOut:
+        self._drop()
+        return ConnectionTimedOut(
+            f"ZooKeeper {self._server} did not respond in time", hint="is it overloaded? raise --timeout to wait longer"
+        )
+
+    def _lost(self) -> ConnectionFailed:
+        self._drop()
+        return ConnectionFailed(
+            f"the connection to ZooKeeper {self._server} was lost", hint="does the ensemble have a quorum?"
+        )
+
+    def _nonsense(self) -> NotZooKeeper:
+        self._drop()
+        return NotZooKeeper(f"ZooKeeper {self._server} sent an invalid response", hint="is this ZooKeeper's port?")
+
+
+def _children(reader: wire.Reader) -> Children:
+    return Children(reader.names(), reader.stat())
