@@ -15,37 +15,43 @@ import typer
 from typer.core import TyperCommand
 
 from kctl import __version__
-from kctl.commands import output
-from kctl.commands.invocation import Invocation, KctlCommand, KctlGroup
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation, KctlCommand, KctlGroup
 from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 
 # name → (module, help). A module has `app`, a CommandGroup, or for a single command `command`, a function.
 GROUPS: dict[str, tuple[str, str]] = {
-    "cluster": ("kctl.commands.cluster", "Set up clusters on this machine; check the health of any."),
+    "cluster": ("kctl.commands.cluster.commands", "Set up clusters on this machine; check the health of any."),
     "doctor": ("kctl.commands.doctor", "Look for what is wrong, or will hurt, in a cluster or in config files."),
-    "context": ("kctl.commands.context", "Choose between named clusters."),
-    "topic": ("kctl.commands.topic", "List, describe, create, alter, truncate, copy and delete topics."),
-    "config": ("kctl.commands.config", "Read, explain, change and compare configs of topics, brokers and groups."),
-    "zk": ("kctl.commands.zk", "Look into ZooKeeper, read only."),
-    "leader": ("kctl.commands.leader", "Show, elect and balance the leaders of partitions."),
-    "broker": ("kctl.commands.broker", "Show brokers, their disks, versions and features; change their log levels."),
+    "context": ("kctl.commands.context.commands", "Choose between named clusters."),
+    "topic": ("kctl.commands.topic.commands", "List, describe, create, alter, truncate, copy and delete topics."),
+    "config": (
+        "kctl.commands.config.commands",
+        "Read, explain, change and compare configs of topics, brokers and groups.",
+    ),
+    "zk": ("kctl.commands.zk.commands", "Look into ZooKeeper, read only."),
+    "leader": ("kctl.commands.leader.commands", "Show, elect and balance the leaders of partitions."),
+    "broker": (
+        "kctl.commands.broker.commands",
+        "Show brokers, their disks, versions and features; change their log levels.",
+    ),
     "controller": ("kctl.commands.controller", "Show the controller, and the metadata quorum."),
-    "produce": ("kctl.commands.produce", "Write lines from stdin to a topic."),
-    "consume": ("kctl.commands.consume", "Read records from a topic."),
-    "group": ("kctl.commands.group", "List, describe and change consumer groups: members, offsets."),
+    "produce": ("kctl.commands.produce.commands", "Write lines from stdin to a topic."),
+    "consume": ("kctl.commands.consume.commands", "Read records from a topic."),
+    "group": ("kctl.commands.group.commands", "List, describe and change consumer groups: members, offsets."),
     "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
-    "acl": ("kctl.commands.acl", "List, add, remove and explain ACLs, written in words."),
+    "acl": ("kctl.commands.acl.commands", "List, add, remove and explain ACLs, written in words."),
     "user": ("kctl.commands.user", "List, add and remove users of SCRAM."),
-    "quota": ("kctl.commands.quota", "List, set and unset quotas of clients."),
-    "transaction": ("kctl.commands.transaction", "List and describe transactions, find and end hanging ones."),
-    "capacity": ("kctl.commands.capacity", "Plan partitions and brokers, and show the arithmetic."),
-    "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
-    "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
-    "validate": ("kctl.commands.validate", "Break a cluster on purpose, and prove what it keeps."),
-    "playbook": ("kctl.commands.playbook", "List, check and run playbooks: steps in a file."),
+    "quota": ("kctl.commands.quota.commands", "List, set and unset quotas of clients."),
+    "transaction": ("kctl.commands.transaction.commands", "List and describe transactions, find and end hanging ones."),
+    "capacity": ("kctl.commands.capacity.commands", "Plan partitions and brokers, and show the arithmetic."),
+    "segment": ("kctl.commands.segment.commands", "Read, check and repair log files, without a broker."),
+    "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
+    "validate": ("kctl.commands.validate.commands", "Break a cluster on purpose, and prove what it keeps."),
+    "playbook": ("kctl.commands.playbook.commands", "List, check and run playbooks: steps in a file."),
     "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),
-    "demo": ("kctl.commands.demo", "See a cluster come up, fail, recover and report its lag."),
-    "completion": ("kctl.commands.completion", "Print shell completion."),
+    "demo": ("kctl.commands.demo.commands", "See a cluster come up, fail, recover and report its lag."),
+    "completion": ("kctl.commands.completion.commands", "Print shell completion."),
 }
 
 
@@ -156,8 +162,8 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
     """Parse and run; the exit code. Raises what ended the command."""
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
-    if "_KCTL_COMPLETE" in os.environ:  # a shell asks for completions (commands/completion.py)
-        from kctl.commands.completion import answer_by_lines
+    if "_KCTL_COMPLETE" in os.environ:  # a shell asks for completions (commands/completion/commands.py)
+        from kctl.commands.completion.commands import answer_by_lines
 
         answer_by_lines()
     try:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.units import format_duration
-from kctl.commands.invocation import invocation
-from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import ranges, told_if_incomplete
-from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import ranges, told_if_incomplete
+from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import NotHealthy
 
 if TYPE_CHECKING:

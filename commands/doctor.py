@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
-from kctl.commands import output
-from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import told_if_incomplete
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import told_if_incomplete
 from kctl.errors import NotFound, NotHealthy, UsageError
 
 if TYPE_CHECKING:

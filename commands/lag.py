@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.commands import output
-from kctl.commands.group_choice import MATCH, TYPE
-from kctl.commands.invocation import invocation
-from kctl.commands.views import (
+from kctl.commands.group.choice import MATCH, TYPE
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.views import (
     MAX_LAG_HELP,
     By,
     judge,
@@ -21,7 +21,7 @@ from kctl.commands.views import (
     rows_of,
     told_if_incomplete,
 )
-from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
@@ -54,7 +54,7 @@ def command(
 
     Example: kctl lag billing --by topic --max-lag 1000
     """
-    from kctl.commands.group_choice import choose, hidden
+    from kctl.commands.group.choice import choose, hidden
     from kctl.groups.overview import failures_of, known_states
     from kctl.topics.names import check_name
 

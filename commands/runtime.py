@@ -7,9 +7,9 @@ from typing import Any
 
 import typer
 
-from kctl.commands import output
-from kctl.commands.invocation import CommandGroup, invocation
-from kctl.commands.output import Column, Table
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import CommandGroup, invocation
+from kctl.commands.terminal.output import Column, Table
 from kctl.errors import NotFound, NotHealthy
 
 app = CommandGroup(help="Provision Kafka itself: the jars that clusters on this machine run from.")

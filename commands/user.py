@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.base.text import counted
-from kctl.commands import output
-from kctl.commands.confirm import interactive
-from kctl.commands.invocation import CommandGroup, Invocation, invocation
-from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.terminal import output
+from kctl.commands.terminal.confirm import interactive
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, OperationFailed, UsageError
 
 if TYPE_CHECKING:

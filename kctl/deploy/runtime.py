@@ -24,7 +24,7 @@ _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
 
 
 class Progress(Protocol):
-    """What is told while an installation runs; `kctl.commands.output.progress` is one."""
+    """What is told while an installation runs; `kctl.commands.terminal.output.progress` is one."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 

@@ -78,7 +78,7 @@ class Outcome:
 
 
 class Operations(Protocol):
-    """What kctl.commands.operations offers."""
+    """What kctl.commands.terminal.operations offers."""
 
     def names(self) -> Iterable[str]:
         """All operations, without their arguments: cheap."""
@@ -111,4 +111,4 @@ class Operations(Protocol):
 @lru_cache(maxsize=1)
 def operations() -> Operations:
     """The commands of kctl as operations."""
-    return cast("Operations", import_module("kctl.commands.operations"))
+    return cast("Operations", import_module("kctl.commands.terminal.operations"))

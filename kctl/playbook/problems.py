@@ -11,7 +11,7 @@ from kctl.base.text import counted
 from kctl.errors import InvalidFile
 from kctl.playbook.model import Position, Problem
 
-_INLINE = 3  # told in the message; kctl.commands.output shows the others in lines of their own
+_INLINE = 3  # told in the message; kctl.commands.terminal.output shows the others in lines of their own
 MAX_PROBLEMS = 200  # of one file
 
 

@@ -14,7 +14,7 @@ from typer._click.exceptions import ClickException
 from kctl.base.moments import parse_moment
 from kctl.base.units import parse_duration_ms
 from kctl.commands import app
-from kctl.commands.invocation import Invocation
+from kctl.commands.terminal.invocation import Invocation
 from kctl.deploy.java import find_java
 from kctl.errors import KctlError
 from kctl.topics.offsets import parse_place

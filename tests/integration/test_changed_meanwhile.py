@@ -20,7 +20,7 @@ import pytest
 from changed_meanwhile import CHANGES
 from group_admin import Admin
 from in_process import InProcess
-from kctl.commands import confirm
+from kctl.commands.terminal import confirm
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target

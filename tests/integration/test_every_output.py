@@ -142,7 +142,7 @@ def test_a_pass_of_watching(run: InProcess, path: str, monkeypatch: pytest.Monke
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kctl.commands.watching.time", SimpleNamespace(sleep=interrupted))
+    monkeypatch.setattr("kctl.commands.terminal.watching.time", SimpleNamespace(sleep=interrupted))
     argv = (*path.split(), *shlex.split(CASES[path]), "--watch")
     as_json = run(*argv, "-o", "json")
     assert (as_json.code, list(json.loads(as_json.out))) == (130, ["time", "rows", "failures"]), str(as_json)

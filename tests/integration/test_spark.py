@@ -25,8 +25,8 @@ import pytest
 
 from consumer_groups_tool import described
 from kctl.base.deadline import Deadline
-from kctl.commands.interrupts import undone_when_terminated
-from kctl.commands.output import jsonable
+from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.output import jsonable
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import OperationFailed, TimedOut

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kctl.commands.operations import JSON_LINES
+from kctl.commands.terminal.operations import JSON_LINES
 from kctl.playbook import schema
 from kctl.playbook.evaluation import MAX_ITEMS
 from kctl.playbook.expressions import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base import journal
-from kctl.commands import operations as real
+from kctl.commands.terminal import operations as real
 from kctl.deploy.process import Completed
 from kctl.errors import KctlError, NotConfirmed, TimedOut
 from kctl.playbook import run_journal

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from kctl.commands import output
-from kctl.commands.validate_tables import matrix_tables, result_tables
+from kctl.commands.terminal import output
+from kctl.commands.validate.tables import matrix_tables, result_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs" / "reliability.md"

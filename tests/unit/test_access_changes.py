@@ -12,9 +12,9 @@ from kctl.access import changes, quotas, users
 from kctl.access.changes import as_present, plan_changes, similar
 from kctl.access.model import Acl
 from kctl.access.words import parse_acls, parse_all
-from kctl.commands.acl import confirm_changes
-from kctl.commands.invocation import Invocation
-from kctl.commands.quota_tables import confirm_quotas
+from kctl.commands.acl.commands import confirm_changes
+from kctl.commands.quota.tables import confirm_quotas
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotAuthorized, NotConfirmed, OperationFailed, OutcomeUnknown
 from kctl.protocol.target import Target
 

@@ -10,8 +10,8 @@ import pytest
 
 from kctl.brokers import loggers
 from kctl.brokers.loggers import LoggerChange
-from kctl.commands import broker_loggers
 from kctl.commands.app import main
+from kctl.commands.broker import loggers as broker_loggers
 from kctl.errors import OperationFailed
 
 PLAN = [

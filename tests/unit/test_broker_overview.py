@@ -12,7 +12,7 @@ from health_testing import partition, state
 from kctl.brokers import membership, overview
 from kctl.brokers import quorum as quorum_module
 from kctl.brokers.quorum import Quorum
-from kctl.commands.broker_tables import description_tables
+from kctl.commands.broker.tables import description_tables
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
 from kctl.model import Broker, ClusterState
 

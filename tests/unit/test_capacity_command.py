@@ -13,7 +13,7 @@ import pytest
 
 from kctl.capacity.fields import parse_input
 from kctl.commands import app
-from kctl.commands.capacity_measure import Asked
+from kctl.commands.capacity.measure import Asked
 
 LOAD = ("--throughput", "200MB/s", "--retention", "3d", "--groups", "2", "--disk", "4TB", "--network", "10Gbit/s")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.commands.cluster_view import _show
+from kctl.commands.cluster.view import _show
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
 from kctl.deploy.logs import Follower, Reading, compile_pattern, log_excerpt, merged, parse_entries

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from command_tree import READING, every_command, example_of
-from kctl.commands.invocation import KctlCommand
-from kctl.commands.operations import WITHOUT_DRY_RUN
-from kctl.commands.output import FORMATS
+from kctl.commands.terminal.invocation import KctlCommand
+from kctl.commands.terminal.operations import WITHOUT_DRY_RUN
+from kctl.commands.terminal.output import FORMATS
 
 
 def test_every_command_has_an_example() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kctl.commands import consume_formats as formats
-from kctl.commands.output import jsonable
+from kctl.commands.consume import formats
+from kctl.commands.terminal.output import jsonable
 from kctl.errors import NotSupported, UsageError
 from kctl.model import TopicPartition
 from kctl.records import decoding

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.commands.context_import import _changes
+from kctl.commands.context.imports import _changes
 from kctl.contexts import choose as context
 from kctl.contexts import imports as context_import
 from kctl.contexts.change import add_context, put_context, remove_context

@@ -13,10 +13,10 @@ import pytest
 from health_testing import facts, partition, state
 from kctl.brokers.api_versions import ApiOfBrokers, BrokersVersions
 from kctl.brokers.overview import BrokerDescription
-from kctl.commands import output
-from kctl.commands.broker_tables import api_rows, description_rows
-from kctl.commands.config_diff import csv_rows as difference_rows
-from kctl.commands.topic_describe import csv_rows as partition_rows
+from kctl.commands.broker.tables import api_rows, description_rows
+from kctl.commands.config.diff import csv_rows as difference_rows
+from kctl.commands.terminal import output
+from kctl.commands.topic.describe import csv_rows as partition_rows
 from kctl.configs.diff import Difference, Value
 from kctl.health.assess import assess
 from kctl.model import PartitionState, TopicState
@@ -123,7 +123,7 @@ def test_cells_that_a_spreadsheet_would_run(text: Any, safe: str, capsys: pytest
 
 def test_the_option_is_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
     from kctl.commands import app
-    from kctl.commands.output_values import _without_formula
+    from kctl.commands.terminal.output_values import _without_formula
 
     app.main(["playbook", "list", "-o", "csv", "--csv-safe"])
     assert _without_formula("=x") == "'=x"

@@ -16,7 +16,7 @@ from doctor_testing import of_health, of_topics
 from health_testing import partition, state
 from kctl.base.strict_yaml import load
 from kctl.commands import app
-from kctl.commands.invocation import Invocation
+from kctl.commands.terminal.invocation import Invocation
 from kctl.doctor import collect as collecting
 from kctl.errors import NotAuthorized
 from kctl.health.rule_facts import RuleFacts

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands import watching
 from kctl.commands.app import main
-from kctl.commands.group_tables import judge_changes
+from kctl.commands.group.tables import judge_changes
+from kctl.commands.terminal import watching
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionFailed,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.commands.transaction_abort import shown
+from kctl.commands.transaction.abort import shown
 from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
 from kctl.model import Broker, ClusterState, PartitionState
 from kctl.transactions import abort

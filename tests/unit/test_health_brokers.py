@@ -11,7 +11,7 @@ import pytest
 from health_testing import facts, partition, state
 from kctl.brokers.membership import BrokerView
 from kctl.brokers.quorum import Quorum, QuorumReplica
-from kctl.commands import cluster_health
+from kctl.commands.cluster import health as cluster_health
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kctl.commands.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.deploy.interrupts import deferred_interrupts
 
 

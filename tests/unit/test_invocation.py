@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kctl.commands.invocation import Invocation
+from kctl.commands.terminal.invocation import Invocation
 from kctl.protocol import client
 
 

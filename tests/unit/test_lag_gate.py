@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kctl.commands.views import By, judge, require_known
+from kctl.commands.terminal.views import By, judge, require_known
 from kctl.errors import KctlError, NotFound, NotHealthy
 from kctl.lag.rules import LagRow, by_group, by_topic
 

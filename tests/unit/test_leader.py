@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.leader_tables import idle_lines
+from kctl.commands.leader.tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
 from kctl.leader.election import Election, carry_out, choose, plan_preferred, plan_unclean

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands import leader_unclean
-from kctl.commands.invocation import Invocation
+from kctl.commands.leader import unclean as leader_unclean
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
 from kctl.leader import election, eligible, losses
 from kctl.leader.election import plan_unclean

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kctl.base.deadline import Deadline
-from kctl.commands import name_cache
+from kctl.commands.completion import name_cache
 from kctl.errors import ConnectionFailed
 from kctl.model import Broker, ClusterState
 from kctl.protocol import client as client_module

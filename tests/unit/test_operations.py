@@ -14,8 +14,9 @@ import pytest
 import typer
 
 from command_tree import every_command
-from kctl.commands import app, operations, output
-from kctl.commands.invocation import CommandGroup, Invocation, invocation
+from kctl.commands import app
+from kctl.commands.terminal import operations, output
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.errors import NotFound, NotHealthy, Refused, UsageError
 from kctl.playbook.lint_operation import placeholder
 from kctl.playbook.operations import Operation, Where

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import _make_type_verifier
 
-from kctl.commands import spark_retention_store as over_store
-from kctl.commands.output import emit, jsonable
-from kctl.commands.spark_retention_view import usage_table, what_if_tables
+from kctl.commands.spark import retention_store as over_store
+from kctl.commands.spark.retention_view import usage_table, what_if_tables
+from kctl.commands.terminal.output import emit, jsonable
 from kctl.errors import NotFound, NotHealthy
 from kctl.lag.deletion import Log
 from kctl.lag.disk_loss import Reader, losses

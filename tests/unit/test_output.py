@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kctl.commands import output
-from kctl.commands.output import Column, Table
+from kctl.commands.terminal import output
+from kctl.commands.terminal.output import Column, Table
 from kctl.errors import NotFound
 from kctl.model import TopicPartition
 from kctl.reassign.checks import Problem

@@ -17,8 +17,9 @@ import pytest
 import yaml
 
 from command_tree import every_command
-from kctl.commands import app, output
-from kctl.commands.output_encoding import prepare_streams
+from kctl.commands import app
+from kctl.commands.terminal import output
+from kctl.commands.terminal.output_encoding import prepare_streams
 
 ENCODINGS = ["ascii", "latin-1", "iso8859-2", "iso8859-15", "cp437", "cp850", "cp1252", "koi8-r", "euc-jp", "gb18030"]
 

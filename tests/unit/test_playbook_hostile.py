@@ -141,7 +141,7 @@ def test_a_report_that_cannot_be_written(
     def full(*_: object) -> None:
         raise OperationFailed("No space left on device")
 
-    monkeypatch.setattr("kctl.commands.playbook_run.write_whole", full)
+    monkeypatch.setattr("kctl.commands.playbook.run.write_whole", full)
     assert app.main(["playbook", "run", "h.yaml", "--junit", "j.xml"]) == 1
     assert "failed at assert: this" in capsys.readouterr().err
     (folder / "h.yaml").write_text(f"{HEAD}steps:\n- assert: 1 == 1\n")

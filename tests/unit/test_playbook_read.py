@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.base.strict_yaml import MAX_DEPTH
-from kctl.commands import output
+from kctl.commands.terminal import output
 from kctl.errors import InvalidFile, UsageError
 from kctl.playbook.load import examine_text
 from kctl.playbook.model import Playbook, Position, Problem

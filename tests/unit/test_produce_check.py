@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.commands.invocation import Invocation
-from kctl.commands.produce_report import report_check
+from kctl.commands.produce.report import report_check
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotHealthy, UsageError
 from kctl.records.destination import Destination
 from kctl.records.outgoing import Outgoing, Unfit

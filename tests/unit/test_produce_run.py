@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.invocation import Invocation
-from kctl.commands.output import Table
-from kctl.commands.produce import _keep
-from kctl.commands.produce_report import report
+from kctl.commands.produce.commands import _keep
+from kctl.commands.produce.report import report
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.terminal.output import Table
 from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
 from kctl.protocol.client import ClusterClient
 from kctl.records.destination import Destination, check_topic, longest_line

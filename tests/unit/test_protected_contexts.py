@@ -10,8 +10,8 @@ import pytest
 
 import kctl
 from command_tree import READING, every_command
-from kctl.commands.cluster import confirm_interruption
-from kctl.commands.invocation import Invocation
+from kctl.commands.cluster.commands import confirm_interruption
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import NotConfirmed, UsageError
 from protected_cases import CLUSTER, ELSEWHERE, SECURE
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.commands.invocation import Invocation
+from kctl.commands.terminal.invocation import Invocation
 from kctl.contexts import choose as context
 from kctl.contexts.change import add_context
 from kctl.contexts.choose import resolve_target

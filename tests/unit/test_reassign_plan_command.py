@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.commands.bars import change_bar
-from kctl.commands.reassign_plan_tables import certificate, common_folder
+from kctl.commands.reassign.plan_tables import certificate, common_folder
+from kctl.commands.terminal.bars import change_bar
 from kctl.errors import InvalidFile, NotAuthorized
 from kctl.reassign.cautions import about_leaders, about_min_isr, lowered_topics
 from kctl.reassign.cluster import from_export

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kctl.commands.output import jsonable
-from kctl.commands.reassign_tables import status_lines, status_tables, status_warnings
+from kctl.commands.reassign.tables import status_lines, status_tables, status_warnings
+from kctl.commands.terminal.output import jsonable
 from kctl.dynamic_configs import Resource
 from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kctl.commands import output
-from kctl.commands.reassign_run import refuse_second_rollback
-from kctl.commands.reassign_tables import (
+from kctl.commands.reassign.run import refuse_second_rollback
+from kctl.commands.reassign.tables import (
     progress_line,
     question,
     rest_line,
@@ -18,7 +17,8 @@ from kctl.commands.reassign_tables import (
     would_cancel,
     would_pause,
 )
-from kctl.commands.reassign_verify import _tables as verification_tables
+from kctl.commands.reassign.verify import _tables as verification_tables
+from kctl.commands.terminal import output
 from kctl.errors import Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan

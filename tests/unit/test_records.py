@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from kctl.commands.views import ranges
+from kctl.commands.terminal.views import ranges
 from kctl.errors import UsageError
 from kctl.records.codecs import RawSnappy
 from kctl.records.lines import parse_separator

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.sparkline import sparkline, state_line
+from kctl.commands.terminal.sparkline import sparkline, state_line
 from kctl.report.buckets import MOST_BUCKETS, Buckets, buckets_of, status_spans
 from kctl.report.model import State, StatusSpan
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kctl.commands.output import jsonable
+from kctl.commands.terminal.output import jsonable
 from kctl.report import model
 from kctl.report.html_page import LIBRARY, html_page, report_json
 from report_pages import report_in

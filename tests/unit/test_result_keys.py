@@ -1,7 +1,7 @@
 """One name for one thing: a key of the vocabulary in docs/architecture.md has one shape in the results of all commands.
 
-JSON has the field names of dataclasses (commands/output.py). Which of them commands can emit is read from their
-imports: each dataclass of the library that a module of commands/ names, and those that its fields are made of.
+JSON has the field names of dataclasses (commands/terminal/output.py). Which of them commands can emit is read from
+their imports: each dataclass of the library that a module of commands/ names, and those that its fields are made of.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOT_RESULTS = {
     "Step",
     # parts of a plan's file, which has a version of its own
     "BrokerLoad", "LogDirLoad", "Plan",
-    # `partitions` is a map while records are sent; commands/produce_report.py makes rows of it
+    # `partitions` is a map while records are sent; commands/produce/report.py makes rows of it
     "ProduceResult",
     # leader and follower are folders here
     "Truncation",

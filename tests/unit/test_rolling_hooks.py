@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.base.address import Address
-from kctl.commands import cluster_rolling
+from kctl.commands.cluster import rolling as cluster_rolling
 from kctl.deploy.process import Ended, identify
 from kctl.errors import ConnectionRefused, InvalidFile, NotFound, OperationFailed, Refused, TimedOut
 from kctl.model import Broker, ClusterState

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from kctl.commands import cluster_rolling
+from kctl.commands.cluster import rolling as cluster_rolling
 from kctl.deploy import lifecycle
 from kctl.deploy.create import create
 from kctl.deploy.host import LocalHost

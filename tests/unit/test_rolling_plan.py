@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kctl.commands.cluster_rolling_tables import said_before
+from kctl.commands.cluster.rolling_tables import said_before
 from kctl.errors import KctlError, NotAuthorized, NotSupported, Refused
 from kctl.leader.elect import why_no_election
 from kctl.restart import journals

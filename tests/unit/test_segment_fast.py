@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.commands import output
+from kctl.commands.terminal import output
 from kctl.segment import decoders, kafka_text_log
 from kctl.segment.batch import V2_HEADER, Batch
 from kctl.segment.fast_json import records_json

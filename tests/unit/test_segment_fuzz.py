@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import segment_files as build
-from kctl.commands.output import jsonable
+from kctl.commands.terminal.output import jsonable
 from kctl.segment import fast_text, internal_topics, kafka_text_log
 from kctl.segment.checkpoints import NAMES, BadCheckpoint, read_checkpoint
 from kctl.segment.decoders import TEXT, decoder, parser

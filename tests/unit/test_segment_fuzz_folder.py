@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import segment_files as build
-from kctl.commands.output import jsonable
+from kctl.commands.terminal.output import jsonable
 from kctl.errors import UsageError
 from kctl.segment.collect_statistics import StatisticsOptions, collect_statistics
 from kctl.segment.diff_report import Verdict, diff

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands import spark_snapshot
-from kctl.commands.invocation import Invocation
-from kctl.commands.spark_run import check_span
+from kctl.commands.spark import snapshot as spark_snapshot
+from kctl.commands.spark.run import check_span
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
 from kctl.lag.selection import EVERY
 from kctl.protocol.error_codes import error_for

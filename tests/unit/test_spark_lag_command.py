@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from kctl.commands import spark_lag
 from kctl.commands.app import main
-from kctl.commands.output_tables import cells_of
-from kctl.commands.spark_lag_view import lag_tables
-from kctl.commands.table_layout import Cells, fit
-from kctl.commands.views import By
+from kctl.commands.spark import lag as spark_lag
+from kctl.commands.spark.lag_view import lag_tables
+from kctl.commands.terminal.output_tables import cells_of
+from kctl.commands.terminal.table_layout import Cells, fit
+from kctl.commands.terminal.views import By
 from kctl.lag.report import PartitionStatus
 from kctl.lag.window import MINUTE_MS
 from kctl.snapshots import schema
@@ -56,7 +56,7 @@ class _Frame:
 
 
 class _Run:
-    """Stands for kctl.commands.spark_run.Run."""
+    """Stands for kctl.commands.spark.run.Run."""
 
     driver: Any = type("_Driver", (), {"session": lambda _self: None})()
 

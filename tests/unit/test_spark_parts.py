@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands import spark_retention
+from kctl.commands.spark import retention as spark_retention
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import Java
 from kctl.errors import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.table_layout import Cells, breaks_words, fit, short_time, wrap
+from kctl.commands.terminal.table_layout import Cells, breaks_words, fit, short_time, wrap
 
 
 def test_what_fits_is_left_alone() -> None:

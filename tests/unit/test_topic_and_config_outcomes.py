@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from health_testing import partition, state
-from kctl.commands import config_diff, topic_describe
 from kctl.commands.app import main
-from kctl.commands.invocation import Invocation
-from kctl.commands.topic_alter import warn_of
+from kctl.commands.config import diff as config_diff
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.topic import describe as topic_describe
+from kctl.commands.topic.alter import warn_of
 from kctl.configs import describe, explain
 from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import Config

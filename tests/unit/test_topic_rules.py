@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.expect import check_pattern
-from kctl.commands.invocation import Invocation
+from kctl.commands.terminal.expect import check_pattern
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import (
     KctlError,
     NotAuthorized,

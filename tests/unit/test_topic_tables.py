@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.commands.invocation import Invocation
-from kctl.commands.topic_describe import _Found, _tables, tables
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.topic.describe import _Found, _tables, tables
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import choose, listing
 from kctl.topics import describe as describing

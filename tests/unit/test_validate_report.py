@@ -12,10 +12,11 @@ from unittest import mock
 
 import pytest
 
-from kctl.commands import output, validate_run
-from kctl.commands.invocation import Invocation
-from kctl.commands.output_tables import cells_of, narrow
-from kctl.commands.validate_tables import (
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.terminal.output_tables import cells_of, narrow
+from kctl.commands.validate import run as validate_run
+from kctl.commands.validate.tables import (
     matrix_tables,
     plan_tables,
     question,

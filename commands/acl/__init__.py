@@ -1,0 +1,1 @@
+"""kctl acl: access control lists."""

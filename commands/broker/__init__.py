@@ -1,0 +1,1 @@
+"""kctl broker: brokers, their log dirs, versions and loggers."""

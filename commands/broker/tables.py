@@ -1,0 +1,167 @@
+"""The tables of `kctl broker`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.base.units import format_size
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import alarm, ranges
+
+if TYPE_CHECKING:
+    from kctl.brokers.api_versions import ApiOfBrokers, FeatureOfBrokers
+    from kctl.brokers.log_dir_rows import LogDirRow, ReplicaRow
+    from kctl.brokers.overview import BrokerDescription, BrokerSummary
+
+_NAMED = 20
+
+
+def broker_table(rows: Sequence[BrokerSummary]) -> Table:
+    """A row for each broker."""
+    columns = [
+        Column("broker", "ID", align="right"),
+        Column("address"),
+        Column("rack"),
+        Column("state", style=lambda row: None if row["state"] == "up" else "red"),
+        Column("is_controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
+        Column("leaders", align="right"),
+        Column("replica_count", "REPLICAS", align="right"),
+        Column("not_in_sync", "NOT IN SYNC", align="right", style=alarm("not_in_sync")),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("used_percent", "DISK", show=_percent, align="right"),
+        Column("log_dir_count", "LOG DIRS", align="right", wide=True),
+        Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=alarm("offline_log_dirs")),
+        Column("release", "RELEASE"),
+    ]
+    shown = [{**row, "address": _address(row)} for row in jsonable(rows)]
+    if not any(row["offline_log_dirs"] for row in shown):
+        columns = [column for column in columns if column.key != "offline_log_dirs"]
+    return Table(columns, shown, empty="no brokers")
+
+
+def _percent(value: float) -> str:
+    return f"{value:g} %"
+
+
+def _address(row: Mapping[str, Any]) -> str | None:
+    host = row["host"]
+    return None if host is None else f"[{host}]:{row['port']}" if ":" in host else f"{host}:{row['port']}"
+
+
+def description_tables(found: BrokerDescription) -> list[Table]:
+    """One broker: its facts as lines, then its log dirs."""
+    row = jsonable(found)
+    facts = {
+        "address": _address(row),
+        "rack": row["rack"],
+        "state": row["state"],
+        "controller": row["is_controller"],
+        "release": row["release"],
+        "leaders": f"{_count(found.leaders)}; preferred leader of {_count(found.preferred)}",
+        "replicas": f"{_count(found.replica_count)}; not in sync: {_not_in_sync(found)}",
+    }
+    lines = Table(
+        [Column("key", "BROKER"), Column("value", str(found.broker))],
+        [{"key": key, "value": value} for key, value in facts.items()],
+    )
+    return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]
+
+
+def description_rows(found: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
+    """A row for each broker, for CSV; `kctl broker log-dirs` has the log dirs."""
+    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(found)]
+
+
+def _count(number: int | None) -> str:
+    return "not known" if number is None else f"{number:,}"
+
+
+def _not_in_sync(found: BrokerDescription) -> str:
+    if found.replica_count is None and not found.partitions_not_in_sync:
+        return "not known"
+    return _some(found.partitions_not_in_sync) + (
+        "" if found.replica_count is not None else " of the topics that are seen"
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    if not names:
+        return "none"
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Table:
+    """A row for each log dir."""
+    columns = [
+        Column("broker", align="right"),
+        Column("log_dir", "LOG DIR", name=True),
+        Column("replica_count", "REPLICAS", align="right"),
+        Column("future_replicas", "FUTURE", align="right"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("usable_bytes", "USABLE", show=format_size, align="right"),
+        Column("total_bytes", "TOTAL", show=format_size, align="right"),
+        Column("used_percent", "USED", show=_percent, align="right"),
+        Column("error", "OFFLINE", style=alarm("error")),
+    ]
+    known = jsonable(rows)
+    hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in known)}
+    if not with_broker:
+        hidden.add("broker")
+    return Table([column for column in columns if column.key not in hidden], known, empty="no log dirs")
+
+
+def replica_table(rows: Sequence[ReplicaRow]) -> Table:
+    """A row for each replica."""
+    columns = [
+        Column("broker", align="right"),
+        Column("log_dir", "LOG DIR", name=True),
+        Column("topic", name=True),
+        Column("partition", align="right"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("offset_lag", "OFFSET LAG", align="right"),
+        Column("is_future", "FUTURE", show=lambda is_it: "yes" if is_it else ""),
+    ]
+    return Table(columns, jsonable(rows), empty="no replicas")
+
+
+def api_table(rows: Sequence[ApiOfBrokers], *, empty: str) -> Table:
+    """A row for each request; where brokers differ, the last column names them: «1-2: 0 to 8; 3: 0 to 9»."""
+    columns = [
+        Column("api_key", "KEY", align="right"),
+        Column("api"),
+        Column("shown", "VERSIONS", style=lambda row: None if row["same"] else "yellow"),
+    ]
+    return Table(columns, [{**row, "shown": _versions(row)} for row in jsonable(rows)], empty=empty)
+
+
+def api_rows(rows: Sequence[ApiOfBrokers]) -> list[dict[str, Any]]:
+    """A row for each request and each way in which brokers have it, for CSV."""
+    return [
+        {"api_key": row["api_key"], "api": row["api"], "same": row["same"], **each}
+        for row in jsonable(rows)
+        for each in row["versions"]
+    ]
+
+
+def _versions(row: Mapping[str, Any]) -> str:
+    pieces = [(ranges(each["brokers"]), _range(each)) for each in row["versions"]]
+    return pieces[0][1] if row["same"] else "; ".join(f"{brokers}: {text}" for brokers, text in pieces)
+
+
+def _range(each: Mapping[str, Any]) -> str:
+    return "none" if each["min_version"] is None else f"{each['min_version']} to {each['max_version']}"
+
+
+def feature_table(rows: Sequence[FeatureOfBrokers]) -> Table:
+    """A row for each feature, or each way in which brokers have it."""
+    columns = [
+        Column("feature"),
+        Column("brokers", show=ranges),
+        Column("min_version", "SUPPORTED MIN", align="right"),
+        Column("max_version", "SUPPORTED MAX", align="right"),
+        Column("finalized_version", "IN FORCE", align="right"),
+        Column("finalized_epoch", "EPOCH", align="right"),
+    ]
+    return Table(columns, jsonable(rows), empty="the brokers have no features")

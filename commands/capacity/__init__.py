@@ -1,0 +1,1 @@
+"""kctl capacity: sizing a cluster."""

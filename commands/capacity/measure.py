@@ -1,0 +1,145 @@
+"""kctl capacity --measure: what would be done is shown and asked about, done, and undone in any case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.base.units import format_size, parse_duration_ms, parse_size
+from kctl.commands.capacity.options import Acks, Compression
+from kctl.commands.terminal import output
+from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.invocation import Invocation
+from kctl.errors import KctlError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kctl.capacity.fields import Input
+    from kctl.capacity.measure import Measurement, MeasureOptions
+    from kctl.capacity.own_topic import Leftovers, OwnTopic
+    from kctl.protocol.client import ClusterClient
+
+_DURATION, _MAX_BYTES, _RECORD_SIZE = "5s", "1GB", "1kB"
+_LONGEST_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options that go with --measure, as written."""
+
+    duration: str | None
+    max_bytes: str | None
+    record_size: str | None
+    acks: Acks | None
+    compression: Compression | None
+
+    def refuse_alone(self) -> None:
+        """Raise UsageError when one is given."""
+        given = {
+            "--duration": self.duration, "--max-bytes": self.max_bytes, "--record-size": self.record_size,
+            "--acks": self.acks, "--compression-codec": self.compression,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value is not None:
+                raise UsageError(f"{name} goes with --measure")
+
+    def options(self, inv: Invocation, inputs: Mapping[str, Input]) -> MeasureOptions:
+        """What to measure: the topic as safe as is planned. Raises UsageError."""
+        from kctl.capacity.measure import MOST_RECORD_BYTES, MeasureOptions
+        from kctl.capacity.own_topic import new_name
+        from kctl.capacity.workload import with_defaults
+
+        factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
+        least = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
+        least = min(least, factor)  # more counts as all of them since 3.7, and was refused before
+        record = parse_size(self.record_size or _RECORD_SIZE)
+        if self.record_size is None and "message_size" in inputs:
+            record = int(inputs["message_size"].value)
+        if not 1 <= record <= MOST_RECORD_BYTES:
+            raise UsageError(
+                f"a record of {record:,} bytes cannot be measured with: 1 to {MOST_RECORD_BYTES:,}",
+                hint="--record-size 1kB says another size",
+            )
+        most = parse_size(self.max_bytes or _MAX_BYTES)
+        if most < record:
+            raise UsageError(f"--max-bytes {self.max_bytes} is less than one record")
+        duration_s = parse_duration_ms(self.duration or _DURATION) / 1000
+        if not 0.1 <= duration_s <= _LONGEST_S:
+            raise UsageError(f"--duration {self.duration} is not between 100ms and 10m")
+        return MeasureOptions(
+            new_name(), factor, least, record, duration_s, most, (self.acks or Acks.ALL).value,
+            (self.compression or Compression.NONE).value, inv.timeout_s(30),
+        )  # fmt: skip
+
+
+def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measurement | None:
+    """Ask, measure, and leave nothing behind; None for a dry run."""
+    from kctl.capacity import own_topic
+
+    with undone_when_terminated(), inv.connect() as client:
+        state = client.metadata()
+        left = own_topic.find_leftovers(client, state)
+        for line in own_topic.check(client, options):
+            output.warn(line)
+        _show(options, left, client.target.name)
+        if dry_run:
+            return None
+        inv.confirm(f"Write up to {format_size(options.max_bytes)} to {client.target.name}?", target=client.target)
+        for name in left.topics:
+            own_topic.remove_leftover(client, name, timeout_s=options.timeout_s)
+            output.note(f"removed {name}, which a measurement that was killed had left")
+        return _measured(client, options, state.cluster_id)
+
+
+def _show(options: MeasureOptions, left: Leftovers, cluster: str) -> None:
+    output.note(
+        f"on {cluster}: topic {options.topic} (1 partition, replication factor {options.replication_factor},"
+        f" min.insync.replicas {options.min_insync_replicas}) is made, written to for {options.duration_s:g} s with"
+        f" acks={options.acks} and records of {format_size(options.record_bytes)}, at most"
+        f" {format_size(options.max_bytes)}, read for {options.duration_s:g} s, and deleted"
+    )
+    for name in left.topics:
+        output.note(f"{name} was left by a measurement that was killed: it is deleted first")
+    for name in left.others:
+        output.warn(f"{name} looks like another machine's measurement: if none runs, `kctl topic delete {name}`")
+
+
+def _measured(client: ClusterClient, options: MeasureOptions, cluster_id: str | None) -> Measurement:
+    from kctl.capacity.measure import measure
+    from kctl.capacity.own_topic import own_topic
+
+    with own_topic(client, options, cluster_id) as topic:
+        failing = True
+        try:
+            with output.progress("measuring", lines_every_s=30) as bar:
+                found = measure(client, options, topic.make(), progress=bar.update)
+            failing = False
+            return found
+        finally:
+            _remove(topic, failing=failing)
+
+
+def _remove(topic: OwnTopic, *, failing: bool) -> None:
+    """Whatever is pressed meanwhile. failing: something else is being told, which this must not hide."""
+    with told_when_interrupted(_go_on):
+        try:
+            topic.remove()
+        except KctlError as exc:
+            if not failing:
+                raise
+            output.warn(f"{exc.message}; {exc.hint}" if exc.hint else exc.message)
+
+
+def _go_on() -> None:
+    """The topic has to go: an interruption while it does changes nothing."""
+
+
+def rates(measured: Measurement) -> dict[str, Input]:
+    """What was measured as inputs of a plan."""
+    from kctl.capacity.fields import MEASURED, Input
+
+    return {
+        "producer_rate": Input(max(1, measured.producer.bytes_per_s), MEASURED),
+        "consumer_rate": Input(max(1, measured.consumer.bytes_per_s), MEASURED),
+    }

@@ -1,0 +1,166 @@
+"""What kctl capacity shows: the arithmetic first, what comes out of it last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kctl.base.grouping import grouped
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.terminal.output import FOR_PEOPLE, Column, Table, jsonable
+
+if TYPE_CHECKING:
+    from kctl.capacity.measure import Measurement
+    from kctl.capacity.model import Bound, CapacityPlan, Term, TopicPlan
+
+_FEW_TOPICS = 4  # whose lines are all shown unasked
+_NAMED = 5
+_BROKERS = "brokers"
+_DECIDED = {"partitions": "given", "partitions_now": "as it is"}  # by what a number of partitions is said
+
+
+def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None) -> None:
+    """The result, and for people the cautions behind it."""
+    from kctl.capacity.result import CapacityResult
+
+    result = CapacityResult(plan, measured)
+    inv.emit(result, lambda: _tables(inv, plan, measured), lambda: _csv(plan, measured))
+    if plan is None or inv.output not in FOR_PEOPLE:
+        return
+    if len(plan.topic_plans) > _FEW_TOPICS and inv.output != "wide":
+        output.note(f"the lines of {len(plan.topic_plans):,} topics: -o wide, or -o json")
+    for message, topics in grouped(plan.cautions, lambda each: each.message).items():
+        output.warn(f"{_named([each.topic for each in topics if each.topic])}{message}")
+
+
+def _named(topics: list[str]) -> str:
+    """«orders, payments and 7 more: », before what is said of them."""
+    if not topics:
+        return ""
+    more = f" and {len(topics) - _NAMED:,} more" if len(topics) > _NAMED else ""
+    return f"{', '.join(topics[:_NAMED])}{more}: "
+
+
+def _csv(plan: CapacityPlan | None, measured: Measurement | None) -> list[dict[str, Any]]:
+    """A row for each line of the arithmetic; without a plan, what was measured."""
+    if plan is not None:
+        return [row for topic, terms in _lines(plan) for row in (_row(topic, term) for term in terms)]
+    return [] if measured is None else _rates(measured)
+
+
+def _lines(plan: CapacityPlan) -> Iterator[tuple[str | None, tuple[Term, ...]]]:
+    for topic in plan.topic_plans:
+        yield topic.topic, topic.terms
+    yield None, plan.terms
+
+
+def _row(topic: str | None, term: Term) -> dict[str, Any]:
+    return {"topic": topic, **jsonable(term)}
+
+
+def _tables(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None) -> list[Table]:
+    tables = [] if measured is None else [_measured_table(measured)]
+    if plan is None:
+        return tables
+    few = len(plan.topic_plans) <= _FEW_TOPICS or inv.output == "wide"
+    for topic, terms in _lines(plan):
+        if few or topic is None:
+            tables.append(_arithmetic(topic or _BROKERS, terms))
+    return [*tables, _topics(plan), _bounds(plan)]
+
+
+def _arithmetic(title: str, terms: tuple[Term, ...]) -> Table:
+    from kctl.capacity.sheet import shown
+
+    rows = [{"name": term.name, "result": shown(term.value, term.unit), "how": _how(term)} for term in terms]
+    heading = title.upper() if title == _BROKERS else title
+    return Table([Column("name", heading, name=True), Column("result", align="right"), Column("how")], rows)
+
+
+def _how(term: Term) -> str:
+    """«formula = numbers», or where the number is from."""
+    return term.source if term.formula is None else f"{term.formula} = {term.numbers}"
+
+
+def _topics(plan: CapacityPlan) -> Table:
+    columns = [
+        Column("topic", name=True),
+        Column("partition_count", "PARTITIONS", align="right"),
+        Column("bound_by"),
+        Column("replication_factor", "RF", align="right"),
+        Column("min_insync_replicas", "MIN ISR", align="right"),
+        Column("partition_size", align="right"),
+        Column("on_disk", align="right"),
+        Column("oldest_record"),
+        Column("writes_survive"),
+        Column("data_survive"),
+    ]
+    return Table(columns, [_topic_row(topic) for topic in plan.topic_plans])
+
+
+def _topic_row(topic: TopicPlan) -> dict[str, Any]:
+    from kctl.base.units import format_duration
+    from kctl.capacity.fields import BYTES
+    from kctl.capacity.sheet import shown
+
+    oldest = topic.oldest_record_ms
+    return {
+        "topic": topic.topic,
+        "partition_count": topic.partition_count,
+        "bound_by": _DECIDED.get(_formula(topic)) or _binding(topic.bounds, "partitions_for_"),
+        "replication_factor": topic.replication_factor,
+        "min_insync_replicas": topic.min_insync_replicas,
+        "partition_size": shown(topic.partition_bytes, BYTES),
+        "on_disk": shown(topic.disk_bytes, BYTES),
+        "oldest_record": None if oldest is None else format_duration(oldest),
+        "writes_survive": _survive([each.writes_survive for each in topic.losses]),
+        "data_survive": _survive([each.data_survive for each in topic.losses]),
+    }
+
+
+def _formula(topic: TopicPlan) -> str:
+    return next(term.formula or "" for term in topic.terms if term.name == "partition_count")
+
+
+def _survive(by_down: list[int]) -> str:
+    """«1, 0 with one down»."""
+    first, *others = ["none" if each < 0 else str(each) for each in by_down]
+    return f"{first}, {others[0]} with one down" if others else first
+
+
+def _binding(bounds: tuple[Bound, ...], prefix: str) -> str:
+    return ", ".join(bound.name.removeprefix(prefix).replace("_", " ") for bound in bounds if bound.binds)
+
+
+def _bounds(plan: CapacityPlan) -> Table:
+    rows = [
+        {
+            "name": bound.name.removeprefix("brokers_for_").replace("_", " "), "least": bound.least,
+            "binds": "binds" if bound.binds else "",
+        }
+        for bound in plan.bounds
+    ]  # fmt: skip
+    total = {"name": "planned", "least": plan.broker_count, "binds": ""}
+    return Table([Column("name", "BROKERS FOR"), Column("least", align="right"), Column("binds", "")], [*rows, total])
+
+
+def _rates(measured: Measurement) -> list[dict[str, Any]]:
+    return [
+        {"client": "producer", **jsonable(measured.producer)},
+        {"client": "consumer", **jsonable(measured.consumer)},
+    ]
+
+
+def _measured_table(measured: Measurement) -> Table:
+    from kctl.capacity.fields import BYTES, BYTES_PER_S
+    from kctl.capacity.sheet import shown
+
+    columns = [
+        Column("client", "ONE OF KCTL'S ON THIS MACHINE"),
+        Column("bytes_per_s", "ONE PARTITION, AT LEAST", align="right", show=lambda rate: shown(rate, BYTES_PER_S)),
+        Column("records", align="right", show=lambda count: f"{count:,}"),
+        Column("bytes", "IN ALL", align="right", show=lambda size: shown(size, BYTES)),
+        Column("duration_ms", "COUNTED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
+    ]
+    return Table(columns, _rates(measured))

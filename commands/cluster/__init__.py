@@ -1,0 +1,1 @@
+"""kctl cluster: set up, start, stop, look into, break and restart clusters."""

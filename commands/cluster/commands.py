@@ -1,0 +1,346 @@
+"""`kctl cluster`: clusters on this machine. Here create, start, stop, restart and destroy; the others beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands.cluster import export as cluster_export
+from kctl.commands.cluster import faults as cluster_faults
+from kctl.commands.cluster import view as cluster_view
+from kctl.commands.completion.complete import cluster_names
+from kctl.commands.terminal import confirm, output
+from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from kctl.deploy.layout import LayoutRequest
+    from kctl.deploy.runtime import KafkaRuntime
+    from kctl.protocol.target import Target
+
+app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option("--node", metavar="NODE", help="Only this one: 2, broker-2, zookeeper-1; repeatable."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Kill what has not stopped in time.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
+    """Ask before an interruption. A protected cluster asks for its context's name."""
+    inv.confirm(question, target=own_target(name))
+
+
+def own_target(name: str) -> Target:
+    """Return a cluster of this machine with its servers and its id, even while the cluster is down.
+
+    If the cluster's description is damaged, only the servers of its context are known.
+    """
+    from kctl.contexts.choose import list_contexts
+    from kctl.deploy import health, lifecycle
+    from kctl.protocol.target import Target
+
+    target, cluster_id = Target(name, ()), None
+    with suppress(KctlError):
+        target = health.target_of(lifecycle.load_cluster(name))
+        cluster_id = lifecycle.own_cluster_id(name)
+    context = list_contexts().get(name)
+    return replace(
+        target,
+        bootstrap_servers=target.bootstrap_servers or (context.bootstrap_servers if context is not None else ()),
+        protected=context is not None and context.protected,
+        cluster_id=cluster_id,
+        advertised=target.bootstrap_servers if cluster_id is not None else (),
+    )
+
+
+@app.command("create")
+def create(
+    ctx: typer.Context,
+    name: Name,
+    layout: Annotated[str, typer.Option(help="single, pseudo-distributed or three-node.", show_default=False)],
+    brokers: Annotated[int | None, typer.Option(help="How many brokers, for pseudo-distributed (3).")] = None,
+    base_port: Annotated[int | None, typer.Option(help="The first of consecutive ports; else free ones.")] = None,
+    chroot: Annotated[str, typer.Option(help="Kafka's path in ZooKeeper; / for none.")] = "/kafka",
+    rack: Annotated[str | None, typer.Option(help="Racks dealt out to the brokers: r1,r2,… or auto.")] = None,
+    log_dirs: Annotated[int, typer.Option(help="Log dirs of each broker.")] = 1,
+    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker setting; repeatable.")] = None,
+    config_file: Annotated[Path | None, typer.Option(help="Broker settings, a .properties file.")] = None,
+    heap: Annotated[str, typer.Option(help="Java heap of each broker.")] = "512m",
+    directory: Annotated[Path | None, typer.Option("--dir", help="Where to keep it: a new or empty folder.")] = None,
+    kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
+    kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
+    no_start: Annotated[bool, typer.Option("--no-start", help="Only write the files.")] = False,
+    use: Annotated[
+        bool | None,
+        typer.Option(
+            "--use/--no-use",
+            help="Make the cluster the current context (default: only on a terminal).",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show each file that would be written.")] = False,
+) -> None:
+    """Create and start a cluster.
+
+    The cluster gets a context of the same name. On a terminal, or with --use, it becomes the current context.
+
+    Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
+    """
+    from kctl.deploy.broker_settings import read_settings
+    from kctl.deploy.layout import LayoutRequest, check_request
+
+    inv = invocation(ctx)
+    request = LayoutRequest(
+        name=name, layout=layout, brokers=brokers, chroot=chroot, rack=rack, log_dirs=log_dirs, heap=heap,
+        settings=read_settings(config or (), config_file),
+    )  # fmt: skip
+    check_request(request)
+    if dry_run:
+        _show_plan(inv, request, _runtime(kafka_version, kafka_home, install=False), base_port, directory)
+    else:
+        _create(
+            inv,
+            request,
+            kafka_version,
+            kafka_home,
+            base_port=base_port,
+            directory=directory,
+            start_it=not no_start,
+            use=use,
+        )
+
+
+def _runtime(version: str | None, home: str | None, *, install: bool) -> KafkaRuntime:
+    from kctl.deploy import runtime
+
+    if not install:
+        return runtime.find_runtime(version, kafka_home=home)
+    with output.progress("looking for Kafka") as progress:
+        return runtime.ensure_runtime(version, kafka_home=home, progress=progress, note=output.note)
+
+
+def _create(
+    inv: Invocation,
+    request: LayoutRequest,
+    version: str | None,
+    home: str | None,
+    *,
+    base_port: int | None,
+    directory: Path | None,
+    start_it: bool,
+    use: bool | None,
+) -> None:
+    from kctl.contexts import config
+    from kctl.deploy import create as library
+    from kctl.deploy.host import LocalHost
+    from kctl.deploy.start import DEFAULT_TIMEOUT_S
+
+    library.check_new(LocalHost(), request.name)
+    make_current = confirm.interactive() if use is None else use
+    before = config.read().current_context
+    if make_current and use is None:
+        was = f", instead of {before}" if before not in (None, request.name) else ""
+        output.note(f"{request.name} becomes the current context{was}; use --no-use to keep the current context")
+    runtime = _runtime(version, home, install=True)
+    with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
+        result = library.create(
+            LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory, start_it=start_it,
+            make_current=make_current, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress,
+        )  # fmt: skip
+    inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))])
+    if make_current:
+        current = f"{request.name} is the current context"
+        warn_if_overruled(request.name)
+    else:
+        unchanged = f"the current context is still {before}" if before else "no context is current"
+        current = f"{unchanged}; switch with: kctl context use {request.name}"
+    if start_it:
+        output.note(f"ready in {result.duration_ms / 1000:.1f} s; {current}")
+    else:
+        output.note(f"not started; start it with: kctl cluster start {request.name}; {current}")
+
+
+def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:
+    """One thing as a table: a row for each of its keys, so that long values have room."""
+    rows = [
+        {"key": key.replace("_", " "), "value": value}
+        for key, value in result.items()
+        if key not in without and value != []
+    ]
+    return Table([Column("key", "CLUSTER"), Column("value", " ")], rows)
+
+
+def _show_plan(
+    inv: Invocation,
+    request: LayoutRequest,
+    runtime: KafkaRuntime,
+    base_port: int | None,
+    directory: Path | None,
+) -> None:
+    from kctl.deploy import create as library
+    from kctl.deploy.host import LocalHost
+
+    library.check_new(LocalHost(), request.name)
+    spec = library.plan(LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory)
+    files = library.show_files(spec)
+    if inv.output in output.FOR_PEOPLE:
+        for file in files:
+            output.write_line(f"==> {file.path} <==\n{file.text}")
+    else:
+        inv.emit(files, [])
+    output.note("nothing was written (--dry-run); without --base-port the ports may be others next time")
+
+
+@app.command("start")
+def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = False) -> None:
+    """Start what does not run.
+
+    Waits until the cluster is ready. Paused processes go on.
+
+    Example: kctl cluster start dev
+    """
+    from kctl.deploy import lifecycle
+    from kctl.deploy.start import DEFAULT_TIMEOUT_S
+
+    inv = invocation(ctx)
+    if dry_run:
+        running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
+        chosen = chosen_nodes(name, node)
+        emit_nodes(inv, {}, {"would start": [n for n in chosen if n not in running], "runs": running})
+        return
+    with undone_when_terminated(), output.progress(f"starting {name}") as progress:
+        result = lifecycle.start_cluster(
+            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
+        )
+    emit_nodes(
+        inv, result, {"started": result.started, "goes on": result.resumed, "runs already": result.already_running}
+    )
+
+
+def chosen_nodes(name: str, nodes: list[str] | None) -> list[str]:
+    """Names of the nodes that --node chose, in the order of the description."""
+    from kctl.deploy import lifecycle
+
+    spec = lifecycle.load_cluster(name)
+    only = lifecycle.node_names(spec, nodes)
+    return [n.name for n in spec.nodes if only is None or n.name in only]
+
+
+def emit_nodes(inv: Invocation, result: Any, groups: Mapping[str, Sequence[str]]) -> None:
+    """What happened to each node, one row each."""
+    rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
+    inv.emit(result or rows, lambda: [Table([Column("node"), Column("result")], rows)])
+
+
+@app.command("stop")
+def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
+    """Stop a cluster in the right order.
+
+    Brokers by controlled shutdown, the controller last, then ZooKeeper.
+
+    Example: kctl cluster stop dev --yes
+    """
+    from kctl.deploy import lifecycle
+    from kctl.deploy.stop import DEFAULT_TIMEOUT_S
+
+    inv = invocation(ctx)
+    running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
+    if dry_run:
+        emit_nodes(inv, {}, {"would stop": running})
+        return
+    if running:
+        confirm_interruption(inv, name, f"stop {', '.join(running)} of cluster {name}?")
+    with output.progress(f"stopping {name}") as progress:
+        result = lifecycle.stop_cluster(
+            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
+        )
+    groups = {"stopped": result.stopped, "killed": result.killed, "did not run": result.already_stopped}
+    emit_nodes(inv, result, groups)
+
+
+@app.command("warm")
+def warm(
+    ctx: typer.Context,
+    kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
+    kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
+) -> None:
+    """Make Java's class archives, once.
+
+    Clusters start with a third less CPU then. A ZooKeeper and a broker run for some seconds.
+
+    Example: kctl cluster warm
+    """
+    from kctl.deploy.host import LocalHost
+    from kctl.deploy.java import find_java
+    from kctl.deploy.training_run import make_archives
+
+    runtime = _runtime(kafka_version, kafka_home, install=False)
+    with undone_when_terminated(), output.progress("making Java's class archives") as progress:
+        made = make_archives(
+            LocalHost(),
+            java=find_java(),
+            libs=runtime.libs,
+            kafka_version=runtime.version,
+            progress=progress,
+        )
+    rows = [{"process": kind, "archive": path} for kind, path in made.items()]
+    invocation(ctx).emit(rows, lambda: [Table([Column("process"), Column("archive")], jsonable(rows))])
+
+
+@app.command("destroy")
+def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
+    """Remove a cluster with all its data.
+
+    Kills its processes. Asks for its name.
+
+    Example: kctl cluster destroy dev --confirm-cluster dev
+    """
+    from kctl.contexts import config
+    from kctl.deploy import destroy as library
+    from kctl.deploy.host import LocalHost
+
+    inv = invocation(ctx)
+    host = LocalHost()
+    plan = library.destroy_plan(host, name)
+    if dry_run:
+        emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})
+        return
+    question = f"this removes cluster {name} with all its data: {plan.directory}"
+    protectors = inv.protectors(own_target(name))
+    if protectors:
+        inv.confirm(question, target=own_target(name))
+    elif inv.confirm_cluster is not None or not inv.yes:
+        confirm.confirm_name(question, name, given=inv.confirm_cluster)
+    was_current = config.read().current_context == name
+    result = library.destroy(host, name)
+    inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))])
+    if result.kept:
+        output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
+    if was_current:
+        output.note(NONE_CURRENT)
+    warn_if_overruled(result.current_context or "")
+
+
+app.command_of("restart", "kctl.commands.cluster.restart")
+app.command("status")(cluster_view.status)
+app.command("list")(cluster_view.list_)
+app.command("logs")(cluster_view.logs)
+app.command("env")(cluster_view.env)
+app.command("export")(cluster_export.export)
+app.command("kill")(cluster_faults.kill)
+app.command("pause")(cluster_faults.pause)
+app.command("unpause")(cluster_faults.unpause)
+app.command_of("health", "kctl.commands.cluster.health")
+app.command_of("diagnose", "kctl.commands.cluster.diagnose")

@@ -1,0 +1,184 @@
+"""kctl cluster diagnose: where to look first when partitions are not healthy."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.base.units import format_duration, parse_duration_ms
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import ranges, told_if_incomplete
+from kctl.errors import NotHealthy
+
+if TYPE_CHECKING:
+    from kctl.health.causes import Suspect
+    from kctl.health.diagnose import Diagnosis
+    from kctl.health.isr_changes import IsrChanges
+    from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
+
+_SHOWN = 10
+_POLL_S = 1.0
+
+
+def diagnose(
+    ctx: typer.Context,
+    watch_for: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Watch for so long which replicas leave and join ISRs.")
+    ] = None,
+) -> None:
+    """Find what partitions with a problem have in common: a broker, a log dir, a rack, or their leader.
+
+    Each place is ranked by two shares: how many of the partitions with a problem have a missing replica there, and how
+    many of its own replicas are missing. Shown as well: partitions with records that no consumer can read yet, behind
+    the high watermark. Exit 1 when anything was found.
+
+    Example: kctl cluster diagnose --watch-for 5s
+    """
+    from kctl.health.diagnose import diagnose as library
+
+    inv = invocation(ctx)
+    watch_ms = None if watch_for is None else parse_duration_ms(watch_for)
+    with inv.connect() as client:
+        state = client.metadata()
+        changes: list[IsrChanges] = []
+        if watch_ms is not None:
+            changes = _watch(client, state, watch_ms / 1000)
+            state = client.metadata()
+        found = library(client, state, watched_ms=watch_ms, changes=changes)
+    inv.emit(found, lambda: _tables(found))
+    with told_if_incomplete(found.failures):
+        _judge(found)
+    if inv.output in output.FOR_PEOPLE:
+        output.note(f"nothing found in {counted(found.partition_count, 'partition')}")
+
+
+def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[IsrChanges]:
+    from kctl.health.isr_changes import watch_isr
+
+    with output.progress("watching ISRs", lines_every_s=10.0) as progress:
+
+        def tell(changed: int, left_s: float) -> None:
+            message = (
+                f"watching ISRs, {format_duration(round(left_s) * 1000)} left: {counted(changed, 'partition')} changed"
+            )
+            progress.update(message, seconds - left_s, seconds)
+
+        return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, tell=tell)
+
+
+def _judge(found: Diagnosis) -> None:
+    if found.healthy:
+        return
+    said = [
+        f"{len(names):,} {what}"
+        for names, what in (
+            (found.offline, "without a leader"),
+            (found.under_replicated, "under-replicated"),
+            (found.under_min_isr, "under min ISR, where acks=all is refused"),
+            (found.held_back, "with records behind the high watermark"),
+            (found.isr_changes, "with a changing ISR"),
+        )
+        if names
+    ]
+    cause = f"; most in common: {describe_suspect(found.suspects[0])}" if found.suspects else ""
+    raise NotHealthy(f"of {counted(found.partition_count, 'partition')}: {', '.join(said)}{cause}")
+
+
+def describe_suspect(row: Suspect) -> str:
+    """In words: «broker 2 (down), in 100 % of them, with 100 % of its replicas»."""
+    place = f"rack {row.rack}" if row.kind == "rack" else f"{row.kind} {_where(jsonable(row))}"
+    if row.state == "down":
+        place += " (down)"
+    return f"{place}, in {row.share_percent:g} % of them, with {row.missing_percent:g} % of its replicas"
+
+
+def _where(row: dict[str, Any]) -> str:
+    if row["kind"] == "rack":
+        return str(row["rack"])
+    return f"{row['broker']} {row['log_dir']}" if row["log_dir"] else str(row["broker"])
+
+
+def _tables(found: Diagnosis) -> list[Table]:
+    return [table for table in (_suspects(found), _partitions(found), _held_back(found), _changes(found)) if table.rows]
+
+
+def _suspects(found: Diagnosis) -> Table:
+    columns = [
+        Column("kind", "IN COMMON"),
+        Column("where", name=True),
+        Column("state", style=lambda row: "red" if row["state"] == "down" else None),
+        Column("of_problems", "OF THE PARTITIONS", align="right"),
+        Column("of_replicas", "OF ITS REPLICAS", align="right"),
+    ]
+    rows = [
+        {
+            **row,
+            "where": _where(row),
+            "of_problems": f"{row['partition_count']:,} ({row['share_percent']:g} %)",
+            "of_replicas": f"{row['missing']:,} of {row['replica_count']:,} ({row['missing_percent']:g} %)",
+        }
+        for row in jsonable(found.suspects[:_SHOWN])
+    ]
+    return Table(columns, rows)
+
+
+def _partitions(found: Diagnosis) -> Table:
+    rows = [
+        {"problem": problem, "count": len(names), "partitions": _some(names)}
+        for problem, names in (
+            ("no leader", found.offline),
+            ("under-replicated", found.under_replicated),
+            ("under min ISR", found.under_min_isr),
+        )
+        if names
+    ]
+    return Table([Column("problem"), Column("count", align="right"), Column("partitions")], rows)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _held_back(found: Diagnosis) -> Table:
+    columns = [
+        Column("topic", name=True),
+        Column("partition", align="right"),
+        Column("leader", align="right"),
+        Column("high_watermark", "HIGH WATERMARK", align="right"),
+        Column("leader_log_end_offset", "LOG END", align="right"),
+        Column("records", "NOT READABLE", align="right"),
+    ]
+    return Table(
+        columns,
+        jsonable(found.held_back[:_SHOWN]),
+        title=_title(found.held_back, "with records behind the high watermark"),
+    )
+
+
+def _changes(found: Diagnosis) -> Table:
+    columns = [
+        Column("topic", name=True),
+        Column("partition", align="right"),
+        Column("changes", "ISR CHANGES", align="right"),
+        Column("left", show=_nodes),
+        Column("joined", show=_nodes),
+        Column("leader_changes", "LEADER CHANGES", align="right"),
+    ]
+    rows = found.isr_changes
+    return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "whose ISR or leader changed"))
+
+
+def _nodes(ids: list[int]) -> str:
+    return ranges(ids) or "-"
+
+
+def _title(rows: tuple[Any, ...], what: str) -> str:
+    more = f"; the first {_SHOWN}" if len(rows) > _SHOWN else ""
+    return f"{counted(len(rows), 'partition')} {what}{more}"

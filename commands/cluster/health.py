@@ -1,0 +1,137 @@
+"""kctl cluster health: everything that can be wrong with a cluster, on one screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.errors import AuthenticationFailed, ConnectionFailed, NotHealthy, UsageError
+
+if TYPE_CHECKING:
+    from kctl.health.model import Health, Limits
+
+_WAIT_S = 300.0
+_POLL_S = 1.0
+_ROUND_S = 10.0  # one look, while waiting: a broker that hangs must not take all of it
+_NAMED = 5
+_STYLES = {"problem": "red", "warning": "yellow", "unknown": "yellow"}
+
+
+def health(
+    ctx: typer.Context,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is healthy, for --timeout (5m).")] = False,
+    brokers: Annotated[int | None, typer.Option(min=1, help="How many brokers there have to be.")] = None,
+    max_disk_percent: Annotated[
+        float, typer.Option(metavar="PERCENT", min=0, max=100, help="Not healthy when a log dir's disk is fuller.")
+    ] = 90.0,
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
+) -> None:
+    """Check brokers, controller, partitions and disks; exit 1 when something is not healthy.
+
+    A warning (leaders or replicas spread unevenly, partitions at min.insync.replicas) does not count as not healthy.
+    What could not be read is told, and exit code 5 then.
+
+    Example: kctl cluster health --wait --timeout 2m
+    """
+    from kctl.health.model import Limits
+
+    inv = invocation(ctx)
+    limits = Limits(brokers=brokers, disk_percent=max_disk_percent)
+    if watch and wait:
+        raise UsageError("--watch never ends, --wait ends when the cluster is healthy: one of them")
+    if watch:
+        Watching(inv, interval).run(
+            lambda: _look(inv, limits), lambda found: Shown(found, [_table(found)], failures=found.unknown)
+        )
+    found = _wait(inv, limits) if wait else _look(inv, limits)
+    inv.emit(found, lambda: [_table(found)], lambda: found.checks)
+    with told_if_incomplete(found.unknown):
+        judge(found)
+
+
+def _look(inv: Invocation, limits: Limits) -> Health:
+    from kctl.health.assess import assess
+    from kctl.health.collect import collect_facts
+
+    with inv.connect() as client:
+        return assess(collect_facts(client), limits)
+
+
+def _wait(inv: Invocation, limits: Limits) -> Health:
+    """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come;
+    what may not be seen will not be seen later.
+    """
+    from kctl.base.deadline import Deadline
+    from kctl.health.assess import assess, never_told
+    from kctl.health.collect import collect_facts
+    from kctl.protocol.client import connect
+
+    deadline = Deadline(inv.timeout_s(_WAIT_S))
+    target = inv.target()
+    with output.progress("waiting", lines_every_s=10.0) as progress:
+        while True:
+            found: Health | None = None
+            try:
+                with connect(target, timeout_s=max(1.0, min(_ROUND_S, deadline.left_s))) as client:
+                    facts = collect_facts(client)
+                    found = assess(facts, limits)
+                    if never_told(facts) and not found.problems:
+                        return found
+            except AuthenticationFailed:
+                raise
+            except ConnectionFailed as exc:
+                if deadline.expired:
+                    raise
+                progress.update(exc.message)
+            if found is not None:
+                if found.healthy or deadline.expired:
+                    return found
+                progress.update("; ".join(f"{check.check}: {check.summary}" for check in found.problems) or "unknown")
+            time.sleep(min(_POLL_S, deadline.left_s))
+
+
+def judge(found: Health) -> None:
+    """Raise NotHealthy when there is a problem."""
+    if not found.problems:
+        return
+    first = found.problems[0]
+    more = f", and {counted(len(found.problems) - 1, 'other problem')}" if len(found.problems) > 1 else ""
+    raise NotHealthy(
+        f"{first.check.replace('_', ' ')}: {first.summary}{more}",
+        hint="`kctl cluster diagnose` looks for what they have in common",
+        details={"problems_found": [check.check for check in found.problems]},
+    )
+
+
+def _table(found: Health) -> Table:
+    columns = [
+        Column("check", show=lambda name: str(name).replace("_", " ")),
+        Column("status", style=_style),
+        Column("summary", "FOUND"),
+        Column("subjects", "WHERE", show=_some),
+    ]
+    title = (
+        f"cluster {found.cluster_id}: {counted(found.broker_count, 'broker')}, {counted(found.topic_count, 'topic')}"
+        f"{f' ({found.internal_topics:,} of them internal)' if found.internal_topics else ''}, "
+        f"{counted(found.partition_count, 'partition')}"
+    )
+    return Table(columns, jsonable(found.checks), title=title)
+
+
+def _style(row: Mapping[str, Any]) -> str | None:
+    return _STYLES.get(row["status"])
+
+
+def _some(subjects: list[str]) -> str:
+    more = f" and {len(subjects) - _NAMED:,} more" if len(subjects) > _NAMED else ""
+    return ", ".join(subjects[:_NAMED]) + more

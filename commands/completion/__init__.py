@@ -1,0 +1,1 @@
+"""kctl completion: what a shell proposes."""

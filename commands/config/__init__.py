@@ -1,0 +1,1 @@
+"""kctl config: read, change and compare configs."""

@@ -1,0 +1,137 @@
+"""kctl config: set and unset; get, explain and diff are in modules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.commands.config.get import HIDDEN, RESOURCE, shown
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+
+if TYPE_CHECKING:
+    from kctl.configs.change import ChangedConfig, Edit
+
+app = CommandGroup("Read, explain, change and compare configs of topics, brokers and groups.")
+app.command_of("get", "kctl.commands.config.get")
+app.command_of("explain", "kctl.commands.config.get")
+
+Force = Annotated[bool, typer.Option("--force", help="Also of Kafka's own topics, such as __consumer_offsets.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, change nothing.")]
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    resource: Annotated[str, RESOURCE],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]…", help="KEY=@FILE takes the value from a file, KEY=@- from stdin."),
+    ] = None,
+    append: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Put items into a list; repeatable.")
+    ] = None,
+    subtract: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Take items out of a list; repeatable.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Set what a .properties file has; - is stdin.")
+    ] = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Set configs that brokers take while they run; all others stay as they are.
+
+    Names and types are checked here, then the brokers check it all, then it is done in one request and read back.
+    A sensitive value (a password) is only taken from a file, or from stdin. Many topics at
+    once: kctl topic alter.
+
+    Example: kctl config set topic/orders retention.ms=86400000 --dry-run
+    """
+    from kctl.configs.edits import parse_edits
+
+    edits = parse_edits(values or (), append or (), subtract or (), file=file)
+    _change(invocation(ctx), resource, edits, force=force, dry_run=dry_run)
+
+
+@app.command()
+def unset(
+    ctx: typer.Context,
+    resource: Annotated[str, RESOURCE],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…")],
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Take configs away from a resource, so that the next value of their chain holds: the brokers', or the default.
+
+    Example: kctl config unset topic/orders retention.ms --dry-run
+    """
+    from kctl.configs.edits import removals
+
+    _change(invocation(ctx), resource, removals(keys), force=force, dry_run=dry_run)
+
+
+def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
+    from kctl import unchanged
+    from kctl.configs.basis import of_changes
+    from kctl.configs.cautions import cautions
+    from kctl.configs.change import apply_changes, plan_changes, refuse_internal
+    from kctl.configs.edits import with_files
+    from kctl.configs.resources import parse_resource
+
+    chosen = parse_resource(resource)
+    if not force:
+        refuse_internal(chosen)
+    with inv.connect() as client:
+        basis = unchanged.topics(client, [chosen.name] if chosen.kind == "topic" else [])
+        plan = plan_changes(client, chosen, lambda known: with_files(edits, known, output.warn))
+        for caution in cautions(client, plan) if plan.edits else ():
+            output.warn(caution)
+        if dry_run or not plan.edits:
+            _emit(inv, plan.rows)
+            return
+        if not inv.yes:
+            for row in plan.rows:
+                if row.result != "unchanged":
+                    output.note(f"{row.result} {row.name}: {_side(row, 'before')} → {_side(row, 'after')}")
+        question = f"Change {counted(len(plan.edits), 'config')} of {chosen} of {client.target.name}?"
+        inv.confirm(question, target=client.target, basis=basis.also(of_changes(client, plan)))
+        done = apply_changes(client, plan, timeout_s=inv.timeout_s(30))
+    _emit(inv, done)
+
+
+def _emit(inv: Invocation, rows: Sequence[ChangedConfig]) -> None:
+    columns = [
+        Column("name", "CONFIG", name=True),
+        Column("result"),
+        Column("was"),
+        Column("now", "IS" if any(not row.result.startswith("would") for row in rows) else "WOULD BE"),
+        Column("after_source", "SET BY"),
+        Column("resource", wide=True),
+        Column("before_source", "WAS SET BY", wide=True),
+    ]
+
+    def table() -> list[Table]:
+        return [Table(columns, [_with_texts(row) for row in rows])]
+
+    inv.emit(rows, table)
+
+
+def _with_texts(row: ChangedConfig) -> dict[str, Any]:
+    return {**jsonable(row), "was": _side(row, "before"), "now": _side(row, "after")}
+
+
+def _side(row: ChangedConfig, side: str) -> str:
+    value, source = getattr(row, side), getattr(row, f"{side}_source")
+    if row.sensitive and source not in (None, "default"):
+        return HIDDEN
+    if value is None and row.result == "would unset" and row.resource != "brokers":
+        return "the brokers' value"  # not every chain has it: retention.ms comes of log.retention.hours
+    return shown(value, False) or "not set"
+
+
+app.command_of("diff", "kctl.commands.config.diff")

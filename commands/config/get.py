@@ -1,0 +1,148 @@
+"""kctl config get and explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.configs.describe import Config
+    from kctl.configs.resources import Resource
+    from kctl.protocol.client import ClusterClient
+
+RESOURCE = typer.Argument(
+    metavar="RESOURCE",
+    help="topic/NAME, broker/ID, brokers (all brokers' default), group/NAME, client-metrics/NAME; for quotas user/NAME,"
+    " client-id/NAME, ip/ADDRESS, or users, clients, ips (those without their own).",
+)
+HIDDEN = "(hidden)"
+_MOST_PAIRS = 3
+_WHOSE = {"topic": "topics", "broker": "brokers", "user": "users and client ids", "ip": "addresses"}
+
+
+def get(
+    ctx: typer.Context,
+    resource: Annotated[str, RESOURCE],
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Those that are Kafka's defaults as well.")] = False,
+) -> None:
+    """Show the configs of a resource that are not the default: value, and where it is set.
+
+    -o wide adds type, default and whether it can be changed while the broker runs; JSON has the whole chain of values.
+
+    Example: kctl config get brokers
+    """
+    from kctl.configs.describe import by_name, describe
+    from kctl.configs.keys import find_key, unknown
+    from kctl.configs.resources import parse_resource
+
+    inv = invocation(ctx)
+    chosen = parse_resource(resource)
+    if keys and all_:
+        raise UsageError("--all and KEY do not go together")
+    with inv.connect() as client:
+        known = by_name(describe(client, chosen))
+        pairs = _pairs(client, chosen)
+    if keys:
+        wrong = [key for key in keys if find_key(known, key) is None]
+        if wrong:
+            raise unknown(chosen, wrong, known)
+        rows = [config for key in dict.fromkeys(keys) if (config := find_key(known, key)) is not None]
+    else:
+        rows = [config for config in known.values() if all_ or not config.is_default]
+    inv.emit([_row(c) for c in rows], lambda: [_table(rows, _nothing(chosen))])
+    if pairs:
+        output.note(f"{chosen} has quotas together with others as well; `kctl quota list` has them: {pairs}")
+
+
+def _pairs(client: ClusterClient, chosen: Resource) -> str:
+    """Those of user and client id together that have quotas, of which it is one: they hold before its own."""
+    from kctl.access.quotas import list_quotas
+    from kctl.configs.quota_configs import pairs_with
+    from kctl.configs.resources import QUOTA_KINDS
+
+    if chosen.kind not in QUOTA_KINDS:
+        return ""
+    found = pairs_with(chosen, list_quotas(client))
+    return "; ".join(map(str, found[:_MOST_PAIRS])) + (" …" if len(found) > _MOST_PAIRS else "")
+
+
+def _nothing(resource: Resource) -> str:
+    from kctl.configs.resources import QUOTA_KINDS
+
+    if resource.kind == "brokers":
+        return "nothing is set for all brokers; --all has what can be set"
+    if resource.kind in QUOTA_KINDS:
+        return f"{resource} has no quota; --all has what can be set"
+    return f"every config of {resource} is the default; --all has them"
+
+
+def _row(config: Config) -> dict[str, Any]:
+    row: dict[str, Any] = jsonable(config)
+    del row["documentation"]
+    return row
+
+
+def _table(configs: Sequence[Config], empty: str) -> Table:
+    columns = [
+        Column("name", "CONFIG", name=True),
+        Column("shown", "VALUE"),
+        Column("source", "SET BY"),
+        Column("type", wide=True),
+        Column("default", wide=True),
+        Column("change", "CHANGED BY", wide=True),
+    ]
+    rows = [
+        {**_row(c), "shown": shown(c.value, c.sensitive and not c.is_default),
+         "change": "restart" if c.read_only else "kctl config set"}
+        for c in configs
+    ]  # fmt: skip
+    return Table(columns, rows, empty=empty)
+
+
+def shown(value: str | None, hidden: bool) -> str | None:
+    """A value for people: a sensitive one that is set says so, an empty one is seen to be there."""
+    if hidden:
+        return HIDDEN
+    return '""' if value == "" else value
+
+
+def explain(
+    ctx: typer.Context,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="For example retention.ms.")],
+) -> None:
+    """Explain configs: what Kafka says they mean, their type and default, and what can change them.
+
+    Asks a broker and a topic, so it is what this cluster's version knows.
+
+    Example: kctl config explain retention.ms
+    """
+    from kctl.configs.explain import explain as explain_keys
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        found, warnings = explain_keys(client, keys)
+    inv.emit(found, lambda: [_explanation(row) for row in jsonable(found)])
+    for warning in warnings:
+        output.warn(warning)
+
+
+def _explanation(row: Mapping[str, Any]) -> Table:
+    facts = [
+        ("type", row["type"] + (", sensitive" if row["sensitive"] else "")),
+        ("default", shown(row["default"], False) if row["default"] is not None else "none"),
+        ("changed by", "server.properties and a restart" if row["read_only"] else "kctl config set"),
+    ]
+    if row["server_config"]:
+        facts.append(("on brokers", row["server_config"]))
+    lines = (row["documentation"] or "not documented").splitlines()
+    facts += [("meaning" if number == 0 else "", line) for number, line in enumerate(lines)]
+    title = f"{row['name']} of {_WHOSE[row['of']]}"
+    return Table([Column("field"), Column("value")], [{"field": k, "value": v} for k, v in facts], title=title)

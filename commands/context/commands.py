@@ -1,0 +1,325 @@
+"""kctl context: named clusters."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands.completion.complete import context_names
+from kctl.commands.context.imports import import_
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
+from kctl.errors import NotHealthy, UsageError
+
+if TYPE_CHECKING:
+    from kctl.context_check import ContextCheck
+    from kctl.contexts.context import Context
+    from kctl.protocol.security import SecuritySettings
+    from kctl.protocol.target import Target
+
+app = CommandGroup("Choose between named clusters.")
+
+_NAME = typer.Argument(metavar="NAME")
+_KNOWN = typer.Argument(metavar="NAME", autocompletion=context_names)
+_DRY_RUN = typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+
+
+@dataclasses.dataclass(frozen=True)
+class ContextView:
+    """A context as it is shown: where its secrets are, never the secrets."""
+
+    name: str
+    current: bool
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str | None
+    protected: bool
+    cluster_dir: str | None
+    security: SecuritySettings
+    zookeeper_security: SecuritySettings
+    cluster_id: str | None
+
+
+def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> ContextView:
+    return ContextView(
+        name=name,
+        current=name == current,
+        bootstrap_servers=entry.bootstrap_servers,
+        zookeeper=entry.zookeeper,
+        protected=entry.protected,
+        cluster_dir=entry.cluster_dir,
+        security=entry.security,
+        zookeeper_security=entry.zookeeper_security,
+        cluster_id=entry.cluster_id,
+    )
+
+
+@app.command("list")
+def list_(ctx: typer.Context) -> None:
+    """List the known clusters; a star marks the one that commands use.
+
+    Example: kctl context list
+    """
+    from kctl.contexts.choose import current_context, list_contexts
+
+    current = current_context()
+    views = [_view(name, entry, current) for name, entry in list_contexts().items()]
+    columns = [
+        Column("current", "", show=lambda value: "*" if value else ""),
+        Column("name", "CONTEXT"),
+        Column("bootstrap_servers"),
+        Column("zookeeper", "ZOOKEEPER"),
+        Column("security.protocol", "SECURITY"),
+        Column("protected"),
+    ]
+    empty = "no contexts; see `kctl context add --help`, or `kctl cluster create --help`"
+    invocation(ctx).emit(views, lambda: [Table(columns, jsonable(views), empty=empty)])
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
+    ] = None,
+) -> None:
+    """Show one context: its servers and security settings, without secrets.
+
+    Example: kctl context show prod -o json
+    """
+    from kctl.contexts.choose import current_context, get_context
+
+    inv = invocation(ctx)
+    current = current_context()
+    chosen = name or inv.context or current
+    if chosen is None:
+        raise UsageError("no context is in use", hint="give a name, or choose one with `kctl context use NAME`")
+    _show(inv, _view(chosen, get_context(chosen), current))
+
+
+def _show(inv: Invocation, view: ContextView) -> None:
+    inv.emit(view, lambda: [_details(view)])
+
+
+def _details(view: ContextView) -> Table:
+    row = jsonable(view)
+    security = row.pop("security")
+    tls = row.pop("zookeeper_security")
+    settings = {**row, **security}
+    if tls["protocol"] != "PLAINTEXT":
+        settings |= {f"zookeeper {key}": value for key, value in tls.items()}
+    rows = [{"setting": key, "value": value} for key, value in settings.items() if value not in (None, [])]
+    return Table([Column("setting"), Column("value")], rows)
+
+
+@app.command("test")
+def try_servers(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
+    ] = None,
+) -> None:
+    """Try every server of a context, and show as whom it logs in and with which rights.
+
+    Tries what brokers advertise, and ZooKeeper with its chroot. Exits 1 when a server cannot be used or belongs to
+    another cluster, 3 when none can be used. A right that is denied is no failure.
+
+    Example: kctl context test prod
+    """
+    from kctl.context_check import check_context
+
+    inv = invocation(ctx)
+    if name is not None:
+        inv.context = name
+    found = check_context(inv.target(), timeout_s=inv.timeout_s(10))
+    servers = [Column("role"), Column("server"), Column("cluster_id", "CLUSTER ID"), Column("problem")]
+    rights = [Column("resource"), Column("operation"), Column("result"), Column("detail")]
+    who = f"logged in as {found.principal}" if found.principal else None
+    tables = [Table(servers, jsonable(found.servers))]
+    if found.rights:
+        tables.append(Table(rights, jsonable(found.rights), title=who))
+    inv.emit(found, lambda: tables)
+    _remember_tested(inv.target(), found)
+    bad = [server for server in found.servers if server.problem]
+    if bad:
+        raise NotHealthy(
+            f"{found.name}: {len(bad)} of {len(found.servers)} servers cannot be used",
+            hint=f"{bad[0].server}: {bad[0].problem}",
+        )
+
+
+def _remember_tested(target: Target, check: ContextCheck) -> None:
+    """Store the cluster id with the context if all its servers belong to one cluster."""
+    from kctl.deploy.protection import remember
+
+    if target.context is None or check.cluster_id is None or check.cluster_id == target.remembered_id:
+        return
+    if any(server.cluster_id not in (None, check.cluster_id) for server in check.servers):
+        return
+    if remember(target.context, check.cluster_id) and target.remembered_id is not None:
+        output.note(f"context {target.context}: cluster id changed from {target.remembered_id} to {check.cluster_id}")
+
+
+def learn_protected(name: str, entry: Context) -> Context:
+    """Read the cluster id of a protected context, so that the cluster is protected at its other addresses too."""
+    from kctl.deploy.protection import look_at, remember
+
+    if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
+        return entry
+    look = look_at(name)
+    if look.problem is not None:
+        output.warn(
+            f"context {name}: cannot read its cluster id: {look.problem}; until `kctl context test {name}` succeeds,"
+            f" changes to other clusters may ask for the name {name}"
+        )
+    elif look.cluster_id is not None and remember(name, look.cluster_id):
+        return dataclasses.replace(entry, cluster_id=look.cluster_id)
+    return entry
+
+
+@app.command()
+def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+    """Choose the cluster that commands use when nothing else is said; - is the one before.
+
+    Example: kctl context use dev
+    """
+    from kctl.contexts.change import use_context
+    from kctl.contexts.choose import get_context, overruled_by, resolve_name
+
+    name = resolve_name(name)
+    entry = get_context(name) if dry_run else learn_protected(name, use_context(name))
+    warn_if_overruled(name)
+    _show(invocation(ctx), _view(name, entry, overruled_by(name) or name))
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, _NAME],
+    security_protocol: Annotated[
+        str, typer.Option(metavar="PROTOCOL", help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
+    ] = "PLAINTEXT",
+    sasl_mechanism: Annotated[
+        str | None, typer.Option(metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
+    ] = None,
+    sasl_username: Annotated[str | None, typer.Option(metavar="USER", help="User to log in as.")] = None,
+    sasl_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
+    ] = None,
+    sasl_password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
+    ] = None,
+    ssl_cafile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
+    ] = None,
+    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")] = None,
+    ssl_keyfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
+    ] = None,
+    ssl_key_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
+    ] = None,
+    ssl_key_password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")
+    ] = None,
+    ssl_check_hostname: Annotated[
+        bool, typer.Option(help="Whether the broker's certificate must name the host.")
+    ] = True,
+    protected: Annotated[
+        bool | None,
+        typer.Option(
+            "--protected/--no-protected",
+            help="Ask for the context's name before a change of this cluster; with --replace as before.",
+            show_default=False,
+        ),
+    ] = None,
+    current: Annotated[
+        bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")] = False,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Add a cluster under a name. Needs --bootstrap-server.
+
+    A password is never stored: name a variable or a file that holds it.
+
+    Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
+    --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
+    """
+    from pathlib import Path
+
+    from kctl.base.address import parse_servers
+    from kctl.contexts.change import add_context
+    from kctl.contexts.context import Context
+    from kctl.protocol.security import SecuritySettings, full_path
+
+    inv = invocation(ctx)
+    if inv.command_config is not None:
+        raise UsageError("--command-config is not stored in a context", hint="give the settings as options of `add`")
+    if inv.bootstrap_server is None:
+        raise UsageError("no bootstrap server was given", hint="give --bootstrap-server HOST:PORT")
+    security = SecuritySettings(
+        protocol=security_protocol.upper(),
+        sasl_mechanism=sasl_mechanism and sasl_mechanism.upper(),
+        sasl_username=sasl_username,
+        sasl_password_env=sasl_password_env,
+        sasl_password_file=full_path(sasl_password_file),
+        ssl_cafile=full_path(ssl_cafile),
+        ssl_certfile=full_path(ssl_certfile),
+        ssl_keyfile=full_path(ssl_keyfile),
+        ssl_key_password_env=ssl_key_password_env,
+        ssl_key_password_file=full_path(ssl_key_password_file),
+        ssl_check_hostname=ssl_check_hostname,
+    )
+    for path in (sasl_password_file, ssl_key_password_file, ssl_keyfile):
+        if path == "-" or (path or "").startswith(("/dev/", "/proc/")):
+            raise UsageError(
+                f"cannot store {path} in a context: it exists only while this command runs",
+                hint="write the secret to a file, or name an environment variable",
+            )
+    entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected or False)
+    added = add_context(
+        name, entry, keep_protected=protected is None, make_current=current, replace_existing=replace, dry_run=dry_run
+    )
+    for path in (
+        security.ssl_cafile,
+        security.ssl_certfile,
+        security.ssl_keyfile,
+        security.sasl_password_file,
+        security.ssl_key_password_file,
+    ):
+        if path is not None and not Path(path).exists():
+            output.warn(f"{path} is not there yet")
+    stored = added.entry if dry_run else learn_protected(name, added.entry)
+    _show(inv, _view(name, stored, added.current_context))
+
+
+app.command("import")(import_)
+
+
+@app.command()
+def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+    """Forget a context. The cluster itself is not touched.
+
+    Example: kctl context remove old --yes
+    """
+    from kctl.contexts import config
+    from kctl.contexts.change import remove_context
+    from kctl.contexts.choose import current_context, get_context
+
+    inv = invocation(ctx)
+    view = _view(name, get_context(name), current_context())
+    if dry_run:
+        output.note(f"the context {name} would be removed; these are its settings")
+    else:
+        inv.confirm(f"forget the context {name} ({', '.join(view.bootstrap_servers)})?")
+        was_current = config.read().current_context == name
+        remove_context(name)
+        output.note(f"the context {name} is removed; these were its settings")
+        if was_current:
+            output.note(NONE_CURRENT)
+            warn_if_overruled("")
+    _show(inv, dataclasses.replace(view, current=False))

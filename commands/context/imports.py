@@ -1,0 +1,126 @@
+"""kctl context import: contexts from other tools' files."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.contexts.context import Context
+    from kctl.contexts.imports import Source
+
+
+def import_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Kafka's client.properties, or kafkactl's config.yml.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The context's name, for client.properties.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this context of kafkactl's; repeatable.")
+    ] = None,
+    file_format: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help="properties or kafkactl; by the name without.")
+    ] = None,
+    sasl_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Take the password from this variable, and store none.")
+    ] = None,
+    ssl_key_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="The same for the key's password.")
+    ] = None,
+    protected: Annotated[
+        bool | None,
+        typer.Option(
+            "--protected/--no-protected",
+            help="Ask for the context's name before a change of this cluster; with --replace as before.",
+            show_default=False,
+        ),
+    ] = None,
+    current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite contexts with other settings.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+) -> None:
+    """Take clusters over from a Kafka client.properties or from kafkactl.
+
+    A password of the file is put into a file of its own that only you can read. All contexts of the file are taken,
+    or none.
+
+    Example: kctl context import client.properties --name prod --protected --dry-run
+    """
+    from kctl.contexts.imports import apply_import, plan_import
+
+    inv = invocation(ctx)
+    plan = plan_import(
+        _source(inv, file, file_format, name, only or []),
+        password_env=sasl_password_env,
+        key_password_env=ssl_key_password_env,
+        protected=protected,
+        make_current=current,
+        replace_existing=replace,
+    )
+    contexts = plan.contexts if dry_run else apply_import(plan)
+    for each in contexts:
+        if each.left_out:
+            output.note(f"{each.name}: left out, as a context has no such settings: {', '.join(each.left_out)}")
+        for path in each.copied_from:
+            output.note(f"{each.name}: the secret was copied from {path}; later changes there have no effect")
+    if not dry_run:
+        from kctl.commands.context.commands import learn_protected
+
+        contexts = tuple(dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts)
+    columns = [
+        Column("name", "CONTEXT"),
+        Column("action"),
+        Column("entry.bootstrap_servers", "BOOTSTRAP SERVERS"),
+        Column("entry.security.protocol", "SECURITY"),
+        Column("entry.security.sasl_username", "USER"),
+        Column("entry.protected", "PROTECTED"),
+        Column("secret_files", "PASSWORD FILES"),
+    ]
+    for each in contexts:
+        if each.before is not None:
+            output.note(f"{each.name}: {_changes(each.before, each.entry)}")
+    inv.emit(contexts, lambda: [Table(columns, jsonable(contexts))])
+    if dry_run:
+        output.note("nothing was written (--dry-run)")
+
+
+def _changes(before: Context, entry: Context) -> str:
+    """What replacing does, as «setting: before → after»."""
+    entry = dataclasses.replace(entry, cluster_id=before.cluster_id)
+    old, new = ({**each.pop("security"), **each} for each in map(jsonable, (before, entry)))
+    changed = [f"{key}: {_shown(old[key])} → {_shown(new[key])}" for key in new if old[key] != new[key]]
+    return ", ".join(changed) or "another password"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return {None: "-", True: "yes", False: "no"}.get(value, str(value))
+
+
+def _source(inv: Invocation, file: str, file_format: str | None, name: str | None, only: list[str]) -> Source:
+    from kctl.contexts import imports as context_import
+
+    chosen = file_format or context_import.format_of(file)
+    if chosen not in context_import.FORMATS:
+        known = ", ".join(context_import.FORMATS)
+        raise UsageError(f"{chosen!r} is not a format of context import", hint=f"use one of {known}")
+    given: dict[str, Any] = {"--only": only} if chosen == "properties" else {
+        "--name": name, "--bootstrap-server": inv.bootstrap_server,
+    }  # fmt: skip
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{option} has no effect on a file of the format {chosen}")
+    if chosen == "properties":
+        if name is None:
+            raise UsageError("client.properties has no name for its cluster", hint="give --name NAME")
+        return context_import.read_properties_source(
+            file, name=name, bootstrap_server=inv.bootstrap_server, ignore_unknown=inv.ignore_unknown
+        )
+    return context_import.read_kafkactl_source(file, only=only)

@@ -1,0 +1,1 @@
+"""kctl demo: a short tour on a cluster of its own."""

@@ -1,0 +1,154 @@
+"""kctl group delete and delete-offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.outcomes import raise_refusal
+from kctl.base.text import counted
+from kctl.commands.group.choice import MATCH, TYPE, choose, hidden
+from kctl.commands.group.reset_offsets import DRY_RUN, TOPIC
+from kctl.commands.group.tables import judge_changes
+from kctl.commands.terminal import output
+from kctl.commands.terminal.expect import EXPECT, check_pattern
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.errors import OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.groups.delete import DeletedGroup, DeletedOffset
+
+
+def delete(
+    ctx: typer.Context,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
+    expect: Annotated[int | None, EXPECT] = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip groups that are not there.")] = False,
+    dry_run: Annotated[bool, DRY_RUN] = False,
+) -> None:
+    """Delete groups without members, with all that they have committed.
+
+    `kctl group export` keeps their offsets for a `kctl group import`.
+
+    Example: kctl group delete billing --dry-run
+    """
+    from kctl.groups import basis
+    from kctl.groups.delete import delete_groups, plan_delete
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        chosen = choose(client, groups, match, type_)
+        if not dry_run:
+            check_pattern(inv, match, expect, len(chosen))
+        plan = plan_delete(client, chosen, if_exists=if_exists)
+        todo = [row for row in plan if row.result == "would delete"]
+        for line in hidden(client, commits=bool(todo)):
+            output.warn(line)
+        if dry_run or not todo:
+            _emit_groups(inv, plan)
+            return
+        lost = sum(len(row.offsets) for row in todo)
+        if not inv.yes:
+            for row in todo[:20]:
+                output.note(
+                    f"{row.group}: {counted(len(row.offsets), 'offset')} of {counted(row.topic_count, 'topic')}"
+                )
+            if len(todo) > 20:
+                output.note(f"and {len(todo) - 20:,} more groups; --dry-run shows all")
+        inv.confirm(
+            f"Delete {counted(len(todo), 'group')} of {client.target.name} with {counted(lost, 'offset')}?",
+            target=client.target,
+            basis=basis.of_deleted(client, todo),
+        )
+        done, errors = delete_groups(client, plan)
+    _emit_groups(inv, done)
+    raise_refusal(errors, asked=len(todo))
+    failed = [f"{row.group}: {row.error}" for row in done if row.result == "failed"]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
+
+
+def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
+    columns = [
+        Column("group", name=True),
+        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("state"),
+        Column("type"),
+        Column("topic_count", "TOPICS", align="right"),
+        Column("count", "OFFSETS", align="right"),
+    ]
+
+    def tables() -> list[Table]:
+        known = [{**row, "count": len(row["offsets"])} for row in jsonable(rows)]
+        lost = [offset for row in rows for offset in row.offsets]
+        return [Table(columns, known), *([_offsets_table(lost, with_result=False)] if lost else [])]
+
+    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)])
+
+
+def _csv_rows(row: DeletedGroup) -> list[dict[str, Any]]:
+    """One for each offset; one without, where there is none."""
+    group = {"group": row.group, "result": row.result, "state": row.state, "type": row.type}
+    names = ("topic", "partition", "committed_offset")
+    offsets = jsonable(row.offsets) or [dict.fromkeys(names)]
+    return [{**group, **{name: each[name] for name in names}, "error": row.error} for each in offsets]
+
+
+def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -> Table:
+    columns = [
+        Column("group", name=True),
+        Column("topic", name=True),
+        Column("partition", "PART", align="right"),
+        Column("committed_offset", "COMMITTED", align="right"),
+    ]
+    if with_result:
+        columns += [
+            Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+            Column("error", "NOTE", show=str),
+        ]
+    return Table(columns, jsonable(rows), empty="no commits")
+
+
+def delete_offsets(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    topic: Annotated[list[str] | None, TOPIC] = None,
+    dry_run: Annotated[bool, DRY_RUN] = False,
+) -> None:
+    """Delete what a group has committed for topics that it does not read any more.
+
+    The brokers refuse it for topics that a member subscribes to.
+
+    Example: kctl group delete-offsets billing --topic orders --dry-run
+    """
+    from kctl.groups import basis
+    from kctl.groups.delete import delete_offsets as delete_them
+    from kctl.groups.delete import plan_delete_offsets
+    from kctl.groups.topic_choice import parse_choices
+
+    inv = invocation(ctx)
+    choices = parse_choices(topic or ())
+    if not choices:
+        raise UsageError("say which topics: --topic TOPIC[:PARTITIONS]", hint="`kctl group delete` deletes a group")
+    with inv.connect() as client:
+        plan = plan_delete_offsets(client, group, choices)
+        todo = [row for row in plan if row.result == "would delete"]
+        if dry_run or not todo:
+            inv.emit(plan, lambda: [_offsets_table(plan)])
+            return
+        if not inv.yes:
+            for row in todo[:20]:
+                output.note(f"{row.topic}-{row.partition}: {row.committed_offset}")
+        inv.confirm(
+            f"Delete {counted(len(todo), 'offset')} of group {group} of {client.target.name}?",
+            target=client.target,
+            basis=basis.of_deleted_offsets(client, todo),
+        )
+        done, errors = delete_them(client, group, plan)
+    inv.emit(done, lambda: [_offsets_table(done)])
+    judge_changes(done, errors, what="deleted")

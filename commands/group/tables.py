@@ -1,0 +1,83 @@
+"""What the group commands show of offsets: plans and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kctl.base.outcomes import raise_refusal
+from kctl.base.text import counted
+from kctl.commands.terminal import output
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.errors import KctlError, OperationFailed
+
+if TYPE_CHECKING:
+    from kctl.commands.terminal.invocation import Invocation
+    from kctl.groups.delete import DeletedOffset
+    from kctl.groups.reset import OffsetChange
+
+
+def offset_changes(rows: Sequence[OffsetChange]) -> Table:
+    """One partition a line."""
+    known = jsonable(rows)
+    columns = [
+        Column("group", name=True),
+        Column("topic", name=True),
+        Column("partition", "PART", align="right"),
+        Column("old_offset", "OLD", align="right"),
+        Column("new_offset", "NEW", align="right"),
+        Column("difference", "DIFF", align="right", show=lambda value: f"{value:+}" if value else "0"),
+        Column("skipped", align="right", style=lambda row: "yellow" if row["skipped"] else None),
+        Column("read_again", "READ AGAIN", align="right"),
+        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("said", "NOTE"),
+    ]
+    shown = [column for column in columns if column.key != "group" or len({row["group"] for row in known}) > 1]
+    return Table(shown, [{**row, "said": row["error"] or row["note"] or ""} for row in known], empty="no offsets")
+
+
+def emit_changes(inv: Invocation, rows: Sequence[OffsetChange]) -> None:
+    """As -o says; `-o kafka` is the CSV that Kafka's own tool exports and takes with --from-file."""
+    if inv.output == "kafka":
+        output.write_text(_kafka_csv(rows))
+    else:
+        inv.emit(rows, lambda: [offset_changes(rows)])
+
+
+def _kafka_csv(rows: Sequence[OffsetChange]) -> str:
+    several = len({row.group for row in rows}) > 1
+    lines = (
+        output.csv_line([*([row.group] if several else []), row.topic, row.partition, row.new_offset])
+        for row in rows
+        if row.new_offset is not None
+    )
+    return "".join(lines).rstrip("\n")
+
+
+def effect(rows: Sequence[OffsetChange]) -> str:
+    """What a plan means for whoever reads on, for a note and a question."""
+    skipped = sum(row.skipped or 0 for row in rows)
+    again = sum(row.read_again or 0 for row in rows)
+    first = sum(row.old_offset is None for row in rows)
+    parts = [f"{counted(skipped, 'message')} skipped", f"{counted(again, 'message')} read again"]
+    return ", ".join([*parts, *([f"{counted(first, 'partition')} without a commit until now"] if first else [])])
+
+
+def judge_changes(
+    rows: Sequence[OffsetChange] | Sequence[DeletedOffset], errors: Sequence[KctlError], *, what: str
+) -> None:
+    """Raise when something was not done: Refused (4) when nothing was, and was refused; else OperationFailed (5).
+
+    errors: that of each row that failed.
+    """
+    failed = [row for row in rows if row.result == "failed"]
+    if not failed:
+        return
+    raise_refusal(errors, asked=sum(row.result not in {"unchanged", "absent"} for row in rows))
+    lines = [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]
+    raise OperationFailed(
+        f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"
+        + (f"; and {len(lines) - 3:,} more" if len(lines) > 3 else ""),
+        hint="look at them with `kctl group describe` before you try again",
+        details={"problems": lines},
+    )

@@ -1,0 +1,1 @@
+"""kctl leader: status, elections and balance."""

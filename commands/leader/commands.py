@@ -1,0 +1,314 @@
+"""kctl leader: how far leaders are from the preferred ones, electing them, and spreading them evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.out_file import ask_to_replace, write_whole
+from kctl.commands.terminal.output import jsonable
+from kctl.commands.terminal.topic_options import MATCH, PARTITION
+from kctl.errors import NotHealthy, OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.leader.balance import Balance
+    from kctl.leader.election import Election
+    from kctl.leader.status import LeaderStatus
+    from kctl.model import ClusterState, PartitionState
+    from kctl.protocol.client import ClusterClient
+    from kctl.unchanged import Basis
+
+app = CommandGroup("Show, elect and balance the leaders of partitions.")
+
+_NAMED = 10  # partitions that are told one by one
+
+Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
+Match = Annotated[list[str] | None, MATCH]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")]
+
+
+@app.command()
+def status(
+    ctx: typer.Context,
+    topic: Topics = None,
+    match: Match = None,
+    max_imbalance: Annotated[
+        float,
+        typer.Option(
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Exit 1 when of the partitions that a broker should lead a larger share is led by others.",
+        ),
+    ] = 10.0,
+) -> None:
+    """Show how many partitions their preferred replica leads, and which it does not.
+
+    The imbalance of a broker is counted as a controller does for leader.imbalance.per.broker.percentage, whose
+    default is 10 as well. Exit 1 also when a partition has no leader.
+
+    Example: kctl leader status --max-imbalance 0
+    """
+    from kctl.leader.status import read_leader_status
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        found = read_leader_status(client, topic or (), match or ())
+    inv.emit(found, lambda: status_tables(found))
+    if inv.output in output.FOR_PEOPLE:
+        for line in idle_lines(found):
+            output.note(line)
+    _judge(found, max_imbalance)
+
+
+def _judge(found: LeaderStatus, max_imbalance: float) -> None:
+    over = found.over(max_imbalance)
+    problems = []
+    if found.leaderless:
+        problems.append(f"{counted(found.leaderless, 'partition')} without a leader")
+    if over:
+        worst = max(over, key=lambda row: row.imbalance_percent)
+        problems.append(
+            f"imbalance above {max_imbalance:g} % on {counted(len(over), 'broker')}, "
+            f"the largest {worst.imbalance_percent:g} % on broker {worst.broker}"
+        )
+    if not problems:
+        return
+    if any(row.electable for row in found.not_preferred):
+        hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
+    else:
+        hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
+    raise NotHealthy("; ".join(problems), hint=hint)
+
+
+@app.command()
+def elect(
+    ctx: typer.Context,
+    preferred: Annotated[bool, typer.Option("--preferred", help="Preferred replicas, where they are in sync.")] = False,
+    unclean: Annotated[
+        bool,
+        typer.Option("--unclean", help="Any live replica, for partitions without a leader. LOSES RECORDS."),
+    ] = False,
+    ignore_eligible: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-eligible",
+            help="With --unclean, elect even if eligible leader replicas are down. Loses the records only they have.",
+        ),
+    ] = False,
+    topic: Topics = None,
+    match: Match = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--path-to-json-file", metavar="FILE", help="The partitions, as kafka-leader-election takes them."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Elect leaders, and look who leads then.
+
+    Clients of a partition wait for a moment while its leader changes. A partition whose preferred replica is not in
+    sync is named and left alone: exit 1. An unclean election has to be confirmed with the cluster's name, also
+    with --yes: records that only the replicas that are down have are lost. A partition with eligible leader replicas
+    (KIP-966) is skipped: start their brokers, and the controller elects one that has every committed record.
+
+    Example: kctl leader elect --preferred --topic orders
+    """
+    from kctl import unchanged
+    from kctl.leader.election import plan_preferred
+
+    if preferred == unclean:
+        raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
+    if ignore_eligible and not unclean:
+        raise UsageError("--ignore-eligible requires --unclean", hint="add --unclean, or drop --ignore-eligible")
+    if file is not None and (topic or match or partition):
+        raise UsageError(
+            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
+        )
+    if partition and not topic and not match:
+        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
+    choose, inv = _chooser(topic or (), match or (), partition, file), invocation(ctx)
+    with inv.connect() as client:
+        state, chosen = choose(client)
+        if unclean:
+            from kctl.commands.leader.unclean import elect_unclean
+
+            elect_unclean(
+                inv, client, state, chosen, named=bool(partition), dry_run=dry_run, ignore_eligible=ignore_eligible
+            )
+            return
+        plan = plan_preferred(state, chosen)
+        basis = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
+        _elect_preferred(inv, client, plan, basis, led=len(chosen) - len(plan), dry_run=dry_run)
+
+
+def _chooser(
+    topics: Sequence[str], match: Sequence[str], partition: Sequence[str] | None, file: Path | None
+) -> Callable[[ClusterClient], tuple[ClusterState, list[PartitionState]]]:
+    """How the partitions are chosen. What can be wrong with options and file is raised before a connection is made."""
+    from kctl.leader.election import choose, choose_each
+    from kctl.leader.election_file import read_election_file
+    from kctl.topics.partition_numbers import parse_each
+
+    if file is not None:
+        partitions = read_election_file(file)
+        return lambda client: choose_each(client, partitions)
+    numbers = parse_each(partition)
+    return lambda client: choose(client, topics, match, numbers)
+
+
+def _elect_preferred(
+    inv: Invocation, client: ClusterClient, plan: Sequence[Election], basis: Basis, *, led: int, dry_run: bool
+) -> None:
+    from kctl.leader.election import carry_out
+
+    todo = [row for row in plan if row.result == "would elect"]
+    if led and not todo:
+        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
+    if todo and not dry_run:
+        tell_skipped(plan)
+        inv.confirm(
+            f"Elect the preferred leaders of {counted(len(todo), 'partition')} of {client.target.name}? "
+            "Their clients wait for a moment.",
+            target=client.target,
+            basis=basis,
+        )
+        with output.progress("electing") as bar:
+            plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
+    inv.emit(plan, lambda: election_tables(plan))
+    judge_elections(plan)
+
+
+def tell_skipped(plan: Sequence[Election]) -> None:
+    """Warn of partitions that no election can help."""
+    skipped = [row for row in plan if row.result == "skipped"]
+    for row in skipped[:_NAMED]:
+        output.warn(f"{row.tp} is left alone: {row.reason}")
+    if len(skipped) > _NAMED:
+        output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
+
+
+def judge_elections(plan: Sequence[Election]) -> None:
+    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were left alone."""
+    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result == "failed"]
+    if failed:
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {_few(failed)}",
+            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
+        )
+    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result == "skipped"]
+    if skipped:
+        raise NotHealthy(
+            f"{counted(len(skipped), 'partition')} left alone: {_few(skipped)}",
+            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
+        )
+
+
+def _few(lines: Sequence[str]) -> str:
+    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return "; ".join(lines[:3]) + more
+
+
+@app.command()
+def balance(
+    ctx: typer.Context,
+    topic: Topics = None,
+    match: Match = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the plan, as a plan file.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Spread leaders evenly over the brokers that are up, then elect them.
+
+    Replicas are put into another order, with as few changes as can be; no data is moved. With --topic or
+    --match, the leaders of these topics are spread. When it is interrupted, run it again.
+
+    Example: kctl leader balance --dry-run
+    """
+    from kctl.leader import balance as balancing
+
+    inv = invocation(ctx)
+    ask_to_replace(inv, out)
+    with inv.connect() as client:
+        planned = balancing.plan_balance(client, topic or (), match or ())
+        for warning in planned.plan.warnings:
+            output.warn(warning)
+        if out is not None:
+            _save(planned, out, topic=topic, match=match)
+        if dry_run or planned.nothing_to_do:
+            inv.emit(_result(planned), lambda: balance_tables(planned))
+            judge_elections([row for row in planned.elections if row.result == "skipped"])
+            return
+        if not inv.yes:
+            output.note(certificate(planned))
+            tell_skipped(planned.elections)
+        inv.confirm(_question(planned, client), target=client.target, basis=balancing.basis(client, planned))
+        with output.progress("balancing") as bar:
+            done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
+    inv.emit(_result(done), lambda: balance_tables(done))
+    if done.failed:
+        failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {_few(failed)}",
+            hint="run it again: it plans from what there is then",
+        )
+    judge_elections(done.elections)
+
+
+def _question(planned: Balance, client: ClusterClient) -> str:
+    todo = sum(row.result == "would elect" for row in planned.elections)
+    if not planned.reorders:
+        return (
+            f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
+            "Clients wait for a moment."
+        )
+    return (
+        f"Put the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name} into another "
+        f"order, and elect {counted(todo, 'leader')}? Clients wait for a moment."
+    )
+
+
+def certificate(planned: Balance) -> str:
+    """How many leaders change, and that it cannot be done with fewer."""
+    plan = planned.plan
+    if not plan.leader_changes:
+        todo = sum(row.result == "would elect" for row in planned.elections)
+        told = "the preferred leaders are spread evenly already"
+        return told + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
+    changes = counted(plan.leader_changes, "partition")
+    if plan.leader_changes <= plan.leader_lower_bound:
+        return f"{changes} with another preferred leader; no plan needs fewer than {plan.leader_lower_bound:,}"
+    return f"{changes} with another preferred leader; at least {plan.leader_lower_bound:,} are needed"
+
+
+def _result(found: Balance) -> dict[str, Any]:
+    plan = found.plan
+    return {
+        "leader_changes": plan.leader_changes,
+        "leader_lower_bound": plan.leader_lower_bound,
+        "complete": plan.complete,
+        "unmet": plan.unmet,
+        "reorders": len(found.reorders),
+        "brokers": jsonable(found.brokers),
+        "elections": jsonable(found.elections),
+        "failed": {str(tp): reason for tp, reason in sorted(found.failed.items())},
+    }
+
+
+def _save(planned: Balance, path: Path, **chosen: Sequence[str] | None) -> None:
+    from kctl.reassign.batches import make_batches
+    from kctl.reassign.plan_document import Execution, document, text_of
+
+    batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
+    goals = {"leaders_only": True, **{key: sorted(given) for key, given in chosen.items() if given}}
+    write_whole(path, text_of(document(planned.plan, Execution(batches=batches, goals=goals))))
+    if not planned.reorders:
+        output.note(f"{path} holds nothing to reorder: `kctl leader elect --preferred` makes elections")

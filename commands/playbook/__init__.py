@@ -1,0 +1,1 @@
+"""kctl playbook: run scripted operations."""

@@ -1,0 +1,197 @@
+"""What comes before a playbook's steps: which cluster it is about, the question, and what the journal begins with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.terminal import confirm, output
+from kctl.commands.terminal.invocation import Invocation
+from kctl.errors import KctlError, NotConfirmed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.playbook.model import Playbook
+    from kctl.playbook.operations import Where
+    from kctl.playbook.parameters import Values
+    from kctl.protocol.target import Target
+
+_CONNECT_S = 10.0
+_SHOWN = 20  # steps in the question
+
+
+def forget_parameters() -> None:
+    """Values of parameters are no longer in the environment, which brokers and hooks that steps start get."""
+    from kctl.playbook.outside import without_parameters
+
+    for name in [name for name in os.environ if name not in without_parameters(os.environ)]:
+        del os.environ[name]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The run's cluster: how operations are told of it. target None: there is none; cluster_id None: it is silent."""
+
+    where: Where
+    target: Target | None
+    cluster_id: str | None
+
+    @property
+    def name(self) -> str | None:
+        return None if self.target is None else self.target.name
+
+    @property
+    def key(self) -> str:
+        """Return the key of the run's own cluster among the confirmed clusters."""
+        return self.name or ""
+
+
+def check_person(*, ask: bool) -> None:
+    """Raise NotConfirmed for --step with nobody to ask."""
+    if ask and not confirm.interactive():
+        raise NotConfirmed("--step asks before each step, and there is no terminal to ask on", hint="leave --step out")
+
+
+def cluster_id_from(playbook: Playbook) -> bool:
+    """Whether any step is about the run's own cluster, as far as can be seen."""
+    return any((each.is_operation and each.context is None) or each.kind == "include" for each in playbook.all_steps())
+
+
+def place_of(inv: Invocation, ask_cluster: bool) -> Place:
+    """The cluster that the options choose; none when nothing does. Raises what is wrong with the options."""
+    from kctl.playbook.operations import Where
+
+    try:
+        target = inv.target()
+    except UsageError:
+        if inv.context is not None or inv.bootstrap_server is not None:
+            raise
+        target = None
+    context, servers = inv.context, inv.bootstrap_server
+    if target is not None and servers is None:  # so that a later `context use` does not redirect the run
+        context = target.context
+        servers = ",".join(target.bootstrap_servers) if context is None and target.bootstrap_servers else None
+    where = Where(
+        context, servers, inv.zookeeper, _absolute(inv.command_config), inv.timeout, ignore_unknown=inv.ignore_unknown
+    )
+    if ask_cluster and target is not None:
+        target = _connected(inv, target)
+    return Place(where, target, None if target is None else target.cluster_id)
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def _connected(inv: Invocation, target: Target) -> Target:
+    """Return the target with its cluster id, or without one if no broker responds: the playbook may start the cluster.
+
+    Raises AuthenticationFailed, TlsMismatch and other errors that waiting does not fix.
+    """
+    from kctl.errors import ConnectionRefused, ConnectionTimedOut
+    from kctl.protocol.client import connect
+
+    if not target.bootstrap_servers:
+        return target
+    try:
+        with connect(target, timeout_s=min(_CONNECT_S, inv.timeout_s(_CONNECT_S))) as client:
+            return client.target
+    except (ConnectionRefused, ConnectionTimedOut) as exc:
+        output.warn(exc.message)
+        return target
+
+
+def ask_once(
+    inv: Invocation, playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
+) -> dict[str, str]:
+    """Show what the run changes and where, then ask.
+
+    Returns, for each protected place or context, the name that confirms it.
+    """
+    from kctl.playbook.overview import shown
+    from kctl.playbook.selection import Selection
+    from kctl.playbook.shipped import Found
+
+    overview = shown(Found(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
+    chosen = Selection(first, tuple(only))
+    left_out = {each.id for each in playbook.steps if chosen.reason_against(playbook, each) is not None}
+    steps = [each for each in overview.steps if each.step not in left_out]
+    changing = [each for each in steps if each.changes]
+    if not changing:
+        return {}
+    where = f"on {place.name}" if place.name is not None else "on this machine"
+    cluster = f" (cluster {place.cluster_id})" if place.cluster_id else ""
+    output.note(f"{playbook.name} {where}{cluster}: {len(changing)} of {len(steps)} steps can change something")
+    for each in changing[:_SHOWN]:
+        part = "" if each.part == "steps" else f" ({each.part.replace('_', ' ')})"
+        output.note(f"  {each.step}: {each.operation}{part}{' for each item' if each.loop else ''}")
+    if len(changing) > _SHOWN:
+        output.note(f"  and {len(changing) - _SHOWN} more")
+    confirmed: dict[str, str] = {}
+    inv.confirm(f"Run {playbook.name} {where}?", target=place.target)
+    if place.target is not None and (own := inv.protectors(place.target)):
+        confirmed[place.key] = own[0].name
+    for other, name in _other_protected(inv, playbook, values, place):
+        if name not in confirmed.values():
+            inv.confirm(f"{playbook.name} also acts on {other.name}. Run it?", target=other)
+        confirmed[other.name] = name
+    return confirmed
+
+
+def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place: Place) -> list[tuple[Target, str]]:
+    """Return the protected clusters whose contexts are named in steps, each with the name that confirms it.
+
+    Contexts that are known only during the run are missing: their steps are refused.
+    """
+    from kctl.contexts.choose import resolve_target
+    from kctl.playbook.expressions import render
+
+    names = set()
+    for step in playbook.all_steps():
+        try:
+            name = render(step.context, dict(values.values))
+        except KctlError:
+            continue
+        if isinstance(name, str) and name != place.name:
+            names.add(name)
+    found = []
+    for name in sorted(names):
+        try:
+            target = _connected(inv, resolve_target(context=name))
+        except KctlError:
+            continue
+        if protectors := inv.protectors(target):
+            found.append((target, protectors[0].name))
+    return found
+
+
+def header_of(
+    playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
+) -> dict[str, Any]:
+    """What a run's journal begins with."""
+    from dataclasses import asdict
+
+    from kctl import __version__
+
+    public = values.public
+    shown = values.redactor.value(public)
+    return {
+        "name": playbook.name,
+        "file": playbook.file,
+        "source": None if playbook.source is None else str(playbook.source.absolute()),
+        "text": playbook.text,
+        "digest": playbook.digest,
+        "steps": [each.id for each in playbook.steps],
+        "parameters": {name: value for name, value in shown.items() if value == public[name]},
+        "secrets": sorted(values.secrets),
+        "hidden": sorted(name for name, value in shown.items() if value != public[name]),
+        "target": place.name,
+        "where": {key: value for key, value in asdict(place.where).items() if key != "confirm_cluster"},
+        "cluster_id": place.cluster_id,
+        "from": first,
+        "limit": list(only),
+        "folder": str(Path.cwd()),
+        "version": __version__,
+    }

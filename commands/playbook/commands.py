@@ -1,0 +1,130 @@
+"""`kctl playbook`: steps in a file. Each command that is more than a few lines has a file of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import CommandGroup, formats_are, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.playbook.overview import ShownPlaybook
+
+app = CommandGroup("List, check and run playbooks: steps in a file.")
+app.command_of("lint", "kctl.commands.playbook.lint")
+app.command_of("run", "kctl.commands.playbook.run")
+app.command_of("resume", "kctl.commands.playbook.resume")
+app.command_of("status", "kctl.commands.playbook.status")
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Those in its files; those that come with kctl without.")
+    ] = None,
+) -> None:
+    """List playbooks: what each is for, and whether it changes anything.
+
+    Example: kctl playbook list
+    """
+    from kctl.playbook.load import examine
+    from kctl.playbook.overview import listed
+    from kctl.playbook.problems import errors_of
+    from kctl.playbook.shipped import in_folder, shipped
+
+    rows = []
+    for found in shipped() if folder is None else in_folder(folder):
+        playbook, problems = examine(found)
+        rows.append(listed(found, playbook, len(errors_of(problems))))
+    columns = [
+        Column("name", "PLAYBOOK", name=True),
+        Column("changes"),
+        Column("steps", align="right"),
+        Column("problems", align="right", style=lambda row: "red" if row["problems"] else None),
+        Column("parameters", wide=True),
+        Column("description"),
+        Column("file", wide=True),
+    ]
+    invocation(ctx).emit(rows, lambda: [Table(columns, jsonable(rows), empty="no playbooks")])
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="A shipped one's name, or a file.")],
+) -> None:
+    """Show a playbook's parameters and steps, and which of them change something.
+
+    Example: kctl playbook show topic-audit
+    """
+    from kctl.playbook.load import load_playbook
+    from kctl.playbook.overview import shown
+    from kctl.playbook.shipped import find
+
+    found = find(name)
+    result = shown(found, load_playbook(name))
+    invocation(ctx).emit(result, lambda: _tables(result), lambda: result.steps)
+
+
+def _tables(found: ShownPlaybook) -> list[Table]:
+    parameters = [
+        Column("name", "PARAMETER", name=True),
+        Column("type"),
+        Column("default_said", "DEFAULT"),
+        Column("description"),
+    ]
+    steps = [
+        Column("step", name=True),
+        Column("operation"),
+        Column("changes"),
+        Column("when"),
+        Column("line", align="right", wide=True),
+        Column("register", wide=True),
+        Column("name", "DOES"),
+    ]
+    rows = [{**jsonable(each), "default_said": _default(each)} for each in found.parameters]
+    tables = [Table(parameters, rows, title=f"{found.name}: {found.description}".rstrip(": "))]
+    for part, title in (("steps", None), ("on_failure", "when a step failed"), ("finally", "always, at the end")):
+        of_part = [each for each in found.steps if each.part == part]
+        if of_part or part == "steps":
+            first = None if rows or part != "steps" else tables.pop().title
+            tables.append(Table(steps, jsonable(of_part), title=title or first))
+    return tables
+
+
+def _default(parameter: object) -> str | None:
+    """What a person reads of a default."""
+    import json
+
+    row = jsonable(parameter)
+    if row["secret"]:
+        return "secret"
+    if row["required"]:
+        return "required"
+    return row["default"] if isinstance(row["default"], (str, type(None))) else json.dumps(row["default"])
+
+
+@app.command("schema")
+@formats_are("json, or yaml.")
+def schema_(ctx: typer.Context) -> None:
+    """Write the JSON Schema of playbooks, for editors.
+
+    A line of a playbook names it: # yaml-language-server: $schema=playbook.schema.json
+
+    Example: kctl playbook schema > playbook.schema.json
+    """
+    from kctl.playbook import schema
+
+    inv = invocation(ctx)
+    if inv.output not in {None, "json", "yaml"}:
+        raise UsageError(f"-o {inv.output} is not a format of kctl playbook schema", hint="it is JSON, or -o yaml")
+    if inv.output == "yaml":
+        inv.emit(schema.schema(), [])
+    else:
+        output.write_text(schema.text().rstrip("\n"))

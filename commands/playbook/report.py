@@ -1,0 +1,124 @@
+"""How a playbook's run is told: line by line while it goes on, and as a whole at its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kctl.base.text import counted
+from kctl.base.units import format_duration
+from kctl.commands.terminal import output
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.playbook.states import State
+
+if TYPE_CHECKING:
+    from kctl.playbook.report import RunReport, StepReport
+
+_MAX_ROWS = 50  # of a plan that is shown
+_MAX_ROW = 400  # characters of each
+_PARTS = {"steps": "", "on_failure": "on failure ", "finally": "finally "}
+_STYLES = {State.FAILED: "red", State.UNKNOWN: "yellow", State.CHANGED: "green", State.WOULD_CHANGE: "green"}
+
+
+class LiveLines:
+    """Tells each step on stderr: its name when it begins, what became of it when it ends."""
+
+    def __init__(self) -> None:
+        self._told: StepReport | None = None
+
+    def began(self, report: StepReport) -> None:
+        _tell(f"{_lead(report)}{report.name}")
+        self._told = report
+
+    def planned(self, report: StepReport, value: Any) -> None:
+        for line in plan_lines(value):
+            _tell(f"{_indent(report)}plan: {line}")
+
+    def noted(self, report: StepReport, line: str) -> None:
+        _tell(f"{_indent(report)}| {line}")
+
+    def ended(self, report: StepReport) -> None:
+        said = outcome_line(report)
+        if self._told is report:
+            _tell(f"{_indent(report)}{said}")
+        else:  # an include, or a step that never began: others were told meanwhile
+            _tell(f"{_lead(report)}{report.name}: {said}")
+        self._told = None
+
+    def interrupted(self) -> None:
+        _tell("interrupted: the final steps are done; once more stops those too")
+
+
+def _tell(line: str) -> None:
+    """A run goes on, and does its final steps, when the terminal is gone or the disk behind stderr is full."""
+    with suppress(OSError):
+        output.note(line)
+
+
+def _lead(report: StepReport) -> str:
+    return f"{'    ' * report.depth}[{_PARTS[report.part]}{report.number}/{report.of}] "
+
+
+def _indent(report: StepReport) -> str:
+    return "    " * (report.depth + 1)
+
+
+def outcome_line(report: StepReport) -> str:
+    """«changed, 350ms», «skipped: when: x > 1», «failed, 1s: why»."""
+    state = "unknown" if report.state is None else report.state.value
+    parts = [f"{state} before" if report.before else state]
+    if report.items is not None:
+        parts.append(counted(report.items, "item"))
+    if report.attempts > 1:
+        parts.append(counted(report.attempts, "attempt"))
+    if report.started_at is not None and report.state is not State.SKIPPED:
+        parts.append(format_duration(report.duration_ms))
+    return ", ".join(parts) + (f": {report.message}" if report.message else "")
+
+
+def plan_lines(value: Any) -> list[str]:
+    """A dry run's value for people: a line for each row, with what is plain in it."""
+    rows = value if isinstance(value, list) else [value]
+    lines = [_row(each)[:_MAX_ROW] for each in rows[:_MAX_ROWS]]
+    return lines + ([f"and {len(rows) - _MAX_ROWS:,} more"] if len(rows) > _MAX_ROWS else [])
+
+
+def _row(row: Any) -> str:
+    if not isinstance(row, Mapping):
+        return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
+    said = {key: each for key, each in row.items() if each is not None and each not in ([], {})}
+    return ", ".join(f"{key} {_plain(each)}" for key, each in said.items())
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# --- at the end -------------------------------------------------------------------------------------------------------
+
+
+def title(report: RunReport) -> str:
+    """The run in one line."""
+    on = f" on {report.target}" if report.target else ""
+    dry = "dry run of " if report.check else ""
+    counts = ", ".join(f"{number:,} {state}" for state, number in report.counts.items() if number)
+    return f"{dry}{report.playbook}{on}: {report.status} after {format_duration(report.duration_ms)}; steps: {counts}"
+
+
+def tables(report: RunReport) -> Sequence[Table]:
+    """What a person reads: the steps."""
+    columns = [
+        Column("step", name=True),
+        Column("state", style=lambda row: _STYLES.get(row["state"])),
+        Column("operation", wide=True),
+        Column("duration_ms", "TIME", show=format_duration, align="right"),
+        Column("attempts", align="right", wide=True),
+        Column("message"),
+    ]
+    rows = [
+        {**jsonable(each), "duration_ms": None if each.state is State.SKIPPED else each.duration_ms}
+        for each in report.steps
+    ]
+    return [Table(columns, rows, title=title(report))]

@@ -1,0 +1,53 @@
+"""`kctl playbook status`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+
+
+def status(
+    ctx: typer.Context,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="All runs of this machine when not given.")] = None,
+) -> None:
+    """Show the runs of playbooks: how they ended, and where they are.
+
+    Example: kctl playbook status
+    """
+    from kctl.playbook.resume import RunOverview, overview, overviews
+    from kctl.playbook.run_journal import path_of, state_of
+
+    inv = invocation(ctx)
+    if run is not None:
+        path = path_of(run)
+        one = overview(path, state_of(path))
+        inv.emit(one, lambda: [Table(_columns(), [jsonable(one)])], lambda: [one])
+        return
+    found, unread = overviews()
+    for error in unread:
+        output.warn(error.message)
+    inv.emit(
+        found,
+        lambda: [Table(_columns(), jsonable(found), empty="no playbook was run on this machine")],
+        row_type=RunOverview,
+    )
+
+
+def _columns() -> list[Column]:
+    return [
+        Column("run", name=True),
+        Column("playbook", name=True),
+        Column("state", style=lambda row: "red" if row["state"] in {"failed", "stopped"} else None),
+        Column("target"),
+        Column("steps_done", "DONE", align="right"),
+        Column("steps", "OF", align="right"),
+        Column("at"),
+        Column("message", wide=True),
+        Column("began_at", wide=True),
+        Column("cluster_id", wide=True),
+    ]

@@ -1,0 +1,221 @@
+"""kctl produce: lines, JSON Lines or a template's payloads become records."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kctl.commands.produce import options as produce_options
+from kctl.commands.produce.lines import LineOptions, line_parser
+from kctl.commands.produce.options import Acks, Compression, Format, OnBadLine
+from kctl.commands.produce.report import checked, report, report_check, speed
+from kctl.commands.terminal import output
+from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
+from kctl.commands.terminal.invocation import invocation
+from kctl.errors import KctlError, UsageError
+
+if TYPE_CHECKING:
+    from kctl.commands.terminal.invocation import Invocation
+    from kctl.protocol.client import ClusterClient
+    from kctl.records.destination import Destination
+    from kctl.records.fitting import Parse
+    from kctl.records.lost_file import LostFile
+    from kctl.records.outgoing import Headers
+    from kctl.records.produce import Producing
+    from kctl.records.produce_input import Supply
+    from kctl.records.produce_options import ProduceOptions, ProduceResult
+
+_STDIN = Path("-")
+
+
+def command(
+    ctx: typer.Context,
+    topic: produce_options.Topic,
+    file: produce_options.File = None,
+    format_: produce_options.LineFormat = Format.TEXT,
+    key: produce_options.Key = None,
+    key_separator: produce_options.KeySeparator = None,
+    header: produce_options.Header = None,
+    parse_headers: produce_options.ParseHeaders = False,
+    headers_delimiter: produce_options.HeadersDelimiter = "\\t",
+    headers_separator: produce_options.HeadersSeparator = ",",
+    headers_key_separator: produce_options.HeadersKeySeparator = ":",
+    null_marker: produce_options.NullMarker = None,
+    partition: produce_options.Partition = None,
+    repartition: produce_options.Repartition = False,
+    timestamp: produce_options.Timestamp = None,
+    template: produce_options.Template = None,
+    size: produce_options.Size = None,
+    count: produce_options.Count = None,
+    rate: produce_options.Rate = None,
+    acks: produce_options.WithAcks = Acks.ALL,
+    compression: produce_options.WithCompression = Compression.NONE,
+    idempotence: produce_options.Idempotence = None,
+    on_bad_line: produce_options.AtBadLine = OnBadLine.STOP,
+    failed_file: produce_options.FailedFile = None,
+    quiet: produce_options.Quiet = False,
+    dry_run: produce_options.DryRun = False,
+) -> None:
+    """Write lines of stdin or files to a topic, or made values, and report how many were acknowledged.
+
+    Stops at the first record that is not acknowledged (exit code 5) and says which lines are missing.
+
+    Example: kctl produce orders --key-separator : < orders.txt
+    """
+    from kctl.records.pace import parse_record_rate
+    from kctl.records.produce_input import check_files
+    from kctl.records.produce_options import ProduceOptions
+
+    inv = invocation(ctx)
+    separators = (headers_delimiter, headers_separator, headers_key_separator)
+    lines = LineOptions(
+        format_, key, key_separator, _headers(header), separators if parse_headers else None, null_marker,
+        _moment(timestamp), partition, repartition, template, size, on_bad_line is OnBadLine.ACCEPT,
+    )  # fmt: skip
+    lines.check(files=bool(file))
+    files = [] if lines.made else file or [_STDIN]
+    check_files(files)
+    options = ProduceOptions(
+        topic=topic,
+        partition=partition,
+        acks=acks.value,
+        compression=compression.value,
+        idempotent=acks is Acks.ALL if idempotence is None else idempotence,
+        linger_ms=0 if _typed_in(files) else 5,
+        timeout_s=inv.timeout_s(30),
+        count=count,
+        per_s=parse_record_rate(rate) if rate else None,
+        skip_bad_lines=on_bad_line is OnBadLine.SKIP,
+    )
+    encoded = format_ is not Format.TEXT
+    if dry_run:
+        _check(inv, files, options, line_parser(lines), encoded=encoded, quiet=quiet)
+    else:
+        _produce(inv, files, options, line_parser(lines), failed_file, encoded=encoded, quiet=quiet)
+
+
+def _typed_in(files: list[Path]) -> bool:
+    return _STDIN in files and sys.stdin.isatty()
+
+
+def _check(
+    inv: Invocation, files: list[Path], options: ProduceOptions, parse: Parse | None, *, encoded: bool, quiet: bool
+) -> None:
+    from kctl.records.destination import check_topic, shortage
+    from kctl.records.produce_check import check_lines, check_right_to_write
+
+    if not files and options.count is None:
+        raise UsageError("--dry-run of made values needs an end", hint="add --count N")
+    with undone_when_terminated(), inv.connect() as client:
+        destination = check_topic(client, options)
+        check_right_to_write(client, options.topic)
+        lacking = shortage(client, options.topic)
+    supply = _supply(files, options, destination, encoded=encoded)
+    with checked(terminal=_typed_in(files), quiet=quiet) as progress:
+        found = check_lines(destination, options, supply, parse, progress=progress)
+    report_check(inv, found, options, lacking, quiet=quiet)
+
+
+def _produce(
+    inv: Invocation,
+    files: list[Path],
+    options: ProduceOptions,
+    parse: Parse | None,
+    failed_file: Path | None,
+    *,
+    encoded: bool,
+    quiet: bool,
+) -> None:
+    from kctl.records.destination import check_topic
+    from kctl.records.produce import Producing
+
+    with ExitStack() as stack:
+        lost_file = None
+        if failed_file is not None:
+            from kctl.records.lost_file import LostFile
+
+            lost_file = LostFile(failed_file)
+            stack.callback(lost_file.close)
+        stack.enter_context(undone_when_terminated())
+        client = stack.enter_context(inv.connect())
+        destination = check_topic(client, options)
+        question = f"Write to topic {options.topic} of {client.target.name}?"
+        inv.confirm_protected(question, target=client.target)
+        run = Producing(
+            client, destination, options, _supply(files, options, destination, encoded=encoded), parse,
+            progress=stack.enter_context(speed(terminal=_typed_in(files), quiet=quiet)),
+        )  # fmt: skip
+        run.prepare()
+        if _typed_in(files) and not quiet:
+            output.note("one record for each line; Ctrl-D ends")
+        with told_when_interrupted(run.interrupt):
+            result = run.run()
+            not_kept = None if lost_file is None else _keep(lost_file, run)
+        cause = _cause(client, result)
+    _tell(inv, run, cause, not_kept, quiet=quiet)
+
+
+def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
+    """What the cluster lacks, when something is not acknowledged."""
+    from kctl.records.destination import shortage
+
+    if result.interrupted or not (result.failed or result.unknown):
+        return None
+    try:
+        return shortage(client, result.topic)
+    except KeyboardInterrupt:
+        result.interrupted = True
+        return None
+
+
+def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool) -> None:
+    """The account, whatever is pressed meanwhile; then what ended the run unexpectedly."""
+    try:
+        with told_when_interrupted(run.interrupt):
+            report(inv, run.result, run.cause, cause, not_kept, quiet=quiet)
+    except KctlError:
+        if run.unexpected is None:
+            raise
+    if run.unexpected is not None:
+        raise run.unexpected
+
+
+def _keep(lost_file: LostFile, run: Producing) -> KctlError | None:
+    """Write what was not acknowledged; why that could not be done."""
+    why = None
+    try:
+        kept = lost_file.write(run.result.topic, run.lost())
+    except KctlError as exc:
+        kept, why = lost_file.written, exc
+    if kept:
+        run.result.failed_file = str(lost_file.path)
+    return why
+
+
+def _supply(files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool) -> Supply:
+    from kctl.records.destination import longest_line
+    from kctl.records.produce_input import Endless, Lines
+
+    if not files:
+        return Endless()
+    return Lines(files, longest_line(destination, options, encoded=encoded), on_mark=_note_mark)
+
+
+def _note_mark(name: str) -> None:
+    output.note(f"{name} begins with a byte order mark, which is not part of the first record")
+
+
+def _headers(given: list[str] | None) -> Headers:
+    from kctl.records.produce_text import parse_header
+
+    return tuple(parse_header(text) for text in given or ())
+
+
+def _moment(timestamp: str | None) -> int | None:
+    from kctl.base.moments import parse_moment
+
+    return None if timestamp is None else parse_moment(timestamp)

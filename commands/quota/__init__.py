@@ -1,0 +1,1 @@
+"""kctl quota: client quotas."""

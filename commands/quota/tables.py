@@ -1,0 +1,56 @@
+"""Changes of quotas: shown, confirmed, told when they failed. For `kctl quota` and `kctl acl apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kctl.base.text import counted
+from kctl.commands.terminal import output
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.errors import OperationFailed
+
+if TYPE_CHECKING:
+    from kctl.access.quotas import QuotaChange
+    from kctl.commands.terminal.invocation import Invocation
+    from kctl.protocol.client import ClusterClient
+
+
+def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaChange]) -> None:
+    """Ask before clients are slowed down, by a first value too, or may do more than somebody wanted."""
+    from kctl.access.basis import of_quotas
+
+    changed = [row for row in plan if row.result.startswith("would ")]
+    if not changed:
+        return
+    if not inv.yes:
+        for row in changed:
+            output.note(f"{row.entity}: {row.key} {number_text(row.before)} → {number_text(row.after)}")
+    question = f"Change {counted(len(changed), 'quota')} of {client.target.name}?"
+    inv.confirm(question, target=client.target, basis=of_quotas(client, changed))
+
+
+def quotas_table(rows: Sequence[QuotaChange]) -> Table:
+    """Each key before and after."""
+    columns = [
+        Column("entity", name=True),
+        Column("key"),
+        Column("before", show=number_text, align="right"),
+        Column("after", show=number_text, align="right"),
+        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+    ]
+    return Table(columns, jsonable(rows))
+
+
+def number_text(value: float | None) -> str:
+    """«10,485,760», «12.5»; a dash for none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value % 1 == 0 else f"{value:,}"
+
+
+def raise_failed(rows: Sequence[QuotaChange]) -> None:
+    """Raise OperationFailed when some rows failed."""
+    failed = [f"{row.entity}, {row.key}: {row.error}" for row in rows if row.result == "failed"]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'quota')} failed: {'; '.join(failed[:3])}")

@@ -1,0 +1,1 @@
+"""kctl topic reassign: plan, run, pause, resume, cancel and verify."""

@@ -1,0 +1,46 @@
+"""`kctl topic reassign apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kctl.commands.reassign.run import (
+    BatchBytes,
+    DryRun,
+    MaxMoves,
+    NoElect,
+    StallAfter,
+    Throttle,
+    begin_and_carry_out,
+    options,
+)
+from kctl.commands.terminal.invocation import invocation
+
+
+def apply(
+    ctx: typer.Context,
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, of kctl or Kafka's tool; - is stdin.")],
+    throttle: Throttle = None,
+    max_concurrent_moves: MaxMoves = None,
+    batch_bytes: BatchBytes = None,
+    no_elect: NoElect = False,
+    stall_after: StallAfter = "60s",
+    dry_run: DryRun = False,
+) -> None:
+    """Carry a plan out, in batches that can be killed at any moment and resumed.
+
+    Everything is checked first. At the end each target is read back, preferred leaders are elected, and throttles are
+    as they were.
+
+    Example: kctl topic reassign apply plan.json --throttle 50MB/s
+    """
+    from kctl.reassign.plan_file import read_plan
+
+    inv = invocation(ctx)
+    chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
+    file = read_plan(plan)
+    with inv.connect() as client:
+        begin_and_carry_out(inv, client, file, chosen, kind="apply", source=str(plan), dry_run=dry_run)

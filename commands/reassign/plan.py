@@ -1,0 +1,289 @@
+"""kctl topic reassign plan: the smallest set of moves that reaches the goals, with the proof that it is."""
+
+from __future__ import annotations
+
+import gc
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.name_patterns import parse_patterns
+from kctl.base.units import parse_rate, parse_size
+from kctl.commands.terminal import output
+from kctl.commands.terminal.broker_ids import broker_ids
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.out_file import ask_to_replace, write_whole
+from kctl.errors import NotHealthy, UsageError
+from kctl.reassign.goals import Balance, Goals, check_options
+
+if TYPE_CHECKING:
+    from kctl.reassign.live_cluster import Snapshot
+    from kctl.reassign.plan import Plan
+    from kctl.reassign.plan_document import Execution
+
+_BROKERS = "N,…"
+
+
+def plan(
+    ctx: typer.Context,
+    remove_broker: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that are to hold nothing; repeatable.")
+    ] = None,
+    add_broker: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers that get their share; repeatable.")
+    ] = None,
+    brokers: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="All replicas go to these, evenly.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(min=1, max=32767, help="Replicas of each partition; as they are without.")
+    ] = None,
+    fix_racks: Annotated[
+        bool, typer.Option("--fix-racks", help="At most ceil(RF / racks) replicas of a partition in one rack.")
+    ] = False,
+    balance: Annotated[
+        list[Balance] | None, typer.Option(metavar="WHAT", help="Spread replicas, leaders or bytes; repeatable.")
+    ] = None,
+    log_dirs: Annotated[
+        bool, typer.Option("--log-dirs", help="Even out each broker's own log dirs; nothing changes brokers for it.")
+    ] = False,
+    leaders_only: Annotated[
+        bool, typer.Option("--leaders-only", help="Spread preferred leaders by another order; no data moves.")
+    ] = False,
+    exclude_broker: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that keep what they have; repeatable.")
+    ] = None,
+    tolerance: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
+    ] = None,
+    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."
+        ),
+    ] = None,
+    topics_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
+    ] = None,
+    max_moves: Annotated[int | None, typer.Option(min=0, help="Stop at so many copies of replicas.")] = None,
+    max_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop at so many bytes to copy.")] = None,
+    throttle: Annotated[
+        str | None, typer.Option(metavar="RATE", help="For the time it takes: 50MB/s for each broker without.")
+    ] = None,
+    max_concurrent_moves: Annotated[
+        int | None, typer.Option(min=1, help="Copies in one batch; 5 for each broker, and at least 50, without.")
+    ] = None,
+    batch_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes in one batch.")] = None,
+    from_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Plan for a file of `kctl cluster export`, offline.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan; needed to carry it out.")] = None,
+) -> None:
+    """Plan the fewest moves that reach the goals, and prove below which number no plan can be. Changes nothing.
+
+    All topics are planned unless some are named, Kafka's own (__consumer_offsets) too: a broker that leaves must not
+    keep them. -o json is the plan file; kafka-reassign-partitions takes it as well. -o wide shows every row. The exit
+    code is 1 when the plan does not reach all goals.
+
+    Example: kctl topic reassign plan --remove-broker 3 --out plan.json
+    """
+    inv = invocation(ctx)
+    goals = Goals(
+        remove_brokers=broker_ids("--remove-broker", remove_broker),
+        add_brokers=broker_ids("--add-broker", add_broker),
+        brokers=broker_ids("--brokers", brokers) if brokers else None,
+        exclude_brokers=broker_ids("--exclude-broker", exclude_broker),
+        replication_factor=replication_factor,
+        fix_racks=fix_racks,
+        balance=frozenset(balance or ()),
+        tolerance=_tolerance(tolerance),
+        leaders_only=leaders_only,
+        log_dirs=log_dirs,
+        max_moves=max_moves,
+        max_bytes=_size("--max-bytes", max_bytes),
+    )
+    check_options(goals)
+    rate = parse_rate(throttle) if throttle is not None else None
+    limit_bytes = _size("--batch-bytes", batch_bytes)
+    patterns = parse_patterns("--match", match or ())
+    names = _topics(topic or (), topics_file)
+    ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
+    with _without_collector():
+        snapshot = _selected(_read(inv, from_file), names, patterns)
+        made = _make(snapshot, goals)
+        if from_file is None:
+            made = replace(made, warnings=[*made.warnings, *_about_min_isr(inv, made)])
+        execution = _execution(
+            made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, match, topics_file)
+        )
+        _show(inv, made, goals, execution, out)
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def _tolerance(text: str | None) -> float:
+    if text is None:
+        return 0.0
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(%?)", text.strip())
+    if not match:
+        raise UsageError(f"--tolerance: {text!r} is not a share", hint="write 0.1 or 10%")
+    return float(match.group(1)) / (100 if match.group(2) else 1)
+
+
+def _size(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_size(text)
+    except UsageError as exc:
+        raise UsageError(f"{option}: {exc.message}", hint=exc.hint) from None
+
+
+def _topics(names: Sequence[str], file: Path | None) -> list[str]:
+    if file is None:
+        return list(names)
+    from kctl.reassign.live_cluster import read_topics_file
+
+    return [*names, *read_topics_file(file)]
+
+
+def _options(
+    goals: Goals, topics: Sequence[str] | None, match: Sequence[str] | None, file: Path | None
+) -> dict[str, Any]:
+    """The options that were given, for the plan file."""
+    found: dict[str, Any] = {
+        "remove_broker": sorted(goals.remove_brokers),
+        "add_broker": sorted(goals.add_brokers),
+        "brokers": sorted(goals.brokers or ()),
+        "exclude_broker": sorted(goals.exclude_brokers),
+        "replication_factor": goals.replication_factor,
+        "fix_racks": goals.fix_racks,
+        "balance": sorted(each.value for each in goals.balance),
+        "tolerance": goals.tolerance,
+        "leaders_only": goals.leaders_only,
+        "log_dirs": goals.log_dirs,
+        "max_moves": goals.max_moves,
+        "max_bytes": goals.max_bytes,
+        "topic": sorted(topics or ()),
+        "match": sorted(match or ()),
+        "topics_file": None if file is None else str(file),
+    }
+    return {key: value for key, value in found.items() if value not in (None, False, 0.0, [])}
+
+
+# --- doing it ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """No garbage collection meanwhile: a third of the time goes into millions of rows that have no cycles."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _read(inv: Invocation, from_file: Path | None) -> Snapshot:
+    from kctl.reassign.live_cluster import read_cluster, read_export
+
+    if from_file is not None:
+        return read_export(from_file)
+    with inv.connect() as client, output.progress("reading the cluster"):
+        return read_cluster(client)
+
+
+def _selected(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
+    from kctl.reassign.live_cluster import select_topics
+
+    for line in snapshot.lacks:
+        output.warn(line)
+    return select_topics(snapshot, names, patterns)
+
+
+def _make(snapshot: Snapshot, goals: Goals) -> Plan:
+    from kctl.reassign.cautions import about_unnamed
+    from kctl.reassign.plan import make_plan
+
+    with output.progress("planning"):
+        made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
+    kept = about_unnamed([broker.id for broker in made.cluster.brokers], goals, snapshot.unnamed)
+    return replace(made, warnings=[*made.warnings, *kept])
+
+
+def _about_min_isr(inv: Invocation, made: Plan) -> list[str]:
+    """What fewer replicas mean for acks=all; asked only when there will be fewer."""
+    from kctl.health.collect import min_isr_of
+    from kctl.reassign.cautions import about_min_isr, lowered_topics
+
+    lowered = lowered_topics(made.cluster.topics, made.cluster.topic_of, made.changes)
+    if not lowered:
+        return []
+    with inv.connect() as client:
+        return about_min_isr(lowered, min_isr_of(client, lowered, client.metadata(()).brokers))
+
+
+def _execution(
+    made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
+) -> Execution:
+    """How it would be carried out."""
+    from kctl.reassign.batches import default_concurrency, make_batches
+    from kctl.reassign.estimate import DEFAULT_RATE, estimated_ms
+    from kctl.reassign.plan_document import Execution, reassignments
+
+    rows = reassignments(made)
+    alive = sum(1 for broker in made.cluster.brokers if broker.alive)
+    concurrent = most or default_concurrency(alive)
+    batches = make_batches(rows, max_concurrent_moves=concurrent, batch_bytes=most_bytes)
+    cluster = made.cluster
+    leaders = [
+        cluster.brokers[found].id if (found := cluster.leader[change.partition]) >= 0 else change.before[0]
+        for change in made.changes
+    ]
+    per_s = rate or DEFAULT_RATE
+    return Execution(batches, per_s, estimated_ms(rows, batches, per_s, leaders), options, concurrent)
+
+
+def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
+    from kctl.commands.reassign.plan_tables import change_rows, plan_tables
+    from kctl.reassign.plan_document import document, text_of
+
+    if inv.output in output.FOR_PEOPLE:
+        output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")
+    elif inv.output == "csv":
+        inv.emit(change_rows(made), [])
+    elif inv.output == "yaml":
+        inv.emit(document(made, execution), [])
+    text = text_of(document(made, execution)) if out is not None or inv.output == "json" else ""
+    if inv.output == "json":
+        output.write_text(text)
+    for line in made.warnings:
+        output.warn(line)
+    if out is not None:
+        write_whole(out, text)
+        output.note(
+            f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if made.changes else "")
+        )
+    elif made.changes and inv.output in output.FOR_PEOPLE:
+        output.note("to carry it out, save it with --out FILE; then `kctl topic reassign apply FILE`")
+    if made.unmet:
+        more = f" (and {len(made.unmet) - 1} more)" if len(made.unmet) > 1 else ""
+        for line in made.unmet[1:]:
+            output.warn(line)
+        raise NotHealthy(
+            f"the plan does not reach its goals: {made.unmet[0]}{more}",
+            hint="what it moves is right all the same, and can be carried out" if made.changes else "",
+            details={"unmet": made.unmet},
+        )
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

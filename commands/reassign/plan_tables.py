@@ -1,0 +1,319 @@
+"""What `kctl topic reassign plan` shows of a plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.base.text import counted
+from kctl.base.units import format_duration, format_size
+from kctl.commands.terminal.bars import change_bar
+from kctl.commands.terminal.output import Column, Table
+from kctl.reassign.goals import Balance, Goals
+from kctl.reassign.loads import rack_loads
+
+if TYPE_CHECKING:
+    from kctl.reassign.plan import Plan
+    from kctl.reassign.plan_document import Execution
+
+_ROWS = 20  # of a table, where there is no -o wide
+_MOVES = 10
+_BAR = 10
+_ARROW = " -> "
+
+
+def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, wide: bool) -> list[Table]:
+    """The verdict, brokers, racks, log dirs and moves. wide: every row of each."""
+    lines = [{"text": line} for line in verdict(plan, execution)]
+    tables = [Table([Column("text", "PLAN")], lines)]
+    if not plan.changes:
+        return tables
+    if plan.after and (plan.moves or plan.leader_changes):
+        tables += [_brokers(plan, goals, wide=wide), *_racks(plan, goals), _spread(plan)]
+    if plan.log_dirs is not None:
+        tables.append(_log_dirs(plan, wide=wide))
+    return [*tables, _moves(plan, wide=wide)]
+
+
+def unknown_tables(plan: Plan, *, wide: bool) -> list[Table]:
+    """A plan that does not say what the replicas were."""
+    count = counted(len(plan.changes), "partition")
+    line = f"{count}; the file does not say what the replicas were, nor how much is copied"
+    tables = [Table([Column("text", "PLAN")], [{"text": line}])]
+    return [*tables, _moves(plan, wide=wide)] if plan.changes else tables
+
+
+# --- the verdict ------------------------------------------------------------------------------------------------------
+
+
+def verdict(plan: Plan, execution: Execution) -> list[str]:
+    """How much it is, and the certificate: below which number no plan can be."""
+    if not plan.changes:
+        reached = "the goals are reached as it is" if plan.complete else "what is missing cannot be planned"
+        return [f"nothing to do: {reached}"]
+    lines = []
+    if plan.moves or not (plan.leader_changes or plan.log_dirs):
+        lines.append(certificate(plan.moves, "move", plan.lower_bound, left=plan.left))
+    if 0 < plan.forced < plan.moves:
+        lines.append(f"{plan.forced:,} of them have to be made; {plan.moves - plan.forced:,} even out the brokers")
+    if plan.leader_changes:
+        lines.append(certificate(plan.leader_changes, "leader change", plan.leader_lower_bound))
+    if plan.log_dirs is not None and plan.log_dirs.moves:
+        moves = certificate(len(plan.log_dirs.moves), "move", plan.log_dirs.lower_bound)
+        lines.append(f"between log dirs of a broker: {moves}")
+    lines += _copied(plan, execution)
+    removed = sum(each.fewer for each in plan.changes)
+    if removed:
+        lines.append("1 replica is removed" if removed == 1 else f"{removed:,} replicas are removed")
+    count, most = len(execution.batches), execution.max_concurrent_moves
+    bound = f" of at most {most:,} copies" if most and (plan.moves or plan.log_dirs) else ""
+    batches = f" in {count:,} {'batch' if count == 1 else 'batches'}{bound}" if count else ""
+    lines.append(f"{counted(len(plan.changes), 'partition')}{batches}")
+    return lines
+
+
+def certificate(moves: int, noun: str, bound: int, *, left: int = 0) -> str:
+    """«3,000 moves; no plan needs fewer than 3,000», or «3,010 moves; at least 2,950 are needed»."""
+    said = counted(moves, noun)
+    if left:
+        return f"{said}, and {left:,} left for another plan; at least {bound + left:,} are needed in all"
+    if moves <= bound:
+        return f"{said}; no plan needs fewer than {moves:,}"
+    if not bound:
+        return f"{said}; how few would do is not proven"
+    return f"{said}; at least {bound:,} {'is' if bound == 1 else 'are'} needed"
+
+
+def _copied(plan: Plan, execution: Execution) -> list[str]:
+    inside = plan.log_dirs.bytes if plan.log_dirs else 0
+    if not plan.moves and not (plan.log_dirs and plan.log_dirs.moves):
+        return ["no data is copied"]
+    line = f"{format_size(plan.bytes + inside)} to copy"
+    if execution.throttle_bytes_per_s and execution.estimated_ms is not None:
+        rate = format_size(execution.throttle_bytes_per_s)
+        seconds = max(1, -(-execution.estimated_ms // 1000))
+        line += f": at least {format_duration(seconds * 1000)} at {rate}/s for each broker"
+    if plan.unknown_sizes:
+        line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
+    return [line]
+
+
+# --- brokers and racks ------------------------------------------------------------------------------------------------
+
+
+def _measure(goals: Goals) -> str:
+    """What the bars show."""
+    if goals.leaders_only or goals.balance == {Balance.LEADERS}:
+        return "leaders"
+    return "bytes" if Balance.BYTES in goals.balance else "replicas"
+
+
+def change(before: Any, after: Any, show: Callable[[int], str] = "{:,}".format) -> str:
+    """«100 -> 150»; one number where nothing changes."""
+    old, new = show(before), show(after)
+    return new if before == after else f"{old}{_ARROW}{new}"
+
+
+def _columns(rows: Sequence[tuple[Mapping[str, Any], Any, Any]], measure: str) -> list[dict[str, Any]]:
+    """rows: (first cells, before, after), both with replicas, leaders and bytes."""
+    largest = max((getattr(load, measure) for _, *pair in rows for load in pair), default=0)
+    return [
+        {
+            **cells,
+            "replicas": change(old.replicas, new.replicas),
+            "leaders": change(old.leaders, new.leaders),
+            "bytes": change(old.bytes, new.bytes, format_size),
+            "bar": change_bar(getattr(old, measure), getattr(new, measure), largest, _BAR),
+        }
+        for cells, old, new in rows
+    ]
+
+
+_NUMBERS = [Column("replicas", align="right"), Column("leaders", align="right"), Column("bytes", align="right")]
+
+
+def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
+    measure = _measure(goals)
+    rows = []
+    for old, new in zip(plan.before, plan.after, strict=True):
+        rows.append(
+            (
+                {
+                    "broker": new.broker,
+                    "rack": new.rack or ("" if new.alive else "?"),
+                    "state": _state(plan, goals, new),
+                },
+                old,
+                new,
+            )
+        )
+    shown = rows
+    if not wide and len(rows) > _ROWS + 4:
+        order = sorted(rows, key=lambda row: (not row[0]["state"], -abs(row[2].replicas - row[1].replicas)))
+        shown = sorted(order[:_ROWS], key=lambda row: row[2].broker)
+    title = f"Brokers; bar: {measure}, + comes, - goes"
+    if len(shown) < len(rows):
+        title = f"Brokers: the {len(shown)} of {len(rows)} that change most (-o wide: all); bar: {measure}"
+    with_racks = any(load.rack for _, _, load in rows)
+    with_state = any(cells["state"] for cells, _, _ in shown)
+    columns = [
+        Column("broker", align="right"),
+        *([Column("rack")] if with_racks else []),
+        *_NUMBERS,
+        Column("bar", " "),
+        *([Column("state", " ", style=lambda row: "red" if row["state"] == "down" else None)] if with_state else []),
+    ]
+    return Table(columns, _columns(shown, measure), title=title)
+
+
+def _state(plan: Plan, goals: Goals, load: Any) -> str:
+    """Why a broker is not like the others."""
+    if load.broker not in plan.hosts and load.alive and load.broker not in goals.exclude_brokers:
+        return "leaves" if load.replicas == 0 else "receives nothing"
+    if load.broker in goals.add_brokers:
+        return "new"
+    if not load.alive:
+        return "down"
+    return "excluded" if load.broker in goals.exclude_brokers else ""
+
+
+def _racks(plan: Plan, goals: Goals) -> list[Table]:
+    before, after = rack_loads(plan.before), rack_loads(plan.after)
+    if len(after) < 2:
+        return []
+    up = any(load.alive and load.rack is None for load in plan.after)
+    nameless = "(none)" if up else "(down)"  # a broker that is down does not tell its rack
+    rows = [({"rack": new.rack or nameless}, old, new) for old, new in zip(before, after, strict=True)]
+    columns = [Column("rack"), *_NUMBERS, Column("bar", " ")]
+    return [Table(columns, _columns(rows, _measure(goals)), title="Racks")]
+
+
+def _spread(plan: Plan) -> Table:
+    """The least and the most that a broker which may receive has."""
+    hosts = set(plan.hosts)
+    rows = []
+    for name, show in (("replicas", "{:,}".format), ("leaders", "{:,}".format), ("bytes", format_size)):
+        spans = []
+        for loads in (plan.before, plan.after):
+            found = [getattr(load, name) for load in loads if load.broker in hosts]
+            spans.append(_span(min(found, default=0), max(found, default=0), show))
+        rows.append({"what": name, "before": spans[0], "after": spans[1]})
+    columns = [Column("what", "PER BROKER"), Column("before", align="right"), Column("after", align="right")]
+    return Table(columns, rows, title="Spread: the least and the most of a broker that may receive")
+
+
+def _span(least: int, most: int, show: Callable[[int], str]) -> str:
+    return show(most) if least == most else f"{show(least)} .. {show(most)}"
+
+
+# --- log dirs ---------------------------------------------------------------------------------------------------------
+
+
+def _log_dirs(plan: Plan, *, wide: bool) -> Table:
+    assert plan.log_dirs is not None
+    pairs = list(zip(plan.log_dirs.before, plan.log_dirs.after, strict=True))
+    moving = {load.broker for load, new in pairs if load != new}
+    shown = pairs if wide or len(pairs) <= _ROWS + 4 else [p for p in pairs if p[0].broker in moving][:_ROWS]
+    by_bytes = any(load.bytes for pair in shown for load in pair)
+    measure = "bytes" if by_bytes else "replicas"
+    largest = max((getattr(load, measure) for pair in shown for load in pair), default=0)
+    root = common_folder([load.path for pair in pairs for load in pair])
+    rows = [
+        {
+            "broker": new.broker,
+            "path": new.path[len(root) :],
+            "replicas": change(old.replicas, new.replicas),
+            "bytes": change(old.bytes, new.bytes, format_size),
+            "usable_bytes": new.usable_bytes,
+            "bar": change_bar(getattr(old, measure), getattr(new, measure), largest, _BAR),
+        }
+        for old, new in shown
+    ]
+    columns = [
+        Column("broker", align="right"),
+        Column("path", "LOG DIR"),
+        Column("replicas", align="right"),
+        Column("bytes", align="right"),
+        Column("usable_bytes", "USABLE", show=format_size, align="right"),
+        Column("bar", " "),
+    ]
+    more = f" ({len(shown)} of {len(pairs)}; -o wide: all)" if len(shown) < len(pairs) else ""
+    where = f" in {root}{more}; bar: {measure}" if root else f"{more}; bar: {measure}, + comes, - goes"
+    return Table(columns, rows, title=f"Log dirs{where}")
+
+
+def common_folder(paths: Sequence[str]) -> str:
+    """The folder that all are in, with the slash, to be left out of each; empty where that saves nothing."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    found = os.path.commonpath(folders) if folders and all(folders) else ""
+    return f"{found}/" if len(found) > 1 else ""
+
+
+# --- moves ------------------------------------------------------------------------------------------------------------
+
+
+def change_rows(plan: Plan) -> list[dict[str, Any]]:
+    """A row for each partition that changes: what `-o csv` has."""
+    rows = []
+    for p, before, after, dirs_before, dirs in plan.changes:
+        tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
+        rows.append(
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "before": before,
+                "after": after,
+                "moves": len(set(after).difference(before)),
+                "size_bytes": size if size >= 0 else None,
+                "log_dirs_before": [path or "any" for path in dirs_before or ()],
+                "log_dirs": [path or "any" for path in dirs or ()],
+            }
+        )
+    return rows
+
+
+def _own_folders(plan: Plan) -> dict[int, int]:
+    """Broker → the length of the folder that all its log dirs which are named are in."""
+    held: dict[int, set[str]] = {}
+    for _, before, after, dirs_before, dirs in plan.changes:
+        for nodes, paths in ((before, dirs_before), (after, dirs)):
+            for node, path in zip(nodes, paths or (), strict=False):
+                if path:
+                    held.setdefault(node, set()).add(path)
+    return {node: len(common_folder(sorted(paths))) for node, paths in held.items()}
+
+
+def _moves(plan: Plan, *, wide: bool) -> Table:
+    shown = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
+    rows = []
+    cut = _own_folders(plan)
+    for p, before, after, dirs_before, dirs in shown:
+        tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
+        row = {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "before": before,
+            "after": after,
+            "size_bytes": size if size >= 0 else None,
+            "log_dirs": "; ".join(
+                f"{node}: {old[cut[node] :] if old else 'any'}{_ARROW}{new[cut[node] :]}"
+                for node, new in zip(after, dirs or (), strict=False)
+                for old in [dict(zip(before, dirs_before or (), strict=True)).get(node)]
+                if new
+            ),
+        }
+        rows.append(row)
+    columns = [
+        Column("topic"),
+        Column("partition", "PART", align="right"),
+        Column("before"),
+        Column("after"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+    ]
+    if any(row["log_dirs"] for row in rows):
+        columns.append(Column("log_dirs", "LOG DIRS"))
+    title = "Partitions"
+    if len(shown) < len(plan.changes):
+        title = f"Partitions: the first {len(shown)} of {len(plan.changes):,} (-o wide: all)"
+    return Table(columns, rows, title=title)

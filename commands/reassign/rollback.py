@@ -1,0 +1,58 @@
+"""`kctl topic reassign rollback`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kctl.commands.reassign.run import (
+    BatchBytes,
+    DryRun,
+    MaxMoves,
+    NoElect,
+    StallAfter,
+    Throttle,
+    begin_and_carry_out,
+    cluster_id,
+    options,
+    refuse_second_rollback,
+    refuse_while_unfinished,
+)
+from kctl.commands.terminal.invocation import invocation
+
+
+def rollback(
+    ctx: typer.Context,
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="[PLAN]", help="A plan file; without, the last run on this machine.")
+    ] = None,
+    throttle: Throttle = None,
+    max_concurrent_moves: MaxMoves = None,
+    batch_bytes: BatchBytes = None,
+    no_elect: NoElect = False,
+    stall_after: StallAfter = "60s",
+    dry_run: DryRun = False,
+) -> None:
+    """Carry out the reverse of a plan: the replicas of before, in their order.
+
+    Checked, confirmed and carried out as apply does it.
+
+    Example: kctl topic reassign rollback --throttle 50MB/s
+    """
+    from kctl.reassign.plan_file import read_plan, reversed_plan
+    from kctl.reassign.run_status import last_run
+
+    inv = invocation(ctx)
+    chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
+    file = None if plan is None else reversed_plan(read_plan(plan))
+    with inv.connect() as client:
+        refuse_while_unfinished(client)
+        if file is None:
+            last = last_run(cluster_id(client))
+            refuse_second_rollback(last.plan)
+            file, source = reversed_plan(last.file), f"{last.path.stem} ({last.plan.kind} of {last.plan.source})"
+        else:
+            source = str(plan)
+        begin_and_carry_out(inv, client, file, chosen, kind="rollback", source=source, dry_run=dry_run)

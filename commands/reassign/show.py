@@ -1,0 +1,47 @@
+"""kctl topic reassign show: a saved plan as `plan` showed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+
+
+def show(
+    ctx: typer.Context,
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file; «-» is stdin.")],
+) -> None:
+    """Show a saved plan as it was made. Asks no broker.
+
+    What the cluster has now is not looked at: `apply --dry-run` does that, and `verify` afterwards. -o json is the
+    file itself, -o wide has every row. The exit code is 0 also for a plan that does not reach its goals.
+
+    Example: kctl topic reassign show plan.json
+    """
+    from kctl.commands.reassign.plan_tables import change_rows, plan_tables, unknown_tables
+    from kctl.reassign.saved_plan import read_saved
+
+    inv = invocation(ctx)
+    saved = read_saved(plan)
+    if inv.output == "json":
+        output.write_text(saved.text)
+        return
+    if inv.output == "yaml":
+        inv.emit(saved.document, [])
+        return
+    if inv.output == "csv":
+        inv.emit(change_rows(saved.plan), [])
+        return
+    wide = inv.output == "wide"
+    if saved.known:
+        output.emit(None, lambda: plan_tables(saved.plan, saved.goals, saved.execution, wide=wide), "table")
+    else:
+        output.emit(None, lambda: unknown_tables(saved.plan, wide=wide), "table")
+    for line in saved.plan.warnings:
+        output.warn(line)
+    for line in saved.plan.unmet:
+        output.warn(f"the plan does not reach its goals: {line}")

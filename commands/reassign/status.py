@@ -1,0 +1,32 @@
+"""`kctl topic reassign status`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kctl.commands.reassign.run import emit_status, tell_status
+from kctl.commands.reassign.tables import status_tables
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+
+
+def status(
+    ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s"
+) -> None:
+    """Show the last run of this machine beside what moves in the cluster.
+
+    Example: kctl topic reassign status -o json
+    """
+    from kctl.reassign.run_status import read_status
+
+    inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
+    with inv.connect() as client:
+        if watching:
+            watching.run(
+                lambda: read_status(client),
+                lambda seen: Shown(seen, status_tables(seen), remarks=lambda: tell_status(seen)),
+            )
+        emit_status(inv, client)

@@ -1,0 +1,1 @@
+"""kctl spark: analyses that run on PySpark."""

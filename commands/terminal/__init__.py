@@ -1,0 +1,1 @@
+"""What all commands share: options, tables and other outputs, questions, progress."""

@@ -1,0 +1,399 @@
+"""What the options that every command has say, and the command and group classes that take them anywhere.
+
+`kctl -o json topic list`, `kctl topic -o json list` and `kctl topic list -o json` are the same. Typer reads a
+function's own parameters; these classes add the common ones and keep their values in one Invocation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from typer._click import types
+from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.models import CommandInfo, TyperPath
+
+from kctl.commands.completion.complete import by_metavar, context_names, formats
+from kctl.commands.terminal.output import FORMATS, Table, emit, note, protect_csv, warn
+from kctl.commands.terminal.output_encoding import shown
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.deploy.protection import Protector
+    from kctl.protocol.client import ClusterClient
+    from kctl.protocol.target import Target
+    from kctl.unchanged import Basis
+
+_REQUEST_S = 300.0  # the longest that one request is waited for
+
+
+@dataclasses.dataclass
+class Invocation:
+    """One run of kctl: the values of the common options. None: not given."""
+
+    output: str | None = None
+    csv_safe: bool = False
+    context: str | None = None
+    bootstrap_server: str | None = None
+    zookeeper: str | None = None
+    command_config: str | None = None
+    ignore_unknown: bool = False
+    timeout: str | None = None
+    yes: bool = False
+    confirm_cluster: str | None = None
+    verbose: bool = False
+    debug: bool = False
+
+    def timeout_s(self, default: float) -> float:
+        """--timeout in seconds, or the command's own default. Raises UsageError."""
+        from kctl.base.units import parse_duration_ms
+
+        return parse_duration_ms(self.timeout) / 1000 if self.timeout else default
+
+    def target(self) -> Target:
+        """The cluster that the options, the environment and the config file choose."""
+        from kctl.contexts.choose import resolve_target
+
+        return resolve_target(
+            context=self.context,
+            bootstrap_server=self.bootstrap_server,
+            zookeeper=self.zookeeper,
+            command_config=self.command_config,
+            warn=warn,
+            ignore_unknown=self.ignore_unknown,
+        )
+
+    def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
+        """A client of the chosen cluster; `with` closes it. timeout_s: of a request, unless --timeout says otherwise,
+        up to five minutes: a command that moves data for a day does not wait a day for a silent broker.
+        """
+        from kctl.protocol.client import connect
+
+        if self.verbose:
+            from kctl.base.logs import be_verbose
+
+            be_verbose(note)
+        target = self.target()
+        client = connect(target, timeout_s=min(self.timeout_s(timeout_s), _REQUEST_S))
+        for warning in client.warnings:
+            warn(warning)
+        if target.protected:
+            from kctl.deploy.protection import learn
+
+            if (other := learn(client.target)) is not None:
+                warn(other)
+        if self.verbose:
+            note(f"connected to {client.target.name} through {client.reached}")
+        return client
+
+    def emit(
+        self,
+        result: Any,
+        tables: Sequence[Table] | Callable[[], Sequence[Table]],
+        csv_rows: Callable[[], Sequence[Any]] | None = None,
+        row_type: type | None = None,
+    ) -> None:
+        """Render `result` as -o says; see output.emit."""
+        emit(result, tables, self.output, csv_rows, row_type)
+
+    def protectors(self, target: Target) -> tuple[Protector, ...]:
+        """Return the protected contexts of the cluster, however it is addressed. May connect to their servers."""
+        from kctl.deploy.protection import protectors
+
+        return protectors(target)
+
+    def confirm(self, question: str, *, target: Target | None = None, basis: Basis | None = None) -> None:
+        """Ask before a destructive or disruptive change. A protected cluster asks for its context's name.
+
+        target: from a connected client, so that its cluster id is known. basis: the facts behind the plan, checked
+        after the answer. Raises Refused if they changed.
+        """
+        from kctl.commands.terminal import confirm
+
+        found = self.protectors(target) if target is not None else ()
+        if found:
+            names = [each.name for each in found]
+            confirm.confirm_name(question, *names, given=self.confirm_cluster, reason=found[0].reason)
+        else:
+            confirm.confirm(question, yes=self.yes)
+        if basis is not None:
+            basis.check()
+
+    def confirm_protected(self, question: str, *, target: Target, basis: Basis | None = None) -> None:
+        """Ask before a harmless change, such as an addition or a resumed run, but only on a protected cluster."""
+        if self.protectors(target):
+            self.confirm(question, target=target)
+        if basis is not None:
+            basis.check()
+
+
+def invocation(ctx: typer.Context) -> Invocation:
+    """The Invocation of the running command."""
+    found = ctx.find_root().obj
+    assert isinstance(found, Invocation)
+    return found
+
+
+def _remember(ctx: typer.Context, param: Any, value: Any) -> Any:
+    """Option callback: the place nearest to the command wins, and an absent option changes nothing."""
+    if value not in (None, False):
+        setattr(ctx.find_root().obj, param.name, value)
+    return value
+
+
+def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOption:
+    return TyperOption(param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings)
+
+
+def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> list[TyperOption]:
+    """The options that every command and group takes, before and after the command's name."""
+    return [
+        _option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help=formats_said,
+            autocompletion=lambda _ctx, _args, text: formats(text),
+        ),
+        _option("--csv-safe", is_flag=True, help="With -o csv, prevent spreadsheets from running cells as formulas."),
+        _option(
+            "--context",
+            metavar="NAME",
+            help="Named cluster from the config file (KCTL_CONTEXT).",
+            autocompletion=lambda _ctx, _args, text: context_names(text),
+        ),
+        _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
+        _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
+        _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
+        _option(
+            "--ignore-unknown",
+            is_flag=True,
+            help="Ignore unknown or unsupported security settings in client properties.",
+        ),
+        _option("--timeout", metavar="DURATION", help="The longest wait, for example 30s or 5m."),
+        _option("-y", "--yes", is_flag=True, help="Do not ask."),
+        _option("--confirm-cluster", metavar="NAME", help="Confirm a change of a protected context."),
+        _option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
+        _option("--debug", is_flag=True, help="Show a traceback when something fails."),
+    ]
+
+
+def is_common(param: Any) -> bool:
+    """Whether it is one of common_options."""
+    return getattr(param, "callback", None) is _remember
+
+
+class _CommonOptions:
+    """Help shows a command's own options first, then the common ones under a heading of their own."""
+
+    params: list[Any]
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help in stdout's encoding. Typer itself assumes UTF-8."""
+        return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        common = {id(p) for p in self.params if is_common(p)}
+        own: list[tuple[str, str]] = []
+        shared: list[tuple[str, str]] = []
+        arguments: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]  # click.Command has it
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            if param.param_type_name == "argument":
+                arguments.append(record)
+            else:
+                (shared if id(param) in common else own).append(record)
+        for title, records in (
+            ("Arguments", arguments),
+            ("Options", own),
+            ("Options of every command", shared),
+        ):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def more_formats(*names: str) -> Callable[[_Function], _Function]:
+    """Decorator under @app.command: `-o` takes these as well; the command renders them itself."""
+
+    def mark(function: _Function) -> _Function:
+        function.more_formats = names  # type: ignore[attr-defined]  # Typer's wrapper keeps attributes
+        return function
+
+    return mark
+
+
+def formats_are(text: str) -> Callable[[_Function], _Function]:
+    """Decorator under @app.command, for a command that refuses some of FORMATS: what the help of `-o` says."""
+
+    def mark(function: _Function) -> _Function:
+        function.formats_are = text  # type: ignore[attr-defined]  # as above
+        return function
+
+    return mark
+
+
+def _formats_said(function: Any) -> str:
+    """The formats of a command, for its help."""
+    names = (*FORMATS, *getattr(function, "more_formats", ()))
+    return getattr(function, "formats_are", f"{', '.join(names[:-1])} or {names[-1]}.")
+
+
+def _name_value(param: Any) -> None:
+    """`--topic TOPIC` and `--partitions N` in help, instead of the names of Python's types."""
+    if param.param_type_name != "option" or param.metavar is not None or param.is_flag:
+        return
+    if isinstance(param.type, (types.IntParamType, types.FloatParamType)):
+        param.metavar = "N"
+    elif isinstance(param.type, (types.StringParamType, TyperPath)):
+        param.metavar = param.name.upper().replace("_", "-")
+
+
+def _complete_value(param: Any) -> None:
+    """Completion by metavar, for text that has none of its own."""
+    if isinstance(param.type, (types.StringParamType, types.IntParamType)):
+        # click takes it only when the parameter is made, which Typer does.
+        param._custom_shell_complete = param._custom_shell_complete or by_metavar  # noqa: SLF001
+
+
+def _with_short_help(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """click's settings of a command, with -h as a second name of --help."""
+    return {"help_option_names": ["-h", "--help"], **(settings or {})}
+
+
+class KctlCommand(_CommonOptions, TyperCommand):
+    """A command that takes the common options. A wrong -o is refused before the command does anything."""
+
+    def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
+        own = list(params or [])
+        for param in own:
+            _name_value(param)
+            _complete_value(param)
+        kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
+        super().__init__(*args, params=[*own, *common_options(_formats_said(kwargs.get("callback")))], **kwargs)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # Typer writes a required argument as {NAME}; everybody else as NAME.
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def invoke(self, ctx: Any) -> Any:
+        chosen = invocation(ctx).output
+        known = (*FORMATS, *getattr(self.callback, "more_formats", ()))
+        if chosen is not None and chosen not in known:
+            raise UsageError(
+                f"-o {chosen} is not a format of {ctx.command_path}", hint=f"use one of {', '.join(known)}"
+            )
+        protect_csv(on=invocation(ctx).csv_safe)
+        return super().invoke(ctx)
+
+
+class KctlGroup(_CommonOptions, TyperGroup):
+    """A group that takes the common options."""
+
+    def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
+        kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
+        super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+
+class CommandGroup(typer.Typer):
+    """A Typer app for one group of commands: plain help, no completion options, common options everywhere."""
+
+    def __init__(self, help: str) -> None:  # noqa: A002 - Typer's own name
+        super().__init__(
+            cls=KctlGroup, help=help, rich_markup_mode=None, add_completion=False, no_args_is_help=True,
+            pretty_exceptions_enable=False,
+        )  # fmt: skip
+
+        # Typer flattens an app with a single command; a callback keeps it a group.
+        self.callback()(_nothing)
+        self._modules: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
+
+    def command_of(self, name: str, module: str) -> None:
+        """A command that is the function of its name in a module, which is imported when it is asked for.
+
+        `take-over` is take_over, and `import`, which Python keeps for itself, import_.
+        """
+        self._modules[name] = module
+
+    def group_of(self, name: str, module: str) -> None:
+        """A group within this one: a module's `app`. The module is imported for this group's help, so it is small."""
+        self._groups[name] = module
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        settings.setdefault("cls", KctlCommand)
+        return super().command(name, **settings)
+
+    def group(self, name: str) -> KctlGroup:
+        """The click group; each command is made from its function when it is asked for."""
+        chosen, self.registered_commands = self.registered_commands, []
+        try:
+            group = typer.main.get_group(self)
+        finally:
+            self.registered_commands = chosen
+        assert isinstance(group, KctlGroup)
+        group.name = name
+        group.commands = _Commands(chosen, self._modules, self._groups)
+        return group
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Commands by name, in the order in which they were declared."""
+
+    def __init__(self, declared: Sequence[CommandInfo], modules: Mapping[str, str], groups: Mapping[str, str]) -> None:
+        """modules: command → the module that has the function of that name; groups: group → the module of its app."""
+        self._declared: dict[str, Any] = {_name(info): info for info in declared} | dict(modules) | dict(groups)
+        self._groups = frozenset(groups)
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            info = self._declared[name]
+            if name in self._groups:
+                self._made[name] = import_module(info).app.group(name)
+                return self._made[name]
+            if isinstance(info, str):
+                info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), _identifier(name)))
+            self._made[name] = typer.main.get_command_from_info(
+                info, pretty_exceptions_short=False, rich_markup_mode=None
+            )
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._declared[name] = self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._declared[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
+def _name(info: CommandInfo) -> str:
+    assert info.callback is not None
+    return info.name or typer.main.get_command_name(info.callback.__name__)
+
+
+def _identifier(name: str) -> str:
+    return name.replace("-", "_") + ("_" if iskeyword(name) else "")
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,366 @@
+"""The commands of kctl as operations of playbooks: described by their own parameters, run in this process.
+
+What a command prints with `-o json` is its result, and what it says on stderr are notes; so an operation is exactly
+what the command line is, without a second process that would outlive this one when it is killed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from enum import Enum
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Any
+
+import typer
+from typer._click import types
+from typer._click.exceptions import ClickException
+
+from kctl.base.suggestions import did_you_mean
+from kctl.commands import app
+from kctl.commands.terminal.invocation import Invocation, is_common
+from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
+from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
+
+MAX_OUTPUT_BYTES = 16 << 20
+# Other names of operations, for commands that stand alone.
+ALIASES = {"lag.check": "lag"}
+# Options that make a command go on until somebody stops it: a step ends, and `until` looks again.
+_WITHOUT_END = frozenset({"--watch", "--follow"})
+# Commands for a person at a terminal, or that would run a playbook within a playbook (`include` is for that).
+_NOT_OPERATIONS = frozenset({"completion", "demo", "topic watch", "zk watch", "playbook"})
+# Their JSON is a line for each record, however many there are.
+JSON_LINES = frozenset({"consume", "cluster logs", "segment dump", "segment find"})
+# What changes something of a cluster, or writes a file, and has no --dry-run.
+WITHOUT_DRY_RUN = {
+    "cluster warm": "fills a cache",
+    "spark warm": "fills a cache",
+    "cluster export": "writes the file that it is told to, and replaces none unasked",
+    "group export": "writes the file that it is told to, and replaces none unasked",
+    "spark bundle": "writes the file that it is told to, and replaces none unasked",
+    "topic reassign plan": "is the dry run of topic reassign apply",
+    "spark snapshot": "adds to a store of its own",
+    "consume": "commits only for the group that it is told to join",
+    "demo": "makes a cluster of its own and destroys it",
+}
+
+
+def names() -> Iterator[str]:
+    """All operations by name. Imports the groups' modules."""
+    for group in app.GROUPS:
+        if group not in _NOT_OPERATIONS:
+            yield from (_operation_name(path) for path, _ in _below((group,), _group(group)))
+
+
+def aliases() -> Mapping[str, str]:
+    """See Operations."""
+    return ALIASES
+
+
+def _below(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not hasattr(command, "commands"):
+        if " ".join(path) not in _NOT_OPERATIONS:
+            yield path, command
+        return
+    for name in command.commands:
+        yield from _below((*path, name), command.commands[name])
+
+
+def _operation_name(path: Sequence[str]) -> str:
+    return ".".join(path).replace("-", "_")
+
+
+@lru_cache(maxsize=512)
+def find(name: str) -> Operation:
+    """See Operations."""
+    path, command = _command(name)
+    arguments = tuple(_argument(name, param) for name, param in _own(command).items())
+    dry_run = any("--dry-run" in param.opts for param in command.params)
+    return Operation(
+        name=name,
+        command=path,
+        summary=(command.help or "").partition("\n")[0],
+        arguments=arguments,
+        changes=dry_run or " ".join(path) in WITHOUT_DRY_RUN,
+        dry_run=dry_run,
+    )
+
+
+@lru_cache(maxsize=512)
+def _command(name: str) -> tuple[tuple[str, ...], Any]:
+    """The path and the click command of an operation. Imports its own group only."""
+    path = tuple(ALIASES.get(name, name).replace("_", "-").split("."))
+    if "-" not in name and path[0] in app.GROUPS and path[0] not in _NOT_OPERATIONS:
+        command = _group(path[0])
+        for part in path[1:]:
+            command = getattr(command, "commands", {}).get(part)
+        if command is not None and not hasattr(command, "commands") and " ".join(path) not in _NOT_OPERATIONS:
+            return path, command
+    raise NotFound(f"there is no operation {name}", hint=did_you_mean(name, [*names(), *ALIASES]))
+
+
+@lru_cache(maxsize=64)
+def _group(name: str) -> Any:
+    return app.load(name)
+
+
+def _own(command: Any) -> dict[str, Any]:
+    """The parameters by name: neither options that every command has, nor such as the run decides."""
+    kept = {"--dry-run", "--help", *_WITHOUT_END}
+    if any(_WITHOUT_END.intersection(param.opts) for param in command.params):
+        kept.add("--interval")
+    return {_name(p): p for p in command.params if not is_common(p) and not kept.intersection(p.opts)}
+
+
+def _name(param: Any) -> str:
+    """The option's name as the command line has it, not what its function calls it."""
+    name = str(param.name).rstrip("_")
+    options: set[str] = {option.lstrip("-").replace("-", "_") for option in param.opts if option.startswith("--")}
+    if param.param_type_name == "argument" or name in options or not options:
+        return name
+    return min(options, key=len)
+
+
+def _argument(name: str, param: Any) -> Argument:
+    return Argument(
+        name=name,
+        kind=_kind(param),
+        required=bool(param.required),
+        many=bool(param.multiple) or param.nargs == -1,
+        pairs="=" in (param.metavar or ""),
+        positional=param.param_type_name == "argument",
+        default=_default(param.default),
+        metavar=param.metavar or param.name.upper(),
+        choices=tuple(getattr(param.type, "choices", ())),
+        help=" ".join((getattr(param, "help", None) or "").split()),
+    )
+
+
+def _default(value: Any) -> Any:
+    if callable(value):
+        return None
+    if isinstance(value, PurePath):
+        return str(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+def _kind(param: Any) -> Kind:
+    if getattr(param, "is_flag", False):
+        return "flag"
+    if isinstance(param.type, types.IntParamType):
+        return "integer"
+    return "number" if isinstance(param.type, types.FloatParamType) else "text"
+
+
+def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
+    """See Operations. Options as `--name=value`, so that no value can be taken for an option."""
+    _, command = _command(operation.name)
+    params = _own(command)
+    options: list[str] = []
+    positional: list[str] = []
+    for name in arguments:
+        if name not in params:
+            raise UsageError(f"{operation.name} has no argument {name}", hint=_meant(name, params))
+    for name, param in params.items():
+        value = arguments.get(name)
+        given = operation.argument(name)
+        assert given is not None
+        if value is None:
+            if given.required:  # the next one would take its place
+                raise UsageError(f"{operation.name} needs {name}", hint=given.help or f"{name}: {given.metavar}")
+            continue
+        if given.kind == "flag":
+            options += _flag(operation, param, value)
+            continue
+        texts = _texts(operation, given, value)
+        if given.positional:
+            positional += texts
+        else:
+            option = max(param.opts, key=len)
+            options += [f"{option}={text}" for text in texts]
+    return [*operation.command, *options, *(["--", *positional] if positional else [])]
+
+
+def _meant(name: str, known: Mapping[str, object]) -> str:
+    return did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+
+
+def _flag(operation: Operation, param: Any, value: Any) -> list[str]:
+    if not isinstance(value, bool):
+        raise UsageError(f"{operation.name}: {param.name} is true or false, not {value!r}")
+    names_ = param.opts if value else param.secondary_opts
+    return [max(names_, key=len)] if names_ else []
+
+
+def _texts(operation: Operation, given: Argument, value: Any) -> list[str]:
+    """The value as the command line has it; several of an argument that takes many."""
+    if isinstance(value, Mapping):
+        if not (given.many and given.pairs):
+            raise UsageError(f"{operation.name}: {given.name} does not take a mapping")
+        return [f"{key}={_text(operation, given, each)}" for key, each in value.items()]
+    if isinstance(value, (list, tuple)):
+        if not given.many:
+            raise UsageError(f"{operation.name}: {given.name} takes one value, not a list")
+        return [_text(operation, given, each) for each in value]
+    return [_text(operation, given, value)]
+
+
+def _text(operation: Operation, given: Argument, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise UsageError(f"{operation.name}: {given.name} takes text or a number, not {type(value).__name__}")
+
+
+def check(operation: Operation, arguments: Mapping[str, Any]) -> None:
+    """See Operations."""
+    _, command = _command(operation.name)
+    argv = command_line(operation, arguments)[len(operation.command) :]
+    try:
+        with command.make_context(operation.name, argv, obj=Invocation()):
+            pass
+    except ClickException as exc:
+        raise UsageError(f"{operation.name}: {exc.format_message()}") from exc
+
+
+def run(
+    operation: Operation,
+    arguments: Mapping[str, Any],
+    where: Where,
+    *,
+    dry_run: bool = False,
+    stdin: bytes = b"",
+    note: Callable[[str], None],
+) -> Outcome:
+    """See Operations."""
+    invocation = Invocation(
+        output="json",
+        context=where.context,
+        bootstrap_server=where.bootstrap_server,
+        zookeeper=where.zookeeper,
+        command_config=where.command_config,
+        ignore_unknown=where.ignore_unknown,
+        timeout=where.timeout,
+        confirm_cluster=where.confirm_cluster,
+        yes=True,
+    )
+    captured = _Captured(lines=" ".join(operation.command) in JSON_LINES)
+    stdout, stderr = sys.stdout, sys.stderr
+
+    def tell(line: str) -> None:
+        with redirect_stdout(stdout), redirect_stderr(stderr):
+            note(line)
+
+    try:
+        argv = command_line(operation, arguments)
+        if dry_run:
+            argv.insert(len(operation.command), "--dry-run")
+        with _streams(captured, _Notes(tell), stdin):
+            code = app.run(argv, invocation)
+        if code == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        return Outcome(code, captured.value())
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit as exc:
+        return Outcome(exc.code if isinstance(exc.code, int) else int(ExitCode.FAILED), captured.value())
+    except KctlError as exc:
+        return Outcome(int(exc.exit_code), captured.value(), exc)
+    except Exception as exc:  # noqa: BLE001 - as the root does: an error of one step, never of the whole run
+        failed = app.unexpected(exc)
+        return Outcome(int(failed.exit_code), captured.value(), failed)
+
+
+class _Captured(io.RawIOBase):
+    """Standard output, up to a limit."""
+
+    def __init__(self, *, lines: bool) -> None:
+        """lines: the value is a list, also of one line or of none."""
+        super().__init__()
+        self._lines = lines
+        self._data = bytearray()
+        self._full = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if self._full:  # what was told once; the rest goes nowhere
+            return len(data)
+        if len(self._data) + len(data) > MAX_OUTPUT_BYTES:
+            self._full = True
+            raise OperationFailed(
+                f"the operation printed more than {MAX_OUTPUT_BYTES >> 20} MiB", hint="ask for less, or for a summary"
+            )
+        self._data += data
+        return len(data)
+
+    def value(self) -> Any:
+        """The JSON, or JSON Lines as a list; text that is neither as it is; None for nothing, and for too much."""
+        if self._full:
+            return None
+        text = self._data.decode("utf-8", "surrogateescape").strip()
+        if not text:
+            return [] if self._lines else None
+        if not self._lines:
+            try:
+                return json.loads(text)
+            except ValueError:
+                pass
+        try:
+            return [json.loads(line) for line in text.split("\n")]  # not splitlines: U+2028 may be in a value
+        except ValueError:
+            return text
+
+
+class _Notes(io.TextIOBase):
+    """Standard error, line by line."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__()
+        self._note = note
+        self._rest = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).replace("\r", "\n").split("\n")
+        for line in lines:
+            self._tell(line)
+        return len(text)
+
+    def end(self) -> None:
+        """Tell the last line, although it did not end."""
+        line, self._rest = self._rest, ""
+        self._tell(line)
+
+    def _tell(self, line: str) -> None:
+        if line.strip():
+            self._note(line)
+
+
+@contextmanager
+def _streams(captured: _Captured, notes: _Notes, stdin: bytes) -> Iterator[None]:
+    """The process's streams stand in for a moment. A step never reads the terminal."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    with tempfile.TemporaryFile("w+b") as given:
+        given.write(stdin)
+        given.seek(0)
+        out = io.TextIOWrapper(io.BufferedWriter(captured), encoding="utf-8", errors="surrogateescape", newline="\n")
+        sys.stdin = io.TextIOWrapper(given, encoding="utf-8", errors="surrogateescape")
+        sys.stdout, sys.stderr = out, notes
+        try:
+            yield
+            out.flush()
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
+            with suppress(KctlError):  # what was written before a failure; too much of it was told already
+                out.flush()
+            notes.end()

@@ -1,0 +1,183 @@
+"""Tables for people: padded for pipes, fitted to a terminal. rich is imported only where one is written to."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from kctl.base.text import printable
+from kctl.commands.terminal.output_encoding import shown
+from kctl.commands.terminal.output_messages import note, wrapped
+from kctl.commands.terminal.table_layout import Cells, Length, breaks_words, fit, short_time, wrap
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_LONGEST_NAME = 249  # of a topic (org.apache.kafka.common.internals.Topic)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people. name: its texts
+    are names, which are kept whole where that is possible. wide: only `-o wide` has it."""
+
+    key: str
+    header: str = ""
+    show: Callable[[Any], str] | None = None
+    align: Literal["left", "right"] = "left"
+    style: Callable[[Mapping[str, Any]], str | None] | None = None  # row → rich style
+    name: bool = False
+    wide: bool = False
+
+    @property
+    def title(self) -> str:
+        return self.header or self.key.replace("_", " ").upper()
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What `-o table` shows. `rows` are jsonable mappings; `empty` is said on stderr when there are none."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    title: str | None = None
+    empty: str | None = None
+
+
+def _lookup(row: Mapping[str, Any], key: str) -> Any:
+    if "." not in key:
+        return row.get(key)
+    value: Any = row
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: a dash for none, lists with commas, text escaped."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(cell(v) for v in value)
+    return printable(str(value))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console: colour only on a terminal, NO_COLOR honoured, no markup or emoji read from data."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def write_line(text: str) -> None:
+    """One line (or block) of results to stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def cells_of(table: Table) -> list[list[str]]:
+    return [
+        [
+            shown(printable(c.show(v)) if c.show and v is not None else cell(v), sys.stdout)
+            for c, v in ((c, _lookup(row, c.key)) for c in table.columns)
+        ]
+        for row in table.rows
+    ]
+
+
+def narrow(table: Table) -> Table:
+    """The table without what only `-o wide` shows."""
+    return dataclasses.replace(table, columns=[column for column in table.columns if not column.wide])
+
+
+def print_tables(tables: Sequence[Table]) -> None:
+    shown = 0
+    for table in tables:
+        if not table.rows:
+            if table.empty:
+                note(table.empty)
+            continue
+        if shown:
+            write_line("")
+        shown += 1
+        if table.title:
+            write_line(wrapped(table.title, sys.stdout))
+        rows = cells_of(table)
+        writer = TableWriter(table, rows)
+        writer.heading()
+        for row, texts in zip(table.rows, rows, strict=True):
+            writer.row(row, texts)
+
+
+def _columns_of(table: Table, rows: Sequence[Sequence[str]]) -> list[Cells]:
+    return [
+        Cells(column.title, [row[i] for row in rows], breakable=column.align == "left", whole=column.name)
+        for i, column in enumerate(table.columns)
+    ]
+
+
+def _padding(texts: Sequence[str]) -> int:
+    """Return the length of the longest text, ignoring texts longer than any name, which must not widen other rows."""
+    return max((length for length in map(len, texts) if length <= _LONGEST_NAME), default=0)
+
+
+class TableWriter:
+    """Writes rows one after the other: padded with spaces and never cut for pipes, grep and awk; on a terminal fitted
+    to it (times without milliseconds where words would be broken), in colour, and what cannot be fitted left to the
+    terminal to wrap.
+    """
+
+    def __init__(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
+        """rows: those that decide on the widths."""
+        self._columns = table.columns
+        self._console: Console | None = None
+        cells = _columns_of(table, rows)
+        self._short_times = False
+        if sys.stdout.isatty():
+            from rich.cells import cell_len
+
+            self._console = console()
+            self._length: Length = cell_len
+            if breaks_words(cells, self._console.width, cell_len):
+                self._short_times = True
+                cells = _columns_of(table, [[*map(short_time, row)] for row in rows])
+            self._widths, self._gap = fit(cells, self._console.width, cell_len)
+        else:  # no rich, so that scripts start fast
+            self._length = len
+            self._widths, self._gap = [_padding([c.title, *c.texts]) for c in cells], 2
+
+    def heading(self) -> None:
+        """The columns' titles."""
+        self._write([column.title for column in self._columns], ["bold"] * len(self._columns))
+
+    def row(self, row: Mapping[str, Any], texts: Sequence[str]) -> None:
+        """A row: as JSON has it for the styles, as text for the rest."""
+        if self._console is None:
+            self._write(texts, [])
+        else:
+            texts = [*map(short_time, texts)] if self._short_times else texts
+            self._write(texts, [(c.style(row) if c.style else None) or "" for c in self._columns])
+
+    def _write(self, texts: Sequence[str], styles: Sequence[str]) -> None:
+        if self._console is None:
+            cells = (self._padded(i, text) for i, text in enumerate(texts))
+            write_line((" " * self._gap).join(cells).rstrip())
+            return
+        from rich.text import Text
+
+        wrapped = [wrap(text, width, self._length) for text, width in zip(texts, self._widths, strict=True)]
+        for number in range(max(map(len, wrapped))):
+            line = Text()
+            for i, (lines, style) in enumerate(zip(wrapped, styles, strict=True)):
+                line.append(self._padded(i, lines[number] if number < len(lines) else ""), style)
+                line.append(" " * self._gap)
+            line.rstrip()
+            self._console.print(line, soft_wrap=True)
+
+    def _padded(self, index: int, text: str) -> str:
+        space = " " * (self._widths[index] - self._length(text))
+        return space + text if self._columns[index].align == "right" else text + space

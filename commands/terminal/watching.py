@@ -1,0 +1,96 @@
+"""--watch: the same look again and again, until Ctrl-C."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.errors import AuthenticationFailed, ExitCode, KctlError, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from kctl.commands.terminal.invocation import Invocation
+
+WATCH = typer.Option("--watch", help="Repeat until Ctrl-C; with -o json a line for each pass.")
+INTERVAL = typer.Option("--interval", metavar="DURATION", help="Time between passes of --watch.")
+
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+_Seen = TypeVar("_Seen")
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A pass as it is shown. rows: for JSON; failures: what could not be read; remarks: says more, on stderr."""
+
+    rows: Any
+    tables: Sequence[output.Table]
+    failures: Sequence[str] = ()
+    remarks: Callable[[], None] | None = None
+
+
+class Watching:
+    """Passes with a pause between them. Raises UsageError for a pause or a format that it cannot have."""
+
+    def __init__(self, inv: Invocation, interval: str, asked_by: str = "--watch") -> None:
+        """asked_by: what the user gave, for errors."""
+        from kctl.base.units import parse_duration_ms
+
+        self._inv = inv
+        self._warnings: Sequence[str] = ()
+        self._pause_s = parse_duration_ms(interval) / 1000
+        if self._pause_s < 0.1:
+            raise UsageError("--interval is at least 100ms")
+        if inv.output not in output.FOR_PEOPLE | {"json"}:
+            raise UsageError(f"{asked_by} shows a table or writes -o json")
+
+    def run(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown], warnings: Sequence[str] = ()) -> NoReturn:
+        """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried; not when
+        the input is wrong, and not with a login that fails: each one counts for an account that is locked after some.
+
+        warnings: true for all passes.
+        """
+        self._warnings = warnings
+        if self._inv.output == "json":
+            self._warn()
+        try:
+            while True:
+                self._pass(look, shown)
+                time.sleep(self._pause_s)
+        except KeyboardInterrupt:
+            raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+
+    def _pass(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown]) -> None:
+        now = datetime.now(timezone.utc)
+        try:
+            seen = shown(look())
+        except (NotFound, UsageError, AuthenticationFailed):
+            raise
+        except KctlError as exc:
+            output.warn(f"{now:%H:%M:%S} {exc.message}")
+            return
+        if self._inv.output == "json":
+            output.write_json_line({"time": now, "rows": seen.rows, "failures": seen.failures})
+        else:
+            self._draw(now, seen)
+        sys.stdout.flush()
+
+    def _warn(self) -> None:
+        for line in self._warnings:
+            output.warn(line)
+
+    def _draw(self, now: datetime, seen: Shown) -> None:
+        if sys.stdout.isatty():
+            sys.stdout.write(_CLEAR)
+        output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C ends")
+        self._inv.emit(seen.rows, seen.tables)
+        self._warn()
+        for line in seen.failures:
+            output.warn(line)
+        if seen.remarks:
+            seen.remarks()

@@ -1,0 +1,1 @@
+"""kctl topic: list, describe, create, alter, truncate, copy and delete."""

@@ -1,0 +1,114 @@
+"""kctl topic delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.base.outcomes import reasons
+from kctl.base.text import counted
+from kctl.base.units import format_size
+from kctl.commands.terminal import output
+from kctl.commands.terminal.expect import EXPECT, check_pattern
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.topic_options import MATCH, NAMES
+from kctl.errors import OperationFailed
+
+if TYPE_CHECKING:
+    from kctl.topics.delete import DeletedTopic, TopicReader
+
+_SHOWN = 5
+
+
+def delete(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, NAMES] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    expect: Annotated[int | None, EXPECT] = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that are not there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be lost, delete nothing.")] = False,
+) -> None:
+    """Delete topics with all their data, and wait until they are gone.
+
+    What would be lost is shown first: size, groups that still read the topic, the time of its newest record.
+
+    Example: kctl topic delete orders --dry-run
+    """
+    from kctl.topics.basis import of_deleted
+    from kctl.topics.delete import delete_topics, plan_delete
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        plan, doubts = plan_delete(client, names or (), match or (), if_exists=if_exists)
+        for doubt in doubts:
+            output.warn(doubt)
+        todo = [row for row in plan if row.result == "would delete"]
+        if dry_run or not todo:
+            emit_deleted(inv, plan)
+            return
+        show_losses(todo)
+        check_pattern(inv, match, expect, len(todo))
+        question = f"Delete {counted(len(todo), 'topic')} of {client.target.name}?"
+        inv.confirm(question, target=client.target, basis=of_deleted(client, todo))
+        with output.progress("deleting") as bar:
+            done = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    emit_deleted(inv, done)
+    raise_undeleted(done)
+
+
+def show_losses(rows: Sequence[DeletedTopic]) -> None:
+    """A line for each topic that goes, on stderr."""
+    for row in rows:
+        output.note(_loss(row))
+
+
+def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
+    """Raise OperationFailed when some are not gone."""
+    failed = {row.topic: row.error for row in rows if row.result in {"failed", "marked"}}
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {reasons(failed)}")
+
+
+def _loss(row: DeletedTopic) -> str:
+    size = _size(row)
+    size = f"{size} on disk" if size else "size unknown"
+    parts = [counted(row.partition_count, "partition"), f"replication factor {row.replication_factor}", size]
+    if row.newest_timestamp:
+        parts.append(f"newest record of {row.newest_timestamp}")
+    readers = row.readers or ()
+    if row.readers is None:
+        parts.append("readers unknown")
+    if readers:
+        parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_SHOWN])}")
+    if len(readers) > _SHOWN:
+        parts.append(f"and {len(readers) - _SHOWN} more")
+    return f"{row.topic}: {', '.join(parts)}"
+
+
+def _size(row: DeletedTopic) -> str | None:
+    """«12 kB»; where a broker did not tell, at least so much."""
+    if row.size_bytes is not None:
+        return format_size(row.size_bytes)
+    return None if row.known_size_bytes is None else f"at least {format_size(row.known_size_bytes)}"
+
+
+def _reader(reader: TopicReader) -> str:
+    live = f"{reader.assigned_partitions} assigned now" if reader.assigned_partitions else reader.state
+    return f"group {reader.group} ({live})"
+
+
+def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
+    """What became of each topic."""
+    columns = [
+        Column("topic"),
+        Column("result"),
+        Column("partition_count", "PARTITIONS", align="right"),
+        Column("replication_factor", "RF", align="right"),
+        Column("size", align="right"),
+        Column("readers", "READ BY", show=lambda readers: ", ".join(reader["group"] for reader in readers) or "-"),
+        Column("newest_timestamp", "NEWEST RECORD"),
+    ]
+    inv.emit(rows, lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])])

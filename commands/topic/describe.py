@@ -1,0 +1,251 @@
+"""kctl topic describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.base.units import format_size
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.topic_options import (
+    ALL_NAMES,
+    AT_MIN_ISR,
+    INTERNAL_TOO,
+    MATCH,
+    UNAVAILABLE,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    problems_asked,
+)
+from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+
+if TYPE_CHECKING:
+    from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
+    from kctl.topics.describe import Problem, TopicDescription
+
+
+def describe(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, ALL_NAMES] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    under_replicated: Annotated[bool, UNDER_REPLICATED] = False,
+    unavailable: Annotated[bool, UNAVAILABLE] = False,
+    under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
+    at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
+    with_overrides: Annotated[
+        bool, typer.Option("--with-overrides", "--topics-with-overrides", help="Only topics with configs of their own.")
+    ] = False,
+    size: Annotated[bool, typer.Option("--size", help="What each partition takes on all disks.")] = False,
+    offsets: Annotated[
+        bool, typer.Option("--offsets", help="Where each log begins and ends, and when it was written to.")
+    ] = False,
+    internal: Annotated[bool, INTERNAL_TOO] = False,
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
+) -> None:
+    """Describe topics: leader, replicas and ISR of each partition, and the configs that are not the default.
+
+    With several of the filters, partitions are shown that one of them takes, of Kafka's own topics as well.
+
+    Example: kctl topic describe --under-replicated --at-min-isr
+    """
+    inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
+    problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
+    internal = internal or bool(problems)  # as kafka-topics does: groups and transactions need theirs to be healthy
+    asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
+    with inv.connect() as client:
+        if watching:
+            watching.run(lambda: _look(client, asked), lambda seen: _shown(seen, problems))
+        found = _look(client, asked)
+    inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
+    for line in found.doubts:
+        output.warn(line)
+    with told_if_incomplete(found.failures):
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be shown."""
+
+    names: Sequence[str]
+    match: Sequence[str]
+    problems: Sequence[Problem]
+    with_overrides: bool
+    size: bool
+    offsets: bool
+    internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """doubts: what is not known of them; failures: what is not known, and was asked for."""
+
+    topics: list[TopicDescription]
+    doubts: list[str]
+    failures: list[str]
+
+
+def _look(client: ClusterClient, asked: _Asked) -> _Found:
+    from kctl.topics.choose import choose, not_seen
+    from kctl.topics.describe import NEEDS_CONFIGS, describe_chosen, only
+
+    state, chosen = choose(client, asked.names, asked.match, internal=asked.internal)
+    topics = describe_chosen(client, state, chosen)
+    unknown = [topic.configs_error for topic in topics if topic.configs_error]
+    by_configs = asked.with_overrides or not NEEDS_CONFIGS.isdisjoint(asked.problems)
+    doubts, failures = not_seen(client, asked.names, chosen, filtered=asked.with_overrides or bool(asked.problems))
+    (failures if by_configs else doubts).extend(unknown)
+    if asked.with_overrides:
+        topics = [topic for topic in topics if topic.overrides]
+    if asked.problems:
+        topics = [topic for topic in (only(topic, asked.problems) for topic in topics) if topic.partitions]
+    topics = _measured(client, state, topics, failures, size=asked.size, offsets=asked.offsets)
+    if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
+        doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
+    return _Found(topics, doubts, failures)
+
+
+def _shown(seen: _Found, problems: Sequence[Problem]) -> Shown:
+    return Shown(seen.topics, _tables(seen, problems), [*seen.doubts, *seen.failures])
+
+
+def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
+    words = " or ".join(problem.value for problem in problems)
+    known = "" if certain else "known to be "
+    return Table([], [], empty=f"no partition is {known}{words}" if problems else "no topics")
+
+
+def _measured(
+    client: ClusterClient,
+    state: ClusterState,
+    topics: list[TopicDescription],
+    failures: list[str],
+    *,
+    size: bool,
+    offsets: bool,
+) -> list[TopicDescription]:
+    """With sizes and offsets as asked; what could not be read goes into `failures`. topics: of `state`."""
+    if not topics or not (size or offsets):
+        return topics
+    from kctl.topics.describe import with_offsets, with_sizes
+    from kctl.topics.offsets import log_spans
+    from kctl.topics.sizes import fetch_sizes
+
+    there = [state.topics[topic.topic] for topic in topics]
+    if size:
+        sizes = fetch_sizes(client, state, there)
+        failures += sizes.failures
+        topics = [with_sizes(topic, sizes) for topic in topics]
+    if offsets:
+        spans, lacking = log_spans(client, state, there)
+        failures += lacking
+        topics = [with_offsets(topic, spans) for topic in topics]
+    return topics
+
+
+def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
+    """What a filter found in one table of partitions; without one, two tables for each topic."""
+    from kctl.topics.describe import Problem
+
+    topics = found.topics
+    if not topics:
+        return [_nothing(problems, certain=not found.failures)]
+    if not problems:
+        return [table for each in topics for table in tables(each)]
+    at_min_isr = Problem.AT_MIN_ISR in problems
+    columns = [Column("topic", name=True), *_columns(topics)]
+    return [Table(columns, [{"topic": topic.topic, **row} for topic in topics for row in _rows(topic, at_min_isr)])]
+
+
+def _rows(topic: TopicDescription, at_min_isr: bool = False) -> list[dict[str, Any]]:
+    """at_min_isr: mark that also where all replicas are in sync, as the topic was made."""
+    return [{**row, "marks": _marks(row, at_min_isr)} for row in jsonable(topic.partitions)]
+
+
+def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
+    """A row for each partition, its topic in front; without what is only there when it was asked for."""
+    rows = [{"topic": topic.topic, **row} for topic in topics for row in jsonable(topic.partitions)]
+    sizes = ("size_bytes", "leader_size_bytes")
+    unasked = {key for key in sizes if all(row[key] is None for row in rows)}
+    return [{k: v for k, v in row.items() if k not in unasked and (k, v) != ("offsets", None)} for row in rows]
+
+
+def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
+    sized = any(p.size_bytes is not None for topic in topics for p in topic.partitions)
+    measured = any(p.offsets is not None for topic in topics for p in topic.partitions)
+    columns = [
+        Column("partition", align="right"),
+        Column("leader", align="right"),
+        Column("replicas"),
+        Column("isr", "ISR"),
+    ]
+    if sized:
+        columns.append(Column("size_bytes", "SIZE", show=format_size, align="right"))
+        columns.append(Column("leader_size_bytes", "ONE COPY", show=format_size, align="right", wide=True))
+    if measured:
+        columns += [
+            Column("offsets.log_start_offset", "START", align="right"),
+            Column("offsets.log_end_offset", "END", align="right"),
+            Column("offsets.messages", "MESSAGES", align="right"),
+            Column("offsets.first_timestamp", "FIRST", wide=True),
+            Column("offsets.max_timestamp", "NEWEST"),
+        ]
+    marked = any(row["marks"] for topic in topics for row in _rows(topic))
+    return [*columns, Column("marks", style=_mark_style)] if marked or not (sized or measured) else columns
+
+
+def tables(topic: TopicDescription) -> list[Table]:
+    """A topic for people: its partitions, and its configs."""
+    partitions = Table(
+        columns=_columns([topic]),
+        rows=_rows(topic),
+        title=f"{topic.topic}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
+    )
+    configs = Table(
+        columns=[Column("name", "CONFIG"), Column("value"), Column("source", "SET BY")],
+        rows=jsonable(topic.config_entries),
+    )
+    return [partitions, configs]
+
+
+def _factors(topic: TopicDescription) -> str:
+    """«3», or «3 to 4» while partitions differ."""
+    found = {len(p.replicas) for p in topic.partitions}
+    return f"{min(found)} to {max(found)}" if len(found) > 1 else str(topic.replication_factor)
+
+
+def _marks(row: Mapping[str, Any], at_min_isr: bool) -> str:
+    """What is not as it should be, in words that people search for."""
+    marks = []
+    if row["offline"]:
+        marks.append("offline: no leader")
+    elif row["leader"] != row["preferred_leader"]:
+        marks.append("not the preferred leader")
+    if row["under_replicated"]:
+        marks.append("under-replicated")
+    if row["under_min_isr"]:
+        marks.append("under min ISR")
+    elif row["at_min_isr"] and (at_min_isr or row["under_replicated"]):
+        marks.append("at min ISR")
+    if row["offline_replicas"]:
+        marks.append(f"offline replicas {','.join(map(str, row['offline_replicas']))}")
+    for key, word in (("adding_replicas", "adding"), ("removing_replicas", "removing")):
+        if row[key]:
+            marks.append(f"{word} {','.join(map(str, row[key]))}")
+    return "; ".join(marks)
+
+
+def _mark_style(row: Mapping[str, Any]) -> str | None:
+    if row["offline"] or row["under_min_isr"]:
+        return "red"
+    return "yellow" if row["marks"] else None

@@ -1,0 +1,35 @@
+"""kctl topic export."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.topic_options import ALL_NAMES, MATCH
+from kctl.errors import UsageError
+
+
+def export(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, ALL_NAMES] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+) -> None:
+    """Write topics as the file that `kctl topic apply` takes: YAML, or JSON with -o json.
+
+    Configs are those that are set on the topics themselves.
+
+    Example: kctl topic export --match 'orders.*' > topics.yaml
+    """
+    from kctl.topics.choose import choose
+    from kctl.topics.export import export_topics
+
+    inv = invocation(ctx)
+    if inv.output not in {None, "yaml", "json"}:
+        raise UsageError("the file is YAML or JSON", hint="leave -o out, or give -o json")
+    with inv.connect() as client:
+        state, chosen = choose(client, names or (), match or ())
+        document = export_topics(client, state, chosen)
+    dataclasses.replace(inv, output=inv.output or "yaml").emit(document, [])

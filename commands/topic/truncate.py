@@ -1,0 +1,157 @@
+"""kctl topic truncate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.base.text import counted
+from kctl.commands.terminal import output
+from kctl.commands.terminal.expect import EXPECT, check_pattern
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.topic_options import MATCH, NAMES, PARTITION
+from kctl.errors import OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.model import ClusterState, TopicPartition
+    from kctl.protocol.client import ClusterClient
+    from kctl.topics.truncate import TruncatedPartition
+
+
+def truncate(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, NAMES] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    expect: Annotated[int | None, EXPECT] = None,
+    before_offset: Annotated[int | None, typer.Option(min=0, help="Delete records before this offset.")] = None,
+    before_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN", help="Delete records before this time: 2024-05-01T12:00, UTC if no zone is given; -7d."
+        ),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Delete all records.")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("-f", "--offset-json-file", help="Offsets by partition, as kafka-delete-records takes them."),
+    ] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, delete nothing.")] = False,
+) -> None:
+    """Delete records from the beginning of topics' logs, up to an offset or a time, and read back where they begin.
+
+    The topic, its configs and the groups' offsets stay. A time counts by the first record that is not older.
+
+    Example: kctl topic truncate orders --before-time -7d --dry-run
+    """
+    from kctl import unchanged
+    from kctl.topics.truncate import plan_truncate
+    from kctl.topics.truncate import truncate as delete_records
+
+    inv = invocation(ctx)
+    if [before_offset is not None, before_time is not None, all_, file is not None].count(True) != 1:
+        raise UsageError("give one of --before-offset, --before-time, --all and -f FILE")
+    if file is not None and (names or match or partition):
+        raise UsageError("-f FILE already says which partitions", hint="leave the names and --partition out")
+    with inv.connect() as client:
+        state, wanted = (
+            _of_file(client, file)
+            if file is not None
+            else _of_options(client, names or (), match or (), partition, before_offset, before_time)
+        )
+        basis = unchanged.topics(client, {tp.topic for tp in wanted}, state=state)
+        plan = plan_truncate(client, state, wanted)
+        todo = [row for row in plan if row.result == "would delete"]
+        if todo:
+            _warn_of_readers(client, todo)
+        if dry_run or not todo:
+            _emit(inv, plan)
+            return
+        if not inv.yes:
+            _show(todo)
+        check_pattern(inv, match, expect, len({row.topic for row in plan}))
+        count = counted(sum(row.messages for row in todo), "record")
+        inv.confirm(
+            f"Delete {count} of {counted(len(todo), 'partition')} of {client.target.name}?",
+            target=client.target,
+            basis=basis,
+        )
+        with output.progress("deleting") as bar:
+            done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    _emit(inv, done)
+    failed = [_why(row) for row in done if row.result == "failed"]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(done), 'partition')} not truncated: {'; '.join(failed)}")
+
+
+def _why(row: TruncatedPartition) -> str:
+    error = row.error or ""
+    return error if str(row.tp) in error else f"{row.tp}: {error}"
+
+
+def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:
+    from kctl.topics.choose import choose_to_change
+    from kctl.topics.offset_file import read_offset_file
+
+    wanted = read_offset_file(file)
+    state, _ = choose_to_change(client, sorted({tp.topic for tp in wanted}))
+    return state, wanted
+
+
+def _of_options(
+    client: ClusterClient,
+    names: Sequence[str],
+    match: Sequence[str],
+    partition: Sequence[str] | None,
+    before_offset: int | None,
+    before_time: str | None,
+) -> tuple[ClusterState, dict[TopicPartition, int]]:
+    from kctl.base.moments import parse_moment
+    from kctl.topics.choose import choose_to_change, chosen_partitions
+    from kctl.topics.partition_numbers import parse_each
+    from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
+
+    time_ms = parse_moment(before_time) if before_time is not None else None
+    numbers = parse_each(partition)
+    state, chosen = choose_to_change(client, names, match)
+    tps = chosen_partitions(chosen, numbers)
+    if time_ms is not None:
+        return state, offsets_at(client, state, tps, time_ms)
+    return state, dict.fromkeys(tps, HIGH_WATERMARK if before_offset is None else before_offset)
+
+
+def _warn_of_readers(client: ClusterClient, rows: Sequence[TruncatedPartition]) -> None:
+    from kctl.topics.readers import fetch_readers
+    from kctl.topics.truncate import unread
+
+    readers, doubts = fetch_readers(client, {row.topic for row in rows})
+    for doubt in doubts:
+        output.warn(doubt)
+    for group, count in unread(rows, readers or {}).items():
+        output.warn(f"group {group} has not read {count:,} of the records that go")
+
+
+def _show(rows: Sequence[TruncatedPartition]) -> None:
+    for row in rows:
+        output.note(
+            f"{row.tp}: {counted(row.messages, 'record')} from {row.log_start_offset} to before {row.before_offset}; "
+            f"the log ends at {row.log_end_offset}"
+        )
+
+
+def _emit(inv: Invocation, rows: Sequence[TruncatedPartition]) -> None:
+    columns = [
+        Column("topic", name=True),
+        Column("partition", "PART", align="right"),
+        Column("result"),
+        Column("log_start_offset", "START", align="right"),
+        Column("before_offset", "BEFORE", align="right"),
+        Column("log_end_offset", "END", align="right"),
+        Column("messages", align="right"),
+        Column("low_watermark", "STARTS NOW AT", align="right"),
+    ]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no partitions")])

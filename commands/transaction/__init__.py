@@ -1,0 +1,1 @@
+"""kctl transaction: list, describe and abort."""

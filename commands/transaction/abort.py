@@ -1,0 +1,84 @@
+"""kctl transaction abort."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import invocation
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.transaction.commands import partitions_of
+
+if TYPE_CHECKING:
+    from kctl.transactions.producers import Producer
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """result: aborted, would abort."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    producer_id: int
+    producer_epoch: int
+    result: str
+
+
+def abort(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    partition: Annotated[int, typer.Option(help="Where it is open.")],
+    start_offset: Annotated[int, typer.Option(metavar="OFFSET", help="Where it begins, as `hanging` tells it.")],
+    force: Annotated[bool, typer.Option("--force", help="Also one of which a coordinator knows.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be aborted, abort nothing.")] = False,
+) -> None:
+    """Abort a hanging transaction in one partition. Its records stay unread by consumers with read_committed.
+
+    One of which a coordinator knows is refused: it would be aborted here, and could be committed elsewhere.
+
+    Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
+    """
+    from kctl import unchanged
+    from kctl.transactions.abort import abort_transaction, find_open, refuse_changed, refuse_live
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        basis = unchanged.topics(client, [topic])
+        (state,) = partitions_of(client, topic, [partition])
+        producer = find_open(client, state, start_offset)
+        if not force:
+            refuse_live(client, producer)
+        if not dry_run:
+            if not inv.yes:
+                output.note(shown(producer))
+            question = f"Abort the transaction in {producer.tp} of {client.target.name}?"
+            inv.confirm(question, target=client.target, basis=basis)
+            (state,) = partitions_of(client, topic, [partition])  # its leader may be another by now
+            refuse_changed(client, state, producer)
+            if not force:
+                refuse_live(client, producer)
+            abort_transaction(client, state, producer, timeout_s=inv.timeout_s(30))
+    done = Aborted(
+        topic, partition, start_offset, producer.producer_id, producer.producer_epoch,
+        "would abort" if dry_run else "aborted",
+    )  # fmt: skip
+    columns = [
+        Column("topic", name=True),
+        *(Column(key, align="right") for key in ("partition", "start_offset", "producer_id", "producer_epoch")),
+        Column("result"),
+    ]
+    inv.emit(done, lambda: [Table(columns, [jsonable(done)])])
+
+
+def shown(producer: Producer) -> str:
+    """What would be aborted, in a line."""
+    last = producer.last_timestamp
+    return (
+        f"{producer.tp}: from offset {producer.current_transaction_start_offset}, producer id {producer.producer_id},"
+        f" epoch {producer.producer_epoch}, last batch"
+        f" {f'at {last:%Y-%m-%d %H:%M:%S} UTC' if last is not None else 'without a time'}"
+    )

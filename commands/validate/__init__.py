@@ -1,0 +1,1 @@
+"""kctl validate: proof of reliability."""

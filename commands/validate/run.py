@@ -1,0 +1,256 @@
+"""What `kctl validate` does: plan → show → confirm → break and measure → clean up → say what was proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.validate.tables import (
+    matrix_tables,
+    plan_tables,
+    question,
+    result_tables,
+    said_before,
+    said_plan,
+    tell_results,
+)
+from kctl.errors import KctlError, NotHealthy
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+    from kctl.protocol.target import Target
+    from kctl.validate.matrix import Matrix
+    from kctl.validate.means import Means
+    from kctl.validate.plan import Plan, Wishes
+    from kctl.validate.run import Result, ValidationRun
+
+_LINES_EVERY_S = 15.0
+
+
+class _Told:
+    """What a run tells while it lasts: on a bar while there is one."""
+
+    def __init__(self) -> None:
+        self.bar: output.Progress | None = None
+        self._prefix, self._done, self._total = "", 0, 1
+
+    def begin(self, scenario: str, number: int, total: int) -> None:
+        self._prefix, self._done, self._total = f"{scenario}: ", number - 1, total
+        self.line("begins")
+
+    def line(self, text: str) -> None:
+        if self.bar is not None:
+            self.bar.update(f"{self._prefix}{text}", self._done, self._total)
+
+    def done(self, result: Result) -> None:
+        seconds = result.duration_ms / 1000
+        output.note(f"{result.scenario}: {'held' if result.verdict.ok else 'not held'} ({seconds:.0f} s)")
+
+
+@dataclass
+class _Prepared:
+    """What can be done, and by what."""
+
+    target: Target
+    client: ClusterClient
+    means: Means
+    plan: Plan
+    wishes: Wishes
+    report: Path | None
+    told: _Told
+
+    def begin(self) -> ValidationRun:
+        """Raises Busy, OperationFailed."""
+        from kctl.validate.run import begin
+
+        return begin(self.target, self.client, self.means, self.plan, self.wishes, self.told.line)
+
+
+def run_scenarios(
+    inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
+    dry_run: bool,
+) -> None:  # fmt: skip
+    """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
+    from kctl.validate.plan import WAIT_S
+    from kctl.validate.report import csv_rows, result_value, run_value
+    from kctl.validate.sentences import unmeasured_line
+
+    wishes = replace(wishes, wait_s=inv.timeout_s(WAIT_S))
+    results: list[Result] = []
+    failed: KctlError | None = None
+    with _prepared(inv, names, wishes, hooks, report, dry_run=dry_run) as prepared:
+        if prepared is None:
+            return
+        run = prepared.begin()
+        try:
+            with _running(prepared, run) as told:
+                for number, row in enumerate(prepared.plan.possible, 1):
+                    told.begin(row.scenario, number, len(prepared.plan.possible))
+                    results.append(run.scenario(row))
+                    told.done(results[-1])
+        except KctlError as exc:  # what was found until then is shown
+            failed = exc
+    value = run_value(
+        prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
+    )
+    shown = [result_value(result) for result in results]
+    unwritten = _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
+    _raise(failed, unwritten)
+    for budget in value["unmeasured"]:
+        output.warn(unmeasured_line(budget))
+    broken = [result.scenario for result in results if not result.verdict.ok]
+    if broken:
+        raise NotHealthy(f"{', '.join(broken)}: not all held", hint=f"the evidence is in {run.folder}")
+    if value["unmeasured"]:
+        raise NotHealthy("not every budget was measured", hint="a run with a fault that it waits for tells more")
+
+
+def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_run: bool) -> None:
+    """Raises NotHealthy when a set-up lost what it promises to keep, or the table shows nothing."""
+    from kctl.validate.matrix import SCENARIO
+    from kctl.validate.matrix import run_matrix as carry_out
+    from kctl.validate.plan import WAIT_S, Wishes
+    from kctl.validate.report import matrix_value
+
+    matrix: Matrix | None = None
+    failed: KctlError | None = None
+    with _prepared(inv, [SCENARIO], Wishes(wait_s=inv.timeout_s(WAIT_S)), hooks, report, dry_run=dry_run) as prepared:
+        if prepared is None:
+            return
+        run = prepared.begin()
+        try:
+            with _running(prepared, run):
+                matrix = carry_out(run, prepared.plan.possible[0])
+        except KctlError as exc:
+            if matrix is None:
+                raise
+            failed = exc  # what was found is shown
+    value = matrix_value(
+        prepared.plan, run.run_id, str(run.folder), matrix, failed=None if failed is None else failed.message
+    )
+    unwritten = _show(
+        inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows
+    )
+    for doubt in matrix.doubts:
+        output.warn(doubt)
+    _raise(failed, unwritten)
+    if not matrix.ok:
+        raise NotHealthy("not every set-up did what it promises", hint=f"the evidence is in {run.folder}")
+
+
+@contextmanager
+def _prepared(
+    inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
+    dry_run: bool,
+) -> Iterator[_Prepared | None]:  # fmt: skip
+    """Planned, shown and confirmed, with what an earlier run left taken back; None when it was a dry run.
+
+    Raises what refuses it: then nothing was changed.
+    """
+    from kctl.brokers.controller import read_controller
+    from kctl.validate import leftovers
+    from kctl.validate.means import find_means
+    from kctl.validate.plan import make_plan
+    from kctl.validate.report_folder import check_folder
+    from kctl.validate.scenarios import SCENARIOS, find
+
+    if report is not None:
+        check_folder(report)
+    target = inv.target()
+    chosen = list(SCENARIOS) if names is None else [find(name) for name in names]
+    with inv.connect() as client:
+        state = client.metadata(())
+        cluster_id = state.cluster_id or ""
+        leftovers.refuse_while_at_work(cluster_id)
+        if leftovers.unfinished(cluster_id) and not dry_run:
+            _clean_earlier(inv, target, client, cluster_id, hooks, wishes.wait_s)
+            state = client.metadata(())
+        means = find_means(state.brokers, hooks, target)
+        with output.progress("looking at the cluster"):
+            plan = make_plan(client, means, chosen, wishes, controller=read_controller(client).controller_id)
+        for line in said_before(plan):
+            output.warn(line)
+        if dry_run:
+            inv.emit(plan, lambda: plan_tables(plan), lambda: plan.scenarios)
+            output.note("nothing was changed (--dry-run)")
+            yield None
+            return
+        for line in said_plan(plan):
+            output.note(line)
+        inv.confirm(question(plan), target=client.target)
+        yield _Prepared(target, client, means, plan, wishes, report, _Told())
+
+
+def _clean_earlier(
+    inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None, start_s: float
+) -> None:  # fmt: skip
+    """What a run left that was killed. It starts brokers and deletes a validation's own topics, and so does not ask,
+    but in a protected context."""
+    from kctl.validate.cleanup import clean_earlier
+    from kctl.validate.means import cleaning_means
+
+    inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=client.target)
+    means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks, target)
+    with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
+        for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):
+            took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])
+            output.note(f"took back what an earlier validation left: {took}; its evidence is in {left.evidence}")
+
+
+@contextmanager
+def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Told]:
+    """Signals end it as Ctrl-C does: it cleans up, and names the evidence."""
+    with undone_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
+        prepared.told.bar = bar
+        try:
+            with run:
+                yield prepared.told
+        except KeyboardInterrupt:
+            output.note(f"the evidence of what was done until then is in {run.folder}")
+            raise
+        finally:
+            if run.not_led is not None:
+                output.warn(
+                    f"not all leaders of other topics are where they were: {run.not_led} "
+                    "(kctl leader elect --preferred tries it again)"
+                )
+
+
+def _show(
+    inv: Invocation,
+    prepared: _Prepared,
+    value: dict[str, Any],
+    results: Sequence[Result],
+    tables: Callable[[], Sequence[output.Table]],
+    rows: Callable[[], Sequence[Any]],
+    matrix: Sequence[Any] = (),
+) -> KctlError | None:
+    """rows: for CSV. Why the report could not be written: what was measured is shown before that is tried."""
+    inv.emit(value, tables, rows)
+    tell_results(inv, results, matrix=bool(matrix))
+    output.note(f"the evidence is in {value['evidence']}")
+    if prepared.report is None:
+        return None
+    from kctl.validate.report_folder import write_report
+
+    try:
+        write_report(prepared.report, value, results, matrix)
+    except KctlError as exc:
+        return exc
+    output.note(f"the report is in {prepared.report}")
+    return None
+
+
+def _raise(failed: KctlError | None, unwritten: KctlError | None) -> None:
+    """What ended the run, before a report that could not be written."""
+    if failed is not None and unwritten is not None:
+        output.warn(unwritten.message)
+    found = failed or unwritten
+    if found is not None:
+        raise found

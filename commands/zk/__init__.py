@@ -1,0 +1,1 @@
+"""kctl zk: look into ZooKeeper."""
