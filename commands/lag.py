@@ -93,7 +93,7 @@ def command(
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:
     """Raise NotFound for a topic asked for that no group has committed and that does not exist."""
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import known_topics
 
     without_rows = set(topics or ()) - {row.topic for row in report.rows}
     if without_rows:

@@ -12,16 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import ClusterReplaced, KctlError, NotFound, Refused
+from kctl.errors import ClusterReplaced, Refused
 from kctl.model import ClusterState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
-    from kctl.configs.resources import Resource
     from kctl.protocol.client import ClusterClient
 
 ObjectFacts = Mapping[str, Mapping[str, object]]  # object, for example "topic orders" → its facts
 
-Shown = tuple["str | None", "str | None"]
 
 TOPIC_ID = "topic id"
 _SHOWN = 3
@@ -128,7 +126,7 @@ def _log_ends(
     client: ClusterClient, state: ClusterState, without_id: Iterable[TopicState]
 ) -> dict[str, dict[str, object]]:
     """Return the log start and end of topics without an id; partitions without a leader are left out."""
-    from kctl.lag.collect import read_log_offsets
+    from kctl.lag.log_offsets import read_log_offsets
 
     partitions = [p.tp for topic in without_id for p in topic.partitions if not p.offline]
     if not partitions:
@@ -159,31 +157,3 @@ def leaderless(client: ClusterClient, state: ClusterState, partitions: Collectio
         }
 
     return topics(client, names, state=state).also(Basis(facts(state), lambda: facts(client.metadata(names))))
-
-
-def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:
-    """Return a basis of config values: resource → name → the value and where it is set.
-
-    For a sensitive config, only the place is known.
-    """
-    from kctl.configs.describe import describe_each
-
-    def look() -> ObjectFacts:
-        found: dict[str, dict[str, object]] = {}
-        names = {name for known in shown.values() for name in known}
-        for resource, entries in (describe_each(client, list(shown), names=names) if shown else {}).items():
-            if isinstance(entries, NotFound):
-                continue
-            if isinstance(entries, KctlError):
-                raise entries
-            now = {c.name: (c.value, c.source.value if c.source else None) for c in entries}
-            found |= facts_of(resource, {name: now.get(name, (None, None)) for name in shown[resource]})
-        return found
-
-    def facts_of(resource: Resource, known: Mapping[str, Shown]) -> dict[str, dict[str, object]]:
-        return {f"{name} of {resource}": {"value": value, "place": source} for name, (value, source) in known.items()}
-
-    before: dict[str, dict[str, object]] = {}
-    for resource, known in shown.items():
-        before |= facts_of(resource, known)
-    return Basis(before, look)

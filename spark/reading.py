@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kctl.errors import KctlError, NotFound
-from kctl.lag.collect import read_log_offsets
+from kctl.lag.log_offsets import read_log_offsets
 from kctl.lag.retention_requests import fetch_oldest_timestamps, fetch_retention
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition

@@ -18,9 +18,9 @@ from kctl.commands.terminal.topic_options import MATCH, PARTITION
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 
 if TYPE_CHECKING:
+    from kctl.health.leaders import LeaderStatus
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
-    from kctl.leader.status import LeaderStatus
     from kctl.model import ClusterState, PartitionState
     from kctl.protocol.client import ClusterClient
     from kctl.unchanged import Basis

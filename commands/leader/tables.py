@@ -10,9 +10,9 @@ from kctl.commands.terminal.bars import bar
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
+    from kctl.health.leaders import LeaderStatus
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
-    from kctl.leader.status import LeaderStatus
 
 _SHOWN = 30  # partitions; JSON has all
 _BAR = 20

@@ -84,8 +84,8 @@ def apply(
 def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:
     """The topics that the file does not name, with what would be lost."""
     from kctl.base.name_patterns import matches, parse_patterns
+    from kctl.topics.choose import hidden
     from kctl.topics.delete import losses
-    from kctl.topics.describe import hidden
 
     patterns = parse_patterns("--prune-match", match)
     named = {spec.name for spec in plan.specs}

@@ -13,7 +13,7 @@ from kctl.capacity.fields import SEEN, TOPIC_FIELDS, Input
 from kctl.capacity.model import Workload
 from kctl.capacity.workload import merged, workload
 from kctl.errors import KctlError, NotFound
-from kctl.lag.collect import read_log_offsets
+from kctl.lag.log_offsets import read_log_offsets
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.topics.choose import choose, not_seen

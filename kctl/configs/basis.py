@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.configs.change import Plan
-from kctl.unchanged import Basis, values
+from kctl.errors import KctlError, NotFound
+from kctl.unchanged import Basis, ObjectFacts
+
+if TYPE_CHECKING:
+    from kctl.configs.resources import Resource
+    from kctl.protocol.client import ClusterClient
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -17,3 +23,34 @@ def of_changes(client: ClusterClient, plan: Plan) -> Basis:
     # A key may be written as a synonym; brokers return its own name.
     shown = {plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed}
     return values(client, {plan.resource: shown})
+
+
+Shown = tuple["str | None", "str | None"]
+
+
+def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:
+    """Return a basis of config values: resource → name → the value and where it is set.
+
+    For a sensitive config, only the place is known.
+    """
+    from kctl.configs.describe import describe_each
+
+    def look() -> ObjectFacts:
+        found: dict[str, dict[str, object]] = {}
+        names = {name for known in shown.values() for name in known}
+        for resource, entries in (describe_each(client, list(shown), names=names) if shown else {}).items():
+            if isinstance(entries, NotFound):
+                continue
+            if isinstance(entries, KctlError):
+                raise entries
+            now = {c.name: (c.value, c.source.value if c.source else None) for c in entries}
+            found |= facts_of(resource, {name: now.get(name, (None, None)) for name in shown[resource]})
+        return found
+
+    def facts_of(resource: Resource, known: Mapping[str, Shown]) -> dict[str, dict[str, object]]:
+        return {f"{name} of {resource}": {"value": value, "place": source} for name, (value, source) in known.items()}
+
+    before: dict[str, dict[str, object]] = {}
+    for resource, known in shown.items():
+        before |= facts_of(resource, known)
+    return Basis(before, look)

@@ -132,7 +132,7 @@ def _delete(client: ClusterClient, by_node: ByCoordinator) -> dict[str, bool | K
 def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[TopicChoice]) -> list[DeletedOffset]:
     """The offsets of a group's that are chosen. Raises NotFound for a group or a topic that is not there, Refused for
     share groups."""
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import known_topics
 
     found = describe_existing(client, [group])[group]
     if found.type == SHARE:

@@ -53,7 +53,7 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
 
 def _check_topics(client: ClusterClient, without: Collection[str]) -> None:
     """What is not committed is no hole, unless the topic is hidden or mistyped."""
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import known_topics
 
     if without:
         known_topics(client, sorted(without))

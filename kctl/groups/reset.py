@@ -17,7 +17,7 @@ from kctl.groups.names import missing_groups
 from kctl.groups.open_commits import open_commits
 from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
-from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
+from kctl.lag.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.lag.offsets import Commit, fetch_commits_each
 from kctl.model import TopicPartition
 

@@ -14,7 +14,7 @@ from enum import Enum
 from kctl.base.moments import moment_text, parse_moment
 from kctl.base.units import parse_duration_ms
 from kctl.errors import Refused, UsageError
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 
 _ISO_DURATION = re.compile(
     r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"

@@ -55,7 +55,7 @@ def _numbers(text: str, numbers: str) -> set[int]:
 
 def chosen_partitions(client: ClusterClient, choices: Sequence[TopicChoice]) -> list[TopicPartition]:
     """Every partition chosen. Raises NotFound for a topic or partition that does not exist."""
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import known_topics
 
     state = known_topics(client, [choice.topic for choice in choices])
     found: list[TopicPartition] = []

@@ -8,9 +8,9 @@ from kctl.base.text import counted
 from kctl.brokers.membership import BrokerView
 from kctl.brokers.quorum import Quorum, QuorumReplica
 from kctl.errors import KctlError
+from kctl.health.leaders import leader_status
 from kctl.health.model import Check, Facts, Limits, Status
 from kctl.health.partitions import partitions_of
-from kctl.leader.status import leader_status
 
 _FEW_REPLICAS = 10  # that a broker may have more or fewer, whatever the percentage: small clusters are never even
 _SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) calls an election

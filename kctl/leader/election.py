@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.errors import KctlError, OutcomeUnknown, Refused
+from kctl.health.leaders import not_preferred
 from kctl.leader.elect import elect_leaders
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
-from kctl.leader.status import not_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.protocol.partition_requests import PER_REQUEST
 from kctl.topics.partition_numbers import no_partition
@@ -64,7 +64,7 @@ def choose_each(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> tuple[ClusterState, list[PartitionState]]:
     """The partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import known_topics
 
     state = known_topics(client, sorted({tp.topic for tp in partitions}))
     present = {p.tp: p for topic in state.topics.values() for p in topic.partitions}

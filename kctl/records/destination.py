@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import KctlError, NotFound, Refused, UsageError
 from kctl.records.produce_options import ProduceOptions
+from kctl.topics.choose import known_topics
 from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.describe import describe_topics, known_topics
+from kctl.topics.describe import describe_topics
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
-from kctl.lag.collect import LogOffsets, read_log_offsets
+from kctl.lag.log_offsets import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.protocol.connection import UNREADABLE
 from kctl.records.absence import Absence

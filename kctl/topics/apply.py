@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.model import ClusterState, TopicState
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics, plan_alter
+from kctl.topics.choose import hidden
 from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.create import CreatedTopic, create_topics, plan_create
-from kctl.topics.describe import hidden
 from kctl.topics.names import unified
 from kctl.topics.new_topic import NewTopic
 from kctl.topics.own_configs import set_on_topic

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kctl.configs.basis import values
 from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import OWN_SOURCE
 from kctl.configs.resources import Resource
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.clone import ClonedTopic
 from kctl.topics.delete import DeletedTopic
-from kctl.unchanged import Basis, topics, values
+from kctl.unchanged import Basis, topics
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kctl.base.name_patterns import parse_patterns, select
+from kctl.base.name_patterns import not_there, parse_patterns, select
 from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
-from kctl.errors import Refused, UsageError
+from kctl.errors import NotFound, Refused, UsageError
 from kctl.model import ClusterState, TopicPartition, TopicState
-from kctl.topics.describe import hidden, known_topics
-from kctl.topics.names import check_name
+from kctl.topics.names import check_name, is_internal
 from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
@@ -82,3 +81,22 @@ def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | N
             raise no_partition(topic.name, missing, len(topic.partitions))
         found += [p.tp for p in topic.partitions if numbers is None or p.partition in numbers]
     return found
+
+
+def hidden(topic: TopicState) -> bool:
+    """Kafka's own topic: not for people's lists."""
+    return topic.internal or is_internal(topic.name)
+
+
+def known_topics(client: ClusterClient, names: Collection[str]) -> ClusterState:
+    """The state with exactly these topics. Raises UsageError for impossible names, NotFound for unknown ones."""
+    state = client.metadata([check_name(name) for name in names])
+    missing = [name for name in dict.fromkeys(names) if name not in state.topics]
+    if missing:
+        raise unknown_topics(client, missing)
+    return state
+
+
+def unknown_topics(client: ClusterClient, missing: Sequence[str]) -> NotFound:
+    """The error for topics that do not exist, with what was probably meant."""
+    return not_there(missing, client.metadata().topics)

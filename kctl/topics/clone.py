@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from kctl.dynamic_configs import Resource, alter_dynamic
 from kctl.errors import AlreadyExists, KctlError, OperationFailed, Refused, UsageError
-from kctl.lag.collect import LogOffsets, read_log_offsets
+from kctl.lag.log_offsets import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
+from kctl.topics.choose import hidden, known_topics
 from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.create import create_topics, plan_create
-from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
 from kctl.topics.new_topic import NewTopic
 from kctl.topics.offsets import failure_lines

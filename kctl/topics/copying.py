@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError, OperationFailed
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.model import TopicPartition
 from kctl.records.codecs import prepare_codecs
 

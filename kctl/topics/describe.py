@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.base.name_patterns import not_there
-from kctl.errors import KctlError, NotFound
+from kctl.errors import KctlError
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.topics.choose import hidden, known_topics
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
-from kctl.topics.names import check_name, is_internal
 from kctl.topics.offsets import LogSpan
 from kctl.topics.reassignments import Moving, reassignments_if_told
 from kctl.topics.sizes import Sizes
@@ -100,25 +99,6 @@ def only(topic: TopicDescription, problems: Collection[Problem]) -> TopicDescrip
     """The topic with those of its partitions that have one of `problems`."""
     kept = tuple(p for p in topic.partitions if any(has_problem(p, problem) for problem in problems))
     return replace(topic, partitions=kept)
-
-
-def hidden(topic: TopicState) -> bool:
-    """Kafka's own topic: not for people's lists."""
-    return topic.internal or is_internal(topic.name)
-
-
-def known_topics(client: ClusterClient, names: Collection[str]) -> ClusterState:
-    """The state with exactly these topics. Raises UsageError for impossible names, NotFound for unknown ones."""
-    state = client.metadata([check_name(name) for name in names])
-    missing = [name for name in dict.fromkeys(names) if name not in state.topics]
-    if missing:
-        raise unknown_topics(client, missing)
-    return state
-
-
-def unknown_topics(client: ClusterClient, missing: Sequence[str]) -> NotFound:
-    """The error for topics that do not exist, with what was probably meant."""
-    return not_there(missing, client.metadata().topics)
 
 
 def describe_topics(

@@ -10,7 +10,8 @@ from kctl.health.collect import adding_replicas
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, adding_unknown, under_replicated
 from kctl.model import ClusterState, TopicState
-from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, hidden, only
+from kctl.topics.choose import hidden
+from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, only
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -96,7 +97,7 @@ def with_messages(
     client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary]
 ) -> tuple[list[TopicSummary], list[str]]:
     """`rows` with their numbers of messages, and why some are not known."""
-    from kctl.lag.collect import read_log_offsets
+    from kctl.lag.log_offsets import read_log_offsets
     from kctl.topics.offsets import failure_lines
 
     partitions = [p.tp for row in rows for p in state.topics[row.topic].partitions]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.moments import moment_text, parse_moment
 from kctl.errors import KctlError, NotSupported, OperationFailed
-from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
+from kctl.lag.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.lag.offsets import Listed, OffsetSpec, list_offsets_each, listed
 from kctl.model import ClusterState, TopicPartition, TopicState
 

@@ -14,7 +14,7 @@ from kctl.base.grouping import grouped
 from kctl.base.text import counted
 from kctl.cluster_rights import DELETE, topics_denied
 from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Refused
-from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
+from kctl.lag.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.lag.offsets import OffsetSpec, listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition

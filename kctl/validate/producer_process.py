@@ -22,7 +22,7 @@ from kctl.records.produce_options import ACKS, SenderOptions
 from kctl.records.produce_sender import ACKNOWLEDGED, Sender
 from kctl.records.produce_sender import FAILED as REFUSED
 from kctl.records.producer_id import producer_id
-from kctl.topics.describe import known_topics
+from kctl.topics.choose import known_topics
 from kctl.validate.entries import ACKED, ENDED, FAILED, SENT, STOPPING, UNKNOWN
 from kctl.validate.leaving import Leaving, main
 from kctl.validate.records import key_of, value_of

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.errors import OperationFailed
-from kctl.lag.collect import LogOffsets, read_log_offsets
+from kctl.lag.log_offsets import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.consume import ConsumeOptions, consume
 from kctl.records.delivery import Stats
-from kctl.topics.describe import known_topics
+from kctl.topics.choose import known_topics
 from kctl.validate.history import Log, LogPartition
 from kctl.validate.records import sequences_of
 

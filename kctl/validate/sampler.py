@@ -20,7 +20,7 @@ from kctl.protocol.client import connect
 from kctl.protocol.connection import Connection
 from kctl.protocol.preflight import read_cluster
 from kctl.protocol.target import Target
-from kctl.topics.describe import known_topics
+from kctl.topics.choose import known_topics
 from kctl.validate.timeline import ControllerSample, PartitionView, Sample
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.model import TopicPartition
 from kctl.records import absence, asking, direct
 from kctl.records.chunk import Chunk

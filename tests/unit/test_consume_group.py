@@ -12,7 +12,7 @@ from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as TheirTopicPartition
 
 from kctl.errors import OperationFailed
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.model import TopicPartition
 from kctl.records import group_reader
 from kctl.records.batches import batches_in, next_offset

@@ -31,12 +31,12 @@ from kctl.groups.names import chosen_groups
 from kctl.groups.remove_members import RemovedMember
 from kctl.groups.reset import OffsetChange, ResetPlan, apply_reset
 from kctl.groups.reset_rules import Target, To
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.lag.offsets import Commit
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.client import ClusterClient
 
-NOBODY = cast(ClusterClient, None)
+NOBODY = cast("ClusterClient", None)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 GONE = ConnectionFailed("nobody is there")
 FORBIDDEN = NotAuthorized("topic t: not authorized")
@@ -161,7 +161,7 @@ class Hiding:
 
 
 def test_all_commits_are_not_taken_from_who_does_not_tell_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = cast(ClusterClient, Hiding())
+    client = cast("ClusterClient", Hiding())
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(export, "describe_existing", lambda *_: {"g": group})
@@ -230,7 +230,7 @@ def test_a_static_member_that_was_restarted_is_not_thrown_out(monkeypatch: pytes
     monkeypatch.setattr(remove_members, "describe_groups", lambda *_: Groups({"g": now}, {}, {}))
     client = LeaveGroup()
     done, errors = remove_members.remove_members(
-        cast(ClusterClient, client), "g", [member("old", "i"), member("plain")]
+        cast("ClusterClient", client), "g", [member("old", "i"), member("plain")]
     )
     assert [(row.result, row.error) for row in done] == [("joined again", None), ("removed", None)]
     assert errors == []

@@ -16,7 +16,7 @@ from kctl.groups.reset_rules import (
     read_again,
     skipped,
 )
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 
 LOG = LogOffsets(5, 20)
 NOW = 1_700_000_000_000

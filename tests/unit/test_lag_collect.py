@@ -146,7 +146,7 @@ T0, T1, GONE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("g
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(describe, "PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(module, "_LEADER_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(module, "LEADER_PAUSES_S", (0.0, 0.0))
 
 
 def test_one_request_to_each_broker_whatever_the_number_of_groups() -> None:

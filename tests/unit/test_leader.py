@@ -14,10 +14,10 @@ import pytest
 
 from kctl.commands.leader.tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
+from kctl.health.leaders import leader_status
 from kctl.leader.elect import elect_leaders
 from kctl.leader.election import Election, carry_out, choose, plan_preferred, plan_unclean
 from kctl.leader.losses import Loss
-from kctl.leader.status import leader_status
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.brokers import negotiate
 from kctl.protocol.client import ClusterClient
@@ -154,7 +154,7 @@ def elected(topic: str, numbers: Collection[int], code: int = 0) -> Any:
 
 
 def client_of(fake: FakeCluster) -> ClusterClient:
-    return cast(ClusterClient, fake)
+    return cast("ClusterClient", fake)
 
 
 def partitions(count: int) -> list[TopicPartition]:

@@ -14,7 +14,7 @@ from kctl.groups.reset import OffsetChange
 from kctl.groups.reset_rules import read_again, skipped
 from kctl.health.disks import check_disks
 from kctl.health.model import Facts, Limits, Status
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState

@@ -22,7 +22,7 @@ from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import Config
 from kctl.configs.resources import Resource
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, KctlError, NotAuthorized
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.lag.offsets import Listed
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics import apply, offsets

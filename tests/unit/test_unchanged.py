@@ -17,10 +17,11 @@ from kctl import unchanged
 from kctl.access.basis import of_acls
 from kctl.access.changes import plan_changes
 from kctl.access.words import parse_acls
+from kctl.configs.basis import values
 from kctl.configs.describe import Config
 from kctl.configs.resources import Resource
 from kctl.errors import ClusterReplaced, NotFound, Refused
-from kctl.lag.collect import LogOffsets
+from kctl.lag.log_offsets import LogOffsets
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.configs import ConfigSource
 from kctl.unchanged import Basis, Grows, differences
@@ -125,7 +126,7 @@ ANEW = "deleted and recreated"
     ],
 )
 def test_topics(monkeypatch: pytest.MonkeyPatch, before: TopicState, now: TopicState | None, says: str | None) -> None:
-    monkeypatch.setattr("kctl.lag.collect.read_log_offsets", lambda *_, **__: ({}, set(), {}))
+    monkeypatch.setattr("kctl.lag.log_offsets.read_log_offsets", lambda *_, **__: ({}, set(), {}))
     basis = unchanged.topics(_client(before, now), ["t"], replicas=True)
     _expect(basis.check, says)
 
@@ -158,7 +159,7 @@ def test_without_topic_ids_logs_only_grow(
         start, end = logs.pop(0)
         return {tp: LogOffsets(start, end) for tp in partitions}, set(), {}
 
-    monkeypatch.setattr("kctl.lag.collect.read_log_offsets", read)
+    monkeypatch.setattr("kctl.lag.log_offsets.read_log_offsets", read)
     old = _topic(None, (1,))
     _expect(unchanged.topics(_client(old, old), ["t"]).check, says)
 
@@ -197,8 +198,8 @@ def test_config_values(monkeypatch: pytest.MonkeyPatch, now: Any, says: str | No
     resource = Resource.topic("t")
     monkeypatch.setattr("kctl.configs.describe.describe_each", lambda *_, **__: {resource: now})
     shown = {resource: {"k": ("1", ConfigSource.DEFAULT.value)}}
-    _expect(unchanged.values(_client(), shown).check, says)
-    _expect(unchanged.values(_client(), {}).check, None)
+    _expect(values(_client(), shown).check, says)
+    _expect(values(_client(), {}).check, None)
 
 
 @pytest.mark.parametrize(
