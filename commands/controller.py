@@ -17,7 +17,7 @@ from kctl.errors import NotHealthy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kctl.brokers.controller import Controller, Voter
+    from kctl.cluster.controller import Controller, Voter
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
 
     Example: kctl controller
     """
-    from kctl.brokers.controller import read_controller
+    from kctl.cluster.controller import read_controller
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None

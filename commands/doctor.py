@@ -61,8 +61,8 @@ def command(
 
     Example: kctl doctor --fail-on never
     """
+    from kctl.doctor.examine import Finding, Outcome
     from kctl.doctor.report import choose, rule_rows
-    from kctl.health.examine import Finding, Outcome
 
     inv = invocation(ctx)
     chosen = choose(rule or (), ignore or (), about or ())
@@ -138,7 +138,7 @@ def _of_cluster(inv: Invocation, chosen: Any, watch_for: str | None) -> DoctorRe
 
 def _judge(found: DoctorReport, fail_on: FailOn) -> None:
     """Raise NotHealthy for findings that are bad enough."""
-    from kctl.health.rule import Severity
+    from kctl.doctor.rule import Severity
 
     if fail_on is FailOn.NEVER:
         return

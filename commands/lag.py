@@ -54,9 +54,9 @@ def command(
 
     Example: kctl lag billing --by topic --max-lag 1000
     """
+    from kctl.cluster.topic_names import check_name
     from kctl.commands.group.choice import choose, hidden
     from kctl.groups.overview import failures_of, known_states
-    from kctl.topics.names import check_name
 
     inv = invocation(ctx)
     states = known_states(state)
@@ -93,7 +93,7 @@ def command(
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:
     """Raise NotFound for a topic asked for that no group has committed and that does not exist."""
-    from kctl.topics.choose import known_topics
+    from kctl.cluster.topics import known_topics
 
     without_rows = set(topics or ()) - {row.topic for row in report.rows}
     if without_rows:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.text import counted
+from kctl.cluster.groups.model import SHARE
 from kctl.errors import KctlError, NotFound, Refused
-from kctl.groups.model import SHARE
 from kctl.lag import log_times
 from kctl.lag.control_records import MOST_LAG, fetch_markers
 from kctl.lag.log_times import fetch_points

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kctl.cluster.log_dirs import fetch_log_dirs
+from kctl.cluster.log_offsets import read_log_offsets
 from kctl.errors import KctlError, NotFound
-from kctl.lag.log_offsets import read_log_offsets
 from kctl.lag.retention_requests import fetch_oldest_timestamps, fetch_retention
-from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target

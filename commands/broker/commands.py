@@ -24,8 +24,8 @@ from kctl.commands.terminal.views import apart, incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.brokers.api_versions import BrokerApis
     from kctl.brokers.overview import BrokerSummary
+    from kctl.cluster.api_versions import BrokerApis
     from kctl.protocol.client import ClusterClient
 
 app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
@@ -137,7 +137,7 @@ def api_versions(
 
     Example: kctl broker api-versions --differences
     """
-    from kctl.brokers.api_versions import compare_apis
+    from kctl.cluster.api_versions import compare_apis
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -156,7 +156,7 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
     Example: kctl broker features
     """
-    from kctl.brokers.api_versions import FeatureOfBrokers, features_of
+    from kctl.cluster.api_versions import FeatureOfBrokers, features_of
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -167,7 +167,7 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
 
 def _apis(client: ClusterClient, ids: Collection[int] | None) -> tuple[dict[int, BrokerApis], list[str]]:
-    from kctl.brokers.api_versions import fetch_api_versions
+    from kctl.cluster.api_versions import fetch_api_versions
 
     return apart(fetch_api_versions(client, _chosen(client, ids)))
 

@@ -19,8 +19,8 @@ from kctl.errors import ExitCode, OperationFailed, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.brokers.loggers import Levels, LoggerChange
+    from kctl.cluster.unchanged import ObjectFacts
     from kctl.protocol.client import ClusterClient
-    from kctl.unchanged import ObjectFacts
 
 app = CommandGroup("List and set the log levels of brokers.")
 
@@ -96,7 +96,7 @@ def set_(
     """
     from kctl.base.units import parse_duration_ms
     from kctl.brokers.loggers import parse_levels, plan_levels, set_levels
-    from kctl.unchanged import Basis
+    from kctl.cluster.unchanged import Basis
 
     inv = invocation(ctx)
     wanted = parse_levels(levels)

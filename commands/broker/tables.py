@@ -10,9 +10,9 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import alarm, ranges
 
 if TYPE_CHECKING:
-    from kctl.brokers.api_versions import ApiOfBrokers, FeatureOfBrokers
     from kctl.brokers.log_dir_rows import LogDirRow, ReplicaRow
     from kctl.brokers.overview import BrokerDescription, BrokerSummary
+    from kctl.cluster.api_versions import ApiOfBrokers, FeatureOfBrokers
 
 _NAMED = 20
 

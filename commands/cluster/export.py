@@ -26,7 +26,7 @@ def export(
 
     Example: kctl cluster export --out cluster.json
     """
-    from kctl.cluster_export import export_cluster
+    from kctl.cluster.export import export_cluster
 
     inv = invocation(ctx)
     if inv.output not in {None, "json", "yaml"}:

@@ -246,7 +246,7 @@ def _scram() -> Iterable[str]:
 
 
 def _group_types() -> Iterable[str]:
-    from kctl.groups.model import TYPES
+    from kctl.cluster.groups.model import TYPES
 
     return TYPES
 

@@ -47,7 +47,7 @@ def brokers(client: ClusterClient) -> list[str]:
 
 def groups(client: ClusterClient) -> list[str]:
     """All that may be described."""
-    from kctl.groups.describe import list_groups
+    from kctl.cluster.groups.describe import list_groups
 
     return list(list_groups(client, pauses_s=()).groups)  # who presses TAB again asks again
 

@@ -76,12 +76,12 @@ def unset(
 
 
 def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
-    from kctl import unchanged
+    from kctl.cluster import unchanged
+    from kctl.cluster.config_resources import parse_resource
     from kctl.configs.basis import of_changes
     from kctl.configs.cautions import cautions
     from kctl.configs.change import apply_changes, plan_changes, refuse_internal
     from kctl.configs.edits import with_files
-    from kctl.configs.resources import parse_resource
 
     chosen = parse_resource(resource)
     if not force:

@@ -16,9 +16,9 @@ from kctl.commands.terminal.views import told_if_incomplete
 from kctl.errors import KctlError, NotHealthy, UsageError
 
 if TYPE_CHECKING:
+    from kctl.cluster.config_resources import Resource
     from kctl.configs.describe import Config
     from kctl.configs.diff import Difference
-    from kctl.configs.resources import Resource
     from kctl.protocol.client import ClusterClient
 
 _DEFAULT = "default"
@@ -68,7 +68,7 @@ def diff(
 
 def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
     """The resources to read (none: all brokers), and whether Kafka's defaults are to be compared as well."""
-    from kctl.configs.resources import parse_resource
+    from kctl.cluster.config_resources import parse_resource
 
     if all_brokers:
         if texts:
@@ -94,9 +94,9 @@ def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
 
 
 def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, list[Config]], dict[str, KctlError]]:
-    from kctl.brokers.membership import down_brokers
+    from kctl.cluster.config_resources import Resource
+    from kctl.cluster.membership import down_brokers
     from kctl.configs.describe import describe_each
-    from kctl.configs.resources import Resource
 
     everyone = not chosen
     nodes = sorted({*client.metadata(()).brokers, *down_brokers(client)}) if everyone else []
@@ -120,7 +120,7 @@ def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, 
 def _defaults(configs: Sequence[Config]) -> list[Config]:
     from dataclasses import replace
 
-    from kctl.topics.configs import ConfigSource
+    from kctl.cluster.topic_configs import ConfigSource
 
     return [replace(config, value=config.default, source=ConfigSource.DEFAULT) for config in configs]
 

@@ -13,8 +13,8 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.cluster.config_resources import Resource
     from kctl.configs.describe import Config
-    from kctl.configs.resources import Resource
     from kctl.protocol.client import ClusterClient
 
 RESOURCE = typer.Argument(
@@ -39,9 +39,9 @@ def get(
 
     Example: kctl config get brokers
     """
+    from kctl.cluster.config_resources import parse_resource
     from kctl.configs.describe import by_name, describe
     from kctl.configs.keys import find_key, unknown
-    from kctl.configs.resources import parse_resource
 
     inv = invocation(ctx)
     chosen = parse_resource(resource)
@@ -65,8 +65,8 @@ def get(
 def _pairs(client: ClusterClient, chosen: Resource) -> str:
     """Those of user and client id together that have quotas, of which it is one: they hold before its own."""
     from kctl.access.quotas import list_quotas
+    from kctl.cluster.config_resources import QUOTA_KINDS
     from kctl.configs.quota_configs import pairs_with
-    from kctl.configs.resources import QUOTA_KINDS
 
     if chosen.kind not in QUOTA_KINDS:
         return ""
@@ -75,7 +75,7 @@ def _pairs(client: ClusterClient, chosen: Resource) -> str:
 
 
 def _nothing(resource: Resource) -> str:
-    from kctl.configs.resources import QUOTA_KINDS
+    from kctl.cluster.config_resources import QUOTA_KINDS
 
     if resource.kind == "brokers":
         return "nothing is set for all brokers; --all has what can be set"

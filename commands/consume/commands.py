@@ -76,9 +76,9 @@ def command(
 
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
+    from kctl.cluster.partition_numbers import parse_each
     from kctl.records.consume import ConsumeOptions
     from kctl.records.registry_settings import RegistryOptions
-    from kctl.topics.partition_numbers import parse_each
 
     inv, numbers = invocation(ctx), parse_each(partition)
     from_start, number = _start(offset)

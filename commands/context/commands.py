@@ -16,7 +16,7 @@ from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context_check import ContextCheck
+    from kctl.cluster.context_check import ContextCheck
     from kctl.contexts.context import Context
     from kctl.protocol.security import SecuritySettings
     from kctl.protocol.target import Target
@@ -129,7 +129,7 @@ def try_servers(
 
     Example: kctl context test prod
     """
-    from kctl.context_check import check_context
+    from kctl.cluster.context_check import check_context
 
     inv = invocation(ctx)
     if name is not None:

@@ -28,8 +28,11 @@ def choose(
     with_commits: bool = False,
     quiet: bool = False,
 ) -> list[str]:
-    """kctl.groups.names.chosen_groups, and a word on groups that a regular expression did not choose; none if quiet."""
-    from kctl.groups.names import chosen_groups
+    """As kctl.cluster.groups.names.chosen_groups.
+
+    Unless quiet, a note tells which groups a regular expression did not choose.
+    """
+    from kctl.cluster.groups.names import chosen_groups
 
     found = chosen_groups(client, names or (), match or (), types or (), with_commits=with_commits)
     if match and not quiet:
@@ -43,7 +46,7 @@ def choose(
 
 def hidden(client: ClusterClient, *, groups: bool = False, commits: bool = False) -> list[str]:
     """What brokers leave out of groups that are listed, and of what groups have committed, a line each."""
-    from kctl.cluster_rights import may_describe_all_topics, may_describe_cluster
+    from kctl.cluster.rights import may_describe_all_topics, may_describe_cluster
 
     lines = []
     if groups and may_describe_cluster(client) is False:

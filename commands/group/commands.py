@@ -16,9 +16,9 @@ from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import NotFound, NotSupported
 
 if TYPE_CHECKING:
-    from kctl.groups.newer_groups import StartOffset
+    from kctl.cluster.groups.newer_groups import StartOffset
+    from kctl.cluster.groups.streams import InternalTopic, Topology
     from kctl.groups.overview import GroupDescription, GroupSummary
-    from kctl.groups.streams import InternalTopic, Topology
 
 _NO_TOPOLOGY = "no topology yet: source topics are missing, or do not fit together"
 

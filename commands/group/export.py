@@ -78,7 +78,7 @@ def import_(
 
     Example: kctl group import offsets.json --dry-run
     """
-    from kctl.groups.names import check_group_id
+    from kctl.cluster.groups.names import check_group_id
     from kctl.groups.offsets_file import by_group, read_offsets_file
     from kctl.groups.reset import plan_reset
     from kctl.groups.reset_rules import Target, To

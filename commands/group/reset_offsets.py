@@ -70,7 +70,7 @@ def reset_offsets(
 
     Example: kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
     """
-    from kctl.groups.names import check_group_id
+    from kctl.cluster.groups.names import check_group_id
     from kctl.groups.reset import plan_reset
     from kctl.groups.topic_choice import parse_choices
 

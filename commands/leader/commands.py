@@ -18,12 +18,12 @@ from kctl.commands.terminal.topic_options import MATCH, PARTITION
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 
 if TYPE_CHECKING:
+    from kctl.cluster.unchanged import Basis
     from kctl.health.leaders import LeaderStatus
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.model import ClusterState, PartitionState
     from kctl.protocol.client import ClusterClient
-    from kctl.unchanged import Basis
 
 app = CommandGroup("Show, elect and balance the leaders of partitions.")
 
@@ -123,7 +123,7 @@ def elect(
 
     Example: kctl leader elect --preferred --topic orders
     """
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.leader.election import plan_preferred
 
     if preferred == unclean:
@@ -155,9 +155,9 @@ def _chooser(
     topics: Sequence[str], match: Sequence[str], partition: Sequence[str] | None, file: Path | None
 ) -> Callable[[ClusterClient], tuple[ClusterState, list[PartitionState]]]:
     """How the partitions are chosen. What can be wrong with options and file is raised before a connection is made."""
+    from kctl.cluster.partition_numbers import parse_each
     from kctl.leader.election import choose, choose_each
     from kctl.leader.election_file import read_election_file
-    from kctl.topics.partition_numbers import parse_each
 
     if file is not None:
         partitions = read_election_file(file)

@@ -13,12 +13,12 @@ from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
+    from kctl.cluster.unchanged import Basis
     from kctl.leader.election import Election
     from kctl.leader.eligible import Eligible
     from kctl.leader.losses import Loss
     from kctl.model import ClusterState, PartitionState, TopicPartition
     from kctl.protocol.client import ClusterClient
-    from kctl.unchanged import Basis
 
 
 def elect_unclean(
@@ -67,7 +67,7 @@ def _basis(
     client: ClusterClient, state: ClusterState, plan: Sequence[Election], eligible: Mapping[TopicPartition, Eligible]
 ) -> Basis:
     """Leaders, replicas that are up, and eligible leader replicas. They are looked at again behind the question."""
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.leader.eligible import unchanged_eligible
 
     elections = {row.tp for row in plan if row.result == "would elect"}

@@ -180,7 +180,7 @@ def begin_and_carry_out(
     inv: Invocation, client: ClusterClient, file: PlanFile, chosen: Options, *, kind: str, source: str, dry_run: bool
 ) -> None:
     """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.reassign import journals
     from kctl.reassign.cautions import about_one_replica, lowered_by
     from kctl.reassign.prepare import prepare, preview

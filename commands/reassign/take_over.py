@@ -11,7 +11,7 @@ from kctl.commands.reassign.tables import some
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.dynamic_configs import Resource
+from kctl.configs.dynamic import Resource
 
 if TYPE_CHECKING:
     from kctl.reassign.settings import ThrottleSetting
@@ -23,7 +23,7 @@ _VALUE = 40
 
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     """Show what of the plan is in flight and throttled, ask, take it back."""
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.reassign import run as library
     from kctl.reassign.plan_file import read_plan
     from kctl.reassign.take_over import begin, look

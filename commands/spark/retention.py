@@ -186,8 +186,8 @@ def _check(
 
 def _names(topic: list[str] | None, match: list[str] | None) -> Names:
     """Return the selected topics. Raises UsageError for names that are not valid topic names."""
+    from kctl.cluster.topic_names import check_name
     from kctl.lag.selection import names_of
-    from kctl.topics.names import check_name
 
     topics = names_of(topic, match)
     for name in topics.exact:

@@ -197,7 +197,7 @@ def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None
 
 
 def topic_names(names: list[str] | None) -> list[str] | None:
-    from kctl.topics.names import check_name
+    from kctl.cluster.topic_names import check_name
 
     return [check_name(name) for name in names] if names else None
 

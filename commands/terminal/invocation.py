@@ -24,10 +24,10 @@ from kctl.commands.terminal.output_encoding import shown
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.cluster.unchanged import Basis
     from kctl.deploy.protection import Protector
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
-    from kctl.unchanged import Basis
 
 _REQUEST_S = 300.0  # the longest that one request is waited for
 

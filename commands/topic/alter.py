@@ -9,13 +9,13 @@ import typer
 
 from kctl.base.outcomes import reasons
 from kctl.base.text import counted, some_of
+from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table
 from kctl.commands.terminal.topic_options import CONFIG, MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
-from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState, TopicState
@@ -48,9 +48,9 @@ def alter(
 
     Example: kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
     """
+    from kctl.cluster.topics import choose_to_change
     from kctl.topics.alter import alter_topics, plan_alter
     from kctl.topics.basis import of_altered
-    from kctl.topics.choose import choose_to_change
 
     inv = invocation(ctx)
     if partitions is None and replica_assignment is None and not config and not delete_config:

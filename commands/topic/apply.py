@@ -84,7 +84,7 @@ def apply(
 def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:
     """The topics that the file does not name, with what would be lost."""
     from kctl.base.name_patterns import matches, parse_patterns
-    from kctl.topics.choose import hidden
+    from kctl.cluster.topics import hidden
     from kctl.topics.delete import losses
 
     patterns = parse_patterns("--prune-match", match)

@@ -44,7 +44,7 @@ def clone(
 
     Example: kctl topic clone orders orders-test --data --dry-run
     """
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned
     from kctl.topics.clone import clone as make
     from kctl.topics.clone import plan_clone

@@ -75,7 +75,7 @@ def _look(
     client: ClusterClient, match: Sequence[str], problems: Sequence[Problem], size: bool, count: bool, internal: bool
 ) -> tuple[list[TopicSummary], list[str], list[str]]:
     """The topics, doubts whether these are all, and what of them is not known. problems: only with one of them."""
-    from kctl.topics.choose import choose, not_seen
+    from kctl.cluster.topics import choose, not_seen
     from kctl.topics.listing import having, summarize, with_messages, with_sizes
 
     state, chosen = choose(client, match=match, internal=internal or bool(problems))

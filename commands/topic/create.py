@@ -9,12 +9,12 @@ import typer
 
 from kctl.base.outcomes import reasons
 from kctl.base.text import counted
+from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import CONFIG
 from kctl.errors import NotHealthy, OperationFailed, UsageError
-from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
     from kctl.topics.apply import AppliedTopic

@@ -96,7 +96,7 @@ class _Found:
 
 
 def _look(client: ClusterClient, asked: _Asked) -> _Found:
-    from kctl.topics.choose import choose, not_seen
+    from kctl.cluster.topics import choose, not_seen
     from kctl.topics.describe import NEEDS_CONFIGS, describe_chosen, only
 
     state, chosen = choose(client, asked.names, asked.match, internal=asked.internal)

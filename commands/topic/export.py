@@ -23,7 +23,7 @@ def export(
 
     Example: kctl topic export --match 'orders.*' > topics.yaml
     """
-    from kctl.topics.choose import choose
+    from kctl.cluster.topics import choose
     from kctl.topics.export import export_topics
 
     inv = invocation(ctx)

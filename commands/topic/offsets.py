@@ -39,9 +39,9 @@ def offsets(
 
     Example: kctl topic offsets --match 'orders.*' --time -2h
     """
-    from kctl.topics.choose import choose, chosen_partitions, not_seen
+    from kctl.cluster.partition_numbers import parse_each
+    from kctl.cluster.topics import choose, chosen_partitions, not_seen
     from kctl.topics.offsets import offset_rows, parse_place
-    from kctl.topics.partition_numbers import parse_each
 
     inv = invocation(ctx)
     place = parse_place(time)

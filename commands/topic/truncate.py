@@ -48,7 +48,7 @@ def truncate(
 
     Example: kctl topic truncate orders --before-time -7d --dry-run
     """
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.topics.truncate import plan_truncate
     from kctl.topics.truncate import truncate as delete_records
 
@@ -94,7 +94,7 @@ def _why(row: TruncatedPartition) -> str:
 
 
 def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:
-    from kctl.topics.choose import choose_to_change
+    from kctl.cluster.topics import choose_to_change
     from kctl.topics.offset_file import read_offset_file
 
     wanted = read_offset_file(file)
@@ -111,8 +111,8 @@ def _of_options(
     before_time: str | None,
 ) -> tuple[ClusterState, dict[TopicPartition, int]]:
     from kctl.base.moments import parse_moment
-    from kctl.topics.choose import choose_to_change, chosen_partitions
-    from kctl.topics.partition_numbers import parse_each
+    from kctl.cluster.partition_numbers import parse_each
+    from kctl.cluster.topics import choose_to_change, chosen_partitions
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
     time_ms = parse_moment(before_time) if before_time is not None else None

@@ -40,7 +40,7 @@ def watch(
 
     Example: kctl topic watch --top 10 --interval 5s
     """
-    from kctl.topics.choose import choose, not_seen
+    from kctl.cluster.topics import choose, not_seen
     from kctl.topics.rates import rates, read_ends
 
     inv = invocation(ctx)

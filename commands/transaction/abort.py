@@ -42,7 +42,7 @@ def abort(
 
     Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
     """
-    from kctl import unchanged
+    from kctl.cluster import unchanged
     from kctl.transactions.abort import abort_transaction, find_open, refuse_changed, refuse_live
 
     inv = invocation(ctx)

@@ -98,7 +98,7 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
 
     Example: kctl transaction describe payments-1 -o json
     """
-    from kctl.cluster_rights import may_describe_all_topics
+    from kctl.cluster.rights import may_describe_all_topics
     from kctl.transactions.listing import describe_transactions, missing_transactional_id
 
     inv = invocation(ctx)
@@ -143,7 +143,7 @@ def producers(
 
     Example: kctl transaction producers orders --partition 0
     """
-    from kctl.topics.partition_numbers import parse_each
+    from kctl.cluster.partition_numbers import parse_each
     from kctl.transactions.producers import Producer, describe_producers
 
     inv = invocation(ctx)
@@ -171,7 +171,7 @@ def producers(
 def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | None) -> list[PartitionState]:
     """A topic's partitions, all or those of the numbers. Raises NotFound."""
     from kctl.base.name_patterns import select
-    from kctl.topics.partition_numbers import no_partition
+    from kctl.cluster.partition_numbers import no_partition
 
     known = client.metadata([topic]).topics
     if topic not in known:
@@ -206,8 +206,8 @@ def hanging(
     from datetime import datetime, timezone
 
     from kctl.base.units import parse_duration_ms
-    from kctl.cluster_rights import may_describe_all_topics
-    from kctl.topics.partition_numbers import parse_each
+    from kctl.cluster.partition_numbers import parse_each
+    from kctl.cluster.rights import may_describe_all_topics
     from kctl.transactions.hanging import Hanging, find_hanging, old_transactions
     from kctl.transactions.producers import describe_producers
 
@@ -257,7 +257,7 @@ def _searched(
     numbers: Sequence[int] | None,
     broker_id: int | None,
 ) -> list[PartitionState]:
-    from kctl.topics.choose import chosen_partitions, only_chosen
+    from kctl.cluster.topics import chosen_partitions, only_chosen
     from kctl.transactions.listing import STATES_TOPIC
 
     state = only_chosen(client, topics, match)

@@ -153,7 +153,7 @@ def _prepared(
 
     Raises what refuses it: then nothing was changed.
     """
-    from kctl.brokers.controller import read_controller
+    from kctl.cluster.controller import read_controller
     from kctl.validate import leftovers
     from kctl.validate.means import find_means
     from kctl.validate.plan import make_plan

@@ -1,4 +1,4 @@
-"""The facts behind planned changes of ACLs, users and quotas. See kctl.unchanged."""
+"""The facts behind planned changes of ACLs, users and quotas. See kctl.cluster.unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kctl.access.acls import list_acls
 from kctl.access.changes import AclChange, acl_row
 from kctl.access.quotas import QuotaChange, list_quotas, plan_quotas
 from kctl.access.users import ScramUser, UserChange, list_users
-from kctl.unchanged import Basis, ObjectFacts
+from kctl.cluster.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

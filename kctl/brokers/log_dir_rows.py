@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.errors import KctlError
 from kctl.health.disks import used_percent
-from kctl.log_dirs import LogDir, fetch_log_dirs
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -57,7 +57,7 @@ def read_log_dirs(
     client: ClusterClient, brokers: Collection[int], topics: Sequence[str], match: Sequence[str] = ()
 ) -> dict[int, list[LogDir] | KctlError]:
     """The log dirs of each broker with all replicas, or those of some topics. Raises NotFound for unknown topics."""
-    from kctl.topics.choose import only_chosen
+    from kctl.cluster.topics import only_chosen
 
     if not topics and not match:
         return fetch_log_dirs(client, brokers)

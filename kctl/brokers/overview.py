@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.brokers.api_versions import BrokerApis, fetch_api_versions, release_of
 from kctl.brokers.log_dir_rows import LogDirRow, log_dir_rows
-from kctl.brokers.membership import fenced_brokers
-from kctl.brokers.quorum import controller_of
-from kctl.cluster_rights import may_describe_all_topics
+from kctl.cluster.api_versions import BrokerApis, fetch_api_versions, release_of
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
+from kctl.cluster.membership import fenced_brokers
+from kctl.cluster.quorum import controller_of
+from kctl.cluster.rights import may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
-from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import Broker, ClusterState, PartitionState
 
 if TYPE_CHECKING:

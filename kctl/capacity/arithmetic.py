@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import ceil, floor
 
 from kctl.capacity.fields import MOST_BROKERS, Inputs, Number
+from kctl.doctor.rules_sizes import CLEANER_BYTES_PER_KEY
 from kctl.errors import Refused
-from kctl.health.rules_sizes import CLEANER_BYTES_PER_KEY
 
 CLEANER_LOAD = Fraction(9, 10)  # log.cleaner.io.buffer.load.factor
 CLEANER_BUFFER_BYTES = 128 * 2**20  # log.cleaner.dedupe.buffer.size, of all threads together

@@ -11,7 +11,7 @@ from kctl.capacity import arithmetic as sums
 from kctl.capacity.fields import BYTES, BYTES_PER_S, DEFAULT, MEASURED, Inputs
 from kctl.capacity.model import CapacityPlan, Caution, TopicPlan, Workload
 from kctl.capacity.sheet import shown
-from kctl.health.rules_sizes import MOST_REPLICAS, MOST_REPLICAS_PER_BROKER
+from kctl.doctor.rules_sizes import MOST_REPLICAS, MOST_REPLICAS_PER_BROKER
 
 MAPS_PER_SEGMENT = 2  # the offset and the time index are mapped (Kafka's documentation, «OS»)
 LINUX_MAPS = 65_530  # vm.max_map_count as Linux has it

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kctl.base.units import parse_duration_ms, parse_percent, parse_size, parse_throughput
+from kctl.doctor.rules_sizes import LARGE_PARTITION
 from kctl.errors import UsageError
-from kctl.health.rules_sizes import LARGE_PARTITION
 from kctl.records.pace import parse_record_rate
 
 Number = int | Fraction

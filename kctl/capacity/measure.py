@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.cluster.log_offsets import read_log_offsets
 from kctl.errors import KctlError, OperationFailed
-from kctl.lag.log_offsets import read_log_offsets
 from kctl.model import ClusterState, TopicPartition
 from kctl.records.background import Background
 from kctl.records.batches import decode

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from kctl.base import journal
 from kctl.base.paths import state_dir
 from kctl.base.units import format_size
+from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Refused
-from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState
 from kctl.topics.create import create_topics, plan_create, wait_for_topics
 from kctl.topics.delete import DeletedTopic, delete_topics

@@ -12,8 +12,8 @@ from kctl.capacity.cautions import cautions
 from kctl.capacity.fields import BYTES, BYTES_PER_S, COUNT, MS, RATIO, SEEN, Inputs
 from kctl.capacity.model import Bound, CapacityPlan, Losses, TopicPlan, Workload
 from kctl.capacity.sheet import Sheet
+from kctl.doctor.rules_sizes import CLEANER_BYTES_PER_KEY
 from kctl.errors import Refused, UsageError
-from kctl.health.rules_sizes import CLEANER_BYTES_PER_KEY
 
 MOST_TOPICS = 100_000
 MOST_PARTITIONS = 10_000_000  # as with brokers: what needs more is a slip of the pen

@@ -12,12 +12,12 @@ from kctl.base.deadline import Deadline
 from kctl.capacity.fields import SEEN, TOPIC_FIELDS, Input
 from kctl.capacity.model import Workload
 from kctl.capacity.workload import merged, workload
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
+from kctl.cluster.log_offsets import read_log_offsets
+from kctl.cluster.topic_configs import ConfigEntry, fetch_topic_configs
+from kctl.cluster.topics import choose, not_seen
 from kctl.errors import KctlError, NotFound
-from kctl.lag.log_offsets import read_log_offsets
-from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition, TopicState
-from kctl.topics.choose import choose, not_seen
-from kctl.topics.configs import ConfigEntry, fetch_topic_configs
 from kctl.topics.offsets import failure_lines
 from kctl.topics.rates import Ends, rates, read_ends
 from kctl.topics.sizes import Sizes, fetch_sizes

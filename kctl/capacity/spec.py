@@ -26,8 +26,8 @@ from kctl.base.suggestions import did_you_mean
 from kctl.capacity.fields import CLUSTER_FIELDS, TOPIC_FIELDS, Input, parse_input
 from kctl.capacity.model import Workload
 from kctl.capacity.workload import merged, workload
+from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile, UsageError
-from kctl.topics.names import fault_of
 
 MOST_TOPICS = 1_000
 _HINT = "docs/capacity.md shows one"

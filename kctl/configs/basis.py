@@ -1,20 +1,19 @@
-"""The facts behind planned config changes: the values that they replace. See kctl.unchanged."""
+"""The facts behind planned config changes: the values that they replace. See kctl.cluster.unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kctl.cluster.unchanged import Basis, ObjectFacts
 from kctl.configs.change import Plan
 from kctl.errors import KctlError, NotFound
-from kctl.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
-    from kctl.configs.resources import Resource
+    from kctl.cluster.config_resources import Resource
     from kctl.protocol.client import ClusterClient
 
-if TYPE_CHECKING:
-    from kctl.protocol.client import ClusterClient
+Shown = tuple["str | None", "str | None"]  # a value, and where it is set
 
 
 def of_changes(client: ClusterClient, plan: Plan) -> Basis:
@@ -23,9 +22,6 @@ def of_changes(client: ClusterClient, plan: Plan) -> Basis:
     # A key may be written as a synonym; brokers return its own name.
     shown = {plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed}
     return values(client, {plan.resource: shown})
-
-
-Shown = tuple["str | None", "str | None"]
 
 
 def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kctl.base.config_values import comparable, items, same
 from kctl.base.text import counted
 from kctl.configs.change import ChangedConfig, Plan
-from kctl.configs.values import comparable, items, same
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

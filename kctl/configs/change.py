@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from kctl.base.config_values import fault_of, items, same
 from kctl.base.deadline import Deadline
+from kctl.cluster.config_resources import Resource
 from kctl.configs.describe import (
     OWN_SOURCE,
     UNKNOWN_TYPE,
@@ -21,12 +23,10 @@ from kctl.configs.describe import (
     describe_brokers_on_each,
     describe_each,
 )
+from kctl.configs.dynamic import Items, alter_dynamic
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.known_types import meant_by
 from kctl.configs.other_units import values_behind
-from kctl.configs.resources import Resource
-from kctl.configs.values import fault_of, items, same
-from kctl.dynamic_configs import Items, alter_dynamic
 from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _with_brokers_values(
 
 def refuse_internal(resource: Resource) -> None:
     """Raise Refused for Kafka's own topics: with cleanup.policy=delete there, brokers delete what groups committed."""
-    from kctl.topics.names import is_internal
+    from kctl.cluster.topic_names import is_internal
 
     if resource.kind == "topic" and is_internal(resource.name):
         raise Refused(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.suggestions import did_you_mean
-from kctl.brokers.membership import told_apart
+from kctl.cluster.config_resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
+from kctl.cluster.membership import told_apart
+from kctl.cluster.topic_configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 from kctl.configs.html import plain
 from kctl.configs.known_types import type_of
 from kctl.configs.quota_configs import read_quotas
-from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
-from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kctl.base.config_values import comparable
 from kctl.base.grouping import grouped
 from kctl.configs.describe import Config
-from kctl.configs.values import comparable
 
 # What every broker has to have for itself.
 OF_ONE_BROKER = frozenset(

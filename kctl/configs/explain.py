@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster.config_resources import Kind, Resource
+from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.describe import Config, by_name, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.quota_configs import quota_configs
-from kctl.configs.resources import Kind, Resource
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound, OperationFailed, Refused
-from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kctl.base.suggestions import closest
+from kctl.cluster.config_resources import Resource
 from kctl.configs.describe import Config
-from kctl.configs.resources import Resource
 from kctl.errors import NotFound
 
 _LISTENER = "listener.name."

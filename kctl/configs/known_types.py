@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.configs.resources import Kind
-from kctl.configs.values import fault_of, number_for
+from kctl.base.config_values import fault_of, number_for
+from kctl.cluster.config_resources import Kind
 
 if TYPE_CHECKING:
     from kctl.deploy.broker_settings import Setting

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from kctl.cluster.config_resources import Resource
 from kctl.configs.describe import Config, Synonym, by_name, describe_each
-from kctl.configs.resources import Resource
 from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kctl.access.quotas import DEFAULT, Entity, QuotaChange, Quotas, carry_out, check_value, list_quotas
-from kctl.configs.resources import Kind, Resource
-from kctl.configs.values import comparable
+from kctl.base.config_values import comparable
+from kctl.cluster.config_resources import Kind, Resource
+from kctl.cluster.topic_configs import ConfigSource
 from kctl.errors import KctlError, OperationFailed
-from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
     from kctl.configs.describe import Config

@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kctl.base.config_values import comparable, fault_of
 from kctl.base.input_file import read_path
 from kctl.base.properties import load_properties
 from kctl.base.suggestions import did_you_mean
-from kctl.configs.values import comparable, fault_of
 from kctl.errors import InvalidFile, NotFound, UsageError
 
 MAX_CONFIG_BYTES = 1 << 20

@@ -7,25 +7,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kctl.base.address import parse_address
-from kctl.brokers.api_versions import BrokerApis, Feature, fetch_api_versions, release_of
+from kctl.cluster.api_versions import BrokerApis, Feature, fetch_api_versions, release_of
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.configs.describe import Config, describe_each
 from kctl.configs.diff import OF_ONE_BROKER, Difference, differences
-from kctl.configs.resources import Resource
 from kctl.doctor.collect_groups import read_groups
 from kctl.doctor.collect_zookeeper import read_zookeeper
+from kctl.doctor.rule import Releases, parse_releases
+from kctl.doctor.rule_facts import RuleFacts, Settings
+from kctl.doctor.rules_topics import TOPIC_CONFIGS
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.brokers import missing_brokers
 from kctl.health.collect import collect_facts
 from kctl.health.hidden import hidden_line
 from kctl.health.model import Facts
-from kctl.health.rule import Releases, parse_releases
-from kctl.health.rule_facts import RuleFacts, Settings
-from kctl.health.rules_topics import TOPIC_CONFIGS
-from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 if TYPE_CHECKING:
-    from kctl.log_dirs import LogDir
+    from kctl.cluster.log_dirs import LogDir
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
 

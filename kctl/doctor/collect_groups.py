@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics, may_describe_cluster
+from kctl.cluster.groups.describe import describe_groups
+from kctl.cluster.groups.model import CLASSIC, SHARE, WITHOUT_MEMBERS, Group
+from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics, may_describe_cluster
+from kctl.doctor.rule_facts import GroupFacts, GroupState
+from kctl.doctor.rules_groups import MOVING
 from kctl.errors import KctlError
-from kctl.groups.describe import describe_groups
-from kctl.groups.model import CLASSIC, SHARE, WITHOUT_MEMBERS, Group
 from kctl.groups.overview import failures_of
-from kctl.health.rule_facts import GroupFacts, GroupState
-from kctl.health.rules_groups import MOVING
 from kctl.lag.collect import collect
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kctl.base.address import parse_zookeeper
+from kctl.doctor.rule_facts import ZooKeeperFacts
+from kctl.doctor.rules_zookeeper import STEERING, USERS
 from kctl.errors import KctlError, NotAuthorized, NotFound
-from kctl.health.rule_facts import ZooKeeperFacts
-from kctl.health.rules_zookeeper import STEERING, USERS
 from kctl.protocol.security import Security
 from kctl.zookeeper.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zookeeper.ensemble import read_ensemble

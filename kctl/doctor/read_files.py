@@ -15,9 +15,9 @@ from kctl.contexts.command_config import read_properties
 from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
 from kctl.doctor.defaults import default_of
 from kctl.doctor.outdated import outdated_name, outdated_value
+from kctl.doctor.rule import Releases, parse_releases
+from kctl.doctor.rule_facts import FileFacts, RuleFacts, Settings
 from kctl.errors import UsageError
-from kctl.health.rule import Releases, parse_releases
-from kctl.health.rule_facts import FileFacts, RuleFacts, Settings
 
 _OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
 _BY_DURATION = "by_duration:"  # of auto.offset.reset since 4.0 (KIP-1106)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kctl.doctor.examine import Finding, RuleOutcome, chosen_rules, examine, parts_needed
+from kctl.doctor.rule import Rule, Severity
+from kctl.doctor.rule_facts import GroupFacts, RuleFacts, absent
+from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import KctlError
-from kctl.health.examine import Finding, RuleOutcome, chosen_rules, examine, parts_needed
 from kctl.health.model import Health
-from kctl.health.rule import Rule, Severity
-from kctl.health.rule_facts import GroupFacts, RuleFacts, absent
-from kctl.health.rule_table import RULES, SUBJECTS
 from kctl.model import ClusterState
 
 _OF_FILES = frozenset({"files", "broker_files", "clients", "producers", "consumers"})
@@ -45,7 +45,7 @@ class DoctorReport:
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A rule as it stands in the table. subject: what it is about; see kctl.health.rule_table."""
+    """A rule as it stands in the table. subject: what it is about; see kctl.doctor.rule_table."""
 
     rule: str
     subject: str

@@ -1,4 +1,4 @@
-"""The facts behind planned changes of groups: states, members and committed offsets. See kctl.unchanged.
+"""The facts behind planned changes of groups: states, members and committed offsets. See kctl.cluster.unchanged.
 
 A classic group's generation is in no answer: state and members stand for it. Newer groups have an epoch.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from kctl.cluster.groups.describe import describe_groups
+from kctl.cluster.groups.model import SHARE, Group
+from kctl.cluster.unchanged import Basis, ObjectFacts, topics
 from kctl.errors import KctlError, NotFound
 from kctl.groups.delete import DeletedGroup, DeletedOffset
-from kctl.groups.describe import describe_groups
-from kctl.groups.model import SHARE, Group
 from kctl.groups.remove_members import RemovedMember
 from kctl.groups.reset import OffsetChange, fetch_commits
 from kctl.model import TopicPartition
-from kctl.unchanged import Basis, ObjectFacts, topics
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

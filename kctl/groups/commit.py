@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from kctl.cluster.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
 from kctl.errors import KctlError, OperationFailed, Refused
-from kctl.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
 from kctl.model import TopicPartition
 from kctl.protocol.error_codes import error_for
 

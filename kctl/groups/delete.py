@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
+from kctl.cluster.groups.describe import GROUP_ID_NOT_FOUND, describe_groups
+from kctl.cluster.groups.model import SHARE, Group
+from kctl.cluster.groups.names import describe_existing, missing_groups
+from kctl.cluster.offsets import Commit
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
-from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
-from kctl.groups.describe import GROUP_ID_NOT_FOUND, describe_groups
-from kctl.groups.model import SHARE, Group
-from kctl.groups.names import describe_existing, missing_groups
 from kctl.groups.reset import fetch_commits, is_active, refuse_active
 from kctl.groups.topic_choice import TopicChoice, matching
-from kctl.lag.offsets import Commit
 from kctl.model import TopicPartition
 from kctl.protocol.error_codes import error_for
 from kctl.protocol.partition_requests import numbers_by_topic
@@ -132,7 +132,7 @@ def _delete(client: ClusterClient, by_node: ByCoordinator) -> dict[str, bool | K
 def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[TopicChoice]) -> list[DeletedOffset]:
     """The offsets of a group's that are chosen. Raises NotFound for a group or a topic that is not there, Refused for
     share groups."""
-    from kctl.topics.choose import known_topics
+    from kctl.cluster.topics import known_topics
 
     found = describe_existing(client, [group])[group]
     if found.type == SHARE:

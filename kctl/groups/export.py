@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.cluster_rights import refuse_hidden_topics
+from kctl.cluster.groups.model import SHARE
+from kctl.cluster.groups.names import describe_existing
+from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, Refused
-from kctl.groups.model import SHARE
-from kctl.groups.names import describe_existing
 from kctl.groups.reset import fetch_commits
 from kctl.groups.topic_choice import TopicChoice, matching
 
@@ -53,7 +53,7 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
 
 def _check_topics(client: ClusterClient, without: Collection[str]) -> None:
     """What is not committed is no hole, unless the topic is hidden or mistyped."""
-    from kctl.topics.choose import known_topics
+    from kctl.cluster.topics import known_topics
 
     if without:
         known_topics(client, sorted(without))

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kctl.base.input_file import read_input
+from kctl.cluster.groups.names import check_group_id
+from kctl.cluster.topic_names import check_name
 from kctl.errors import InvalidFile, KctlError
 from kctl.groups.commit import OffsetToCommit
-from kctl.groups.names import check_group_id
 from kctl.model import TopicPartition
-from kctl.topics.names import check_name
 
 MAX_BYTES = 64 << 20
 _MAX_PARTITION, _MAX_OFFSET = 2**31 - 1, 2**63 - 1

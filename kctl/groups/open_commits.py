@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks, send_one_by_one
 from kctl.errors import KctlError, NotSupported
-from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks, send_one_by_one
 from kctl.model import TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 

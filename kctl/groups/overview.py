@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.name_patterns import matches, parse_patterns, select
+from kctl.cluster.groups.describe import describe_groups, list_groups
+from kctl.cluster.groups.model import CLASSIC, WITHOUT_MEMBERS, Group, Member
+from kctl.cluster.groups.names import describe_existing, known_types
+from kctl.cluster.groups.newer_groups import StartOffset
+from kctl.cluster.groups.streams import StreamsMember, Topology
 from kctl.errors import NotFound, UsageError
-from kctl.groups.describe import describe_groups, list_groups
-from kctl.groups.model import CLASSIC, WITHOUT_MEMBERS, Group, Member
-from kctl.groups.names import describe_existing, known_types
-from kctl.groups.newer_groups import StartOffset
-from kctl.groups.streams import StreamsMember, Topology
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.control_records import MOST_PARTITIONS
 from kctl.lag.rules import LagRow
@@ -49,10 +49,10 @@ class TopicAssignment:
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
     """A member. assignments is None when it is not a consumer's (Kafka Connect has its own format; a streams group has
-    tasks, see kctl.groups.streams).
+    tasks, see kctl.cluster.groups.streams).
 
     subscribed_topics: None when it does not say. owned_assignments: of a classic member, what it had when it joined.
-    member_epoch, target_assignments, type: see kctl.groups.model.Member.
+    member_epoch, target_assignments, type: see kctl.cluster.groups.model.Member.
     """
 
     member_id: str

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure
+from kctl.cluster.groups.describe import describe_groups
+from kctl.cluster.groups.model import SHARE, STREAMS
+from kctl.cluster.groups.names import describe_existing
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
-from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure
-from kctl.groups.describe import describe_groups
-from kctl.groups.model import SHARE, STREAMS
-from kctl.groups.names import describe_existing
 
 if TYPE_CHECKING:
-    from kctl.groups.model import Member
+    from kctl.cluster.groups.model import Member
     from kctl.protocol.client import ClusterClient
 
 _FENCED_INSTANCE_ID = 82

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.grouping import grouped
-from kctl.cluster_rights import refuse_hidden_topics
+from kctl.cluster.groups.coordinators import ask_coordinators
+from kctl.cluster.groups.describe import describe_groups
+from kctl.cluster.groups.model import SHARE, WITHOUT_MEMBERS, Group
+from kctl.cluster.groups.names import missing_groups
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
+from kctl.cluster.offsets import Commit, fetch_commits_each
+from kctl.cluster.rights import refuse_hidden_topics
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.groups.commit import OffsetToCommit, commit_offsets
-from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.describe import describe_groups
-from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group
-from kctl.groups.names import missing_groups
 from kctl.groups.open_commits import open_commits
 from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
-from kctl.lag.offsets import Commit, fetch_commits_each
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:

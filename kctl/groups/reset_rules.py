@@ -13,8 +13,8 @@ from enum import Enum
 
 from kctl.base.moments import moment_text, parse_moment
 from kctl.base.units import parse_duration_ms
+from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import Refused, UsageError
-from kctl.lag.log_offsets import LogOffsets
 
 _ISO_DURATION = re.compile(
     r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster.topic_names import check_name
 from kctl.errors import NotFound, UsageError
 from kctl.model import TopicPartition
-from kctl.topics.names import check_name
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -55,7 +55,7 @@ def _numbers(text: str, numbers: str) -> set[int]:
 
 def chosen_partitions(client: ClusterClient, choices: Sequence[TopicChoice]) -> list[TopicPartition]:
     """Every partition chosen. Raises NotFound for a topic or partition that does not exist."""
-    from kctl.topics.choose import known_topics
+    from kctl.cluster.topics import known_topics
 
     state = known_topics(client, [choice.topic for choice in choices])
     found: list[TopicPartition] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kctl.cluster.topics import hidden
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs
 from kctl.health.hidden import check_topics
 from kctl.health.model import Facts, Health, Limits, Status
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
-from kctl.topics.choose import hidden
 
 
 def assess(facts: Facts, limits: Limits | None = None) -> Health:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kctl.base.text import counted
-from kctl.brokers.membership import BrokerView
-from kctl.brokers.quorum import Quorum, QuorumReplica
+from kctl.cluster.membership import BrokerView
+from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import KctlError
 from kctl.health.leaders import leader_status
 from kctl.health.model import Check, Facts, Limits, Status

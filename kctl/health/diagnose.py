@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.brokers.membership import fenced_brokers
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
+from kctl.cluster.membership import fenced_brokers
 from kctl.errors import KctlError
 from kctl.health.causes import Suspect, find_suspects, troubled
 from kctl.health.collect import adding_replicas, min_isr_of
@@ -14,7 +15,6 @@ from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
 from kctl.health.partitions import adding_unknown, under_min_isr
-from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
 if TYPE_CHECKING:

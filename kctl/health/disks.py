@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kctl.base.text import counted
+from kctl.cluster.log_dirs import LogDir
 from kctl.errors import KctlError
 from kctl.health.model import Check, Facts, Limits, Status
-from kctl.log_dirs import LogDir
 
 
 def used_percent(log_dir: LogDir) -> float | None:

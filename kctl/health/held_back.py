@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.grouping import grouped
+from kctl.cluster.offsets import OffsetSpec, fetch_offsets_each, fetch_replica_ends
 from kctl.errors import KctlError
 from kctl.health.partitions import partitions_of
-from kctl.lag.offsets import OffsetSpec, fetch_offsets_each, fetch_replica_ends
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
-from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
+from kctl.cluster.log_dirs import LogDir
+from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Check, Facts, Status
-from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from kctl.errors import KctlError
 from kctl.model import Broker, ClusterState, TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.brokers.membership import BrokerView
-    from kctl.brokers.quorum import Quorum
-    from kctl.log_dirs import LogDir
+    from kctl.cluster.log_dirs import LogDir
+    from kctl.cluster.membership import BrokerView
+    from kctl.cluster.quorum import Quorum
 
 
 # Replicas that running reassignments add; why nobody could tell them: then all replicas count; None: not asked.

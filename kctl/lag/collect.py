@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kctl.cluster.groups.coordinators import ask_coordinators
+from kctl.cluster.groups.describe import describe_groups, list_groups
+from kctl.cluster.groups.model import SHARE, WITHOUT_MEMBERS, Group, Groups, Member
+from kctl.cluster.groups.names import check_group_id, missing_groups
+from kctl.cluster.groups.newer_groups import StartOffset
+from kctl.cluster.log_offsets import LEADER_PAUSES_S, LogOffsets, read_log_offsets
+from kctl.cluster.offsets import Committed, fetch_committed_each
 from kctl.errors import KctlError, NotFound
-from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.describe import describe_groups, list_groups
-from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group, Groups, Member
-from kctl.groups.names import check_group_id, missing_groups
-from kctl.groups.newer_groups import StartOffset
-from kctl.lag.log_offsets import LEADER_PAUSES_S, LogOffsets, read_log_offsets
-from kctl.lag.offsets import Committed, fetch_committed_each
 from kctl.lag.row_markers import with_control_records
 from kctl.lag.rules import LagRow, ahead_of, lag_of, lost_of
 from kctl.lag.share_groups import partitions_of, read_start_offsets, share_rows

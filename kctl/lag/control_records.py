@@ -21,9 +21,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import KctlError
-from kctl.lag.fetching import fetch_request, fetched
 from kctl.lag.log_times import Wanted
 from kctl.model import TopicPartition
+from kctl.protocol.fetch import fetch_request, fetched
 from kctl.segment.batch import CONTROL_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kctl.cluster.offsets import list_offsets_each
 from kctl.errors import KctlError
-from kctl.lag.offsets import list_offsets_each
 from kctl.lag.rates import LogEnd
 from kctl.model import TopicPartition
 

@@ -1,6 +1,7 @@
 """The log of __consumer_offsets, read from a live cluster: whole batches, markers of transactions included.
 
-By Fetch (kctl.lag.fetching): what a transaction came to is told by the log itself. Needs an ACL for Read on the topic.
+By Fetch (kctl.protocol.fetch): what a transaction came to is told by the log itself. Needs an ACL for Read on the
+topic.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import struct
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from kctl.cluster.offsets import OffsetSpec, fetch_offsets_each
 from kctl.errors import KctlError, NotFound, OperationFailed
-from kctl.lag.fetching import fetch_request, fetched
-from kctl.lag.offsets import OffsetSpec, fetch_offsets_each
 from kctl.model import TopicPartition
+from kctl.protocol.fetch import fetch_request, fetched
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
 from kctl.segment.offset_commits import TOPIC
 

@@ -1,13 +1,13 @@
-"""What the retention rules need beyond kctl.lag.offsets and kctl.log_dirs: oldest records and retention configs."""
+"""Oldest records and retention configs, for the retention rules."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.cluster.offsets import list_offsets_each
 from kctl.errors import KctlError
 from kctl.lag.log_config import LogConfig
-from kctl.lag.offsets import list_offsets_each
 from kctl.lag.retention import TopicRetention
 from kctl.model import TopicPartition
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from kctl.cluster.groups.model import SHARE, Group
+from kctl.cluster.groups.newer_groups import StartOffset, fetch_start_offsets
 from kctl.errors import KctlError, NotSupported
-from kctl.groups.model import SHARE, Group
-from kctl.groups.newer_groups import StartOffset, fetch_start_offsets
 from kctl.lag.rules import LagRow, ahead_of, lost_of
 from kctl.model import TopicPartition
 

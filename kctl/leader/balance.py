@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kctl import unchanged
 from kctl.base.deadline import Deadline
+from kctl.cluster import unchanged
+from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.errors import KctlError, OutcomeUnknown
 from kctl.leader.election import Election, carry_out, choose, plan_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
@@ -23,7 +24,6 @@ from kctl.reassign.cluster import from_state
 from kctl.reassign.goals import Goals
 from kctl.reassign.plan import Plan, make_plan
 from kctl.reassign.plan_document import reassignments
-from kctl.topics.reassignments import ongoing_reassignments
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.cluster.partition_numbers import no_partition
 from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.health.leaders import not_preferred
-from kctl.leader.elect import elect_leaders
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.protocol.partition_requests import PER_REQUEST
-from kctl.topics.partition_numbers import no_partition
+from kctl.topics.elect import elect_leaders
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -53,7 +53,7 @@ def choose(
 
     Raises NotFound for topics and partitions that there are not, UsageError for impossible names and patterns.
     """
-    from kctl.topics.choose import chosen_partitions, only_chosen
+    from kctl.cluster.topics import chosen_partitions, only_chosen
 
     state = only_chosen(client, topics, match)
     wanted = set(chosen_partitions(state.topics.values(), partitions))
@@ -64,7 +64,7 @@ def choose_each(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> tuple[ClusterState, list[PartitionState]]:
     """The partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
-    from kctl.topics.choose import known_topics
+    from kctl.cluster.topics import known_topics
 
     state = known_topics(client, sorted({tp.topic for tp in partitions}))
     present = {p.tp: p for topic in state.topics.values() for p in topic.partitions}

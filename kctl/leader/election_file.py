@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.input_file import read_input
-from kctl.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions
+from kctl.cluster.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions
 from kctl.model import TopicPartition
 
 _KEYS = ("partitions", "topic", "partition")

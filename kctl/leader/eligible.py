@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kctl.cluster.unchanged import Basis, ObjectFacts
 from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
 from kctl.model import TopicPartition
-from kctl.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

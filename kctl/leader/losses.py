@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster.offsets import fetch_replica_ends
 from kctl.errors import KctlError
-from kctl.lag.offsets import fetch_replica_ends
 from kctl.leader.election import Election
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, TopicPartition

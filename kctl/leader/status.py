@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kctl.dynamic_configs import BROKER_RESOURCE
+from kctl.configs.dynamic import BROKER_RESOURCE
 from kctl.errors import KctlError
 from kctl.health.leaders import LeaderStatus, leader_status
 from kctl.model import ClusterState
@@ -27,7 +27,7 @@ def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match:
 
     Raises NotFound, UsageError (an impossible name or pattern), and what ClusterClient.metadata raises.
     """
-    from kctl.topics.choose import only_chosen
+    from kctl.cluster.topics import only_chosen
 
     state = only_chosen(client, topics, match)
     auto, limit = _rebalance_settings(client, state)

@@ -63,7 +63,7 @@ def _pairs(value: Any) -> Iterator[tuple[Any, Any, str, str]]:
 
 def _kind_of(resource: Any) -> Any:
     """The kind of what is named, also where only its name is an expression."""
-    from kctl.configs.resources import parse_resource
+    from kctl.cluster.config_resources import parse_resource
 
     if not isinstance(resource, str):
         return None

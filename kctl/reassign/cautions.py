@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kctl.base.text import counted
+from kctl.cluster.topic_names import is_internal
 from kctl.errors import KctlError, Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
 from kctl.reassign.loads import BrokerLoad, Change
-from kctl.topics.names import is_internal
 
 
 def refuse_moving(cluster: PlanCluster) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kctl.base.units import format_size
+from kctl.cluster.log_dirs import LogDir, is_cordoned
 from kctl.errors import KctlError
-from kctl.log_dirs import LogDir, is_cordoned
 from kctl.model import PartitionState, TopicPartition
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to

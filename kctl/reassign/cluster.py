@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile
 from kctl.model import ClusterState, TopicPartition
-from kctl.topics.names import fault_of
 
 UNKNOWN = -1
 NONE = -2
@@ -150,7 +150,7 @@ def from_state(
 
 
 def from_export(document: object) -> PlanCluster:
-    """From the JSON of `kctl cluster export` (kctl.cluster_export). Raises InvalidFile.
+    """From the JSON of `kctl cluster export` (kctl.cluster.export). Raises InvalidFile.
 
     A broker without a host, where others have one, is down: the export knows it from replica lists alone. A replica
     on a broker that is not listed makes that broker known, and down.

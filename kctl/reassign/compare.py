@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from kctl.cluster.log_dirs import LogDir
 from kctl.errors import KctlError
-from kctl.log_dirs import LogDir
 from kctl.model import TopicPartition
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.live_state import LiveState

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import InvalidFile, Refused
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.reassign.cluster import UNKNOWN, PlanCluster
 
 _MAX_SIZE = 1 << 62

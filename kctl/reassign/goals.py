@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from kctl.cluster.log_dirs import CORDONED
 from kctl.errors import NotFound, Refused, UsageError
-from kctl.log_dirs import CORDONED
 from kctl.reassign.cluster import PlanCluster
 
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from kctl.base.input_file import read_input
 from kctl.base.name_patterns import select
-from kctl.cluster_export import replica_sizes, size_of
+from kctl.cluster.export import replica_sizes, size_of
+from kctl.cluster.kafka_json import load_object, shown
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs, is_cordoned
+from kctl.cluster.reassignments import ongoing_reassignments
+from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile, KctlError, UsageError
-from kctl.kafka_json import load_object, shown
-from kctl.log_dirs import LogDir, fetch_log_dirs, is_cordoned
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.cluster import PlanCluster, from_export, from_state
 from kctl.reassign.disks import log_dirs_of_export
-from kctl.topics.names import fault_of
-from kctl.topics.reassignments import ongoing_reassignments
 
 if TYPE_CHECKING:
     import re

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
+from kctl.cluster.reassignments import Moving, ongoing_reassignments
 from kctl.errors import KctlError, NotSupported
-from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
-from kctl.topics.reassignments import Moving, ongoing_reassignments
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -6,8 +6,9 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kctl.cluster.log_dirs import fetch_log_dirs
+from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.errors import NotSupported
-from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign.assignment import Reassignment
@@ -15,7 +16,6 @@ from kctl.reassign.batches import copies_to
 from kctl.reassign.compare import Places, View, named_brokers, places_of
 from kctl.reassign.live_state import LiveState
 from kctl.reassign.progress import Copy
-from kctl.topics.reassignments import ongoing_reassignments
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

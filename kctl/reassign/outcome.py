@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.leader.elect import elect_leaders
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to
@@ -18,6 +17,7 @@ from kctl.reassign.live_state import LiveState, read_live
 from kctl.reassign.run import Run
 from kctl.reassign.steps import RunState, Step
 from kctl.reassign.throttle import Throttle
+from kctl.topics.elect import elect_leaders
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kctl.base.units import format_size
+from kctl.cluster.log_dirs import LogDir
 from kctl.errors import Refused
-from kctl.log_dirs import LogDir
 from kctl.reassign.bounds import leader_changes_needed
 from kctl.reassign.byte_balance import ByteBound, balance_bytes
 from kctl.reassign.cautions import (

@@ -15,10 +15,10 @@ from typing import Any
 
 from kctl.base.input_file import read_input
 from kctl.base.text import printable
+from kctl.cluster.kafka_json import load_object, shown
+from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile
-from kctl.kafka_json import load_object, shown
 from kctl.reassign.assignment import Reassignment
-from kctl.topics.names import fault_of
 
 MAX_BYTES = 512 << 20  # a million partitions take some 300 MB
 ANY = "any"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from kctl.base import journal
 from kctl.base.units import format_size
-from kctl.dynamic_configs import Resource, Values
+from kctl.cluster.log_dirs import fetch_log_dirs
+from kctl.configs.dynamic import Resource, Values
 from kctl.errors import InvalidFile, NotFound
-from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign import journals

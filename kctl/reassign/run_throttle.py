@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from kctl.dynamic_configs import Resource, try_read_dynamic
+from kctl.configs.dynamic import Resource, try_read_dynamic
 from kctl.errors import KctlError, OperationFailed, TimedOut
 from kctl.reassign import throttle
 from kctl.reassign.assignment import Reassignment

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.dynamic_configs import Resource, Values, try_read_dynamic
+from kctl.configs.dynamic import Resource, Values, try_read_dynamic
 from kctl.errors import KctlError, NotFound
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.throttle import EVERY, NAMES, RATES, Throttle, split_replicas

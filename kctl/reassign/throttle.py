@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from kctl.base.deadline import Deadline
-from kctl.dynamic_configs import Resource, Values, alter_dynamic, try_read_dynamic
+from kctl.configs.dynamic import Resource, Values, alter_dynamic, try_read_dynamic
 from kctl.errors import InvalidFile, KctlError, NotFound, OperationFailed
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to

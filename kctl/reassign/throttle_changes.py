@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kctl.base.config_values import same
 from kctl.base.text import counted
-from kctl.configs.values import same
-from kctl.dynamic_configs import Resource
+from kctl.configs.dynamic import Resource
 from kctl.reassign.throttle import (
     EVERY,
     RATES,

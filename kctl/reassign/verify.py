@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.dynamic_configs import Resource, Values
+from kctl.configs.dynamic import Resource, Values
 from kctl.errors import ConnectionFailed, NotFound
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.outcome import BrokerLeft, NotReached, brokers_left, read_back

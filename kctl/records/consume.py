@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from kctl.cluster_rights import READ, topics_denied
+from kctl.cluster.rights import READ, topics_denied
 from kctl.errors import NotAuthorized
 from kctl.records.consume_plan import Plan, plan
 from kctl.records.decoding import RecordDecoder

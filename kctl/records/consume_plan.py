@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kctl.base.name_patterns import parse_patterns, select
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
+from kctl.cluster.partition_numbers import no_partition
+from kctl.cluster.topics import hidden, known_topics
 from kctl.errors import ConnectionFailed, KctlError, NotFound, Refused
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import ClusterState, TopicPartition
 from kctl.records.absence import Absence
 from kctl.records.batches import decode
 from kctl.records.fetcher import Fetcher
 from kctl.records.options import ConsumeOptions
-from kctl.topics.choose import hidden, known_topics
-from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

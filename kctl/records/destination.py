@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kctl.cluster.topic_configs import fetch_topic_configs, min_isr_in
+from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound, Refused, UsageError
+from kctl.health.partitions import under_min_isr
 from kctl.records.produce_options import ProduceOptions
-from kctl.topics.choose import known_topics
-from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.describe import describe_topics
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState
@@ -67,11 +67,14 @@ def longest_line(destination: Destination, options: ProduceOptions, *, encoded: 
 def shortage(client: ClusterClient, topic: str) -> str | None:
     """Why brokers may be refusing acks=all just now, in a line: too few replicas in sync, or no leader."""
     try:
-        (found,) = describe_topics(client, [topic])
+        state = known_topics(client, [topic])
+        configs = fetch_topic_configs(client, [topic], state.brokers)[topic]
     except KctlError:
         return None
-    offline = [str(p.partition) for p in found.partitions if p.offline]
-    short = [str(p.partition) for p in found.partitions if p.under_min_isr and not p.offline]
+    partitions = state.topics[topic].partitions
+    offline = [str(p.partition) for p in partitions if p.offline]
+    least = 0 if isinstance(configs, KctlError) else min_isr_in(configs)
+    short = [str(p.partition) for p in partitions if under_min_isr(p, least) and not p.offline]
     if offline:
         return f"partitions without a leader: {', '.join(offline)}"
     if short:

@@ -9,7 +9,7 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import TopicPartition
 from kctl.records.asking import Question
 from kctl.records.batches import Decoded, decode

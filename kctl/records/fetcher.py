@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
-from kctl.lag.fetching import fetch_request
 from kctl.model import Broker, TopicPartition, TopicState
 from kctl.protocol.connection import Connection, Pending
+from kctl.protocol.fetch import fetch_request
 from kctl.records.absence import Absence
 from kctl.records.background import Background
 from kctl.records.batches import next_offset

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
+from kctl.cluster.groups.describe import describe_groups
+from kctl.cluster.groups.model import CONSUMER, SHARE, STREAMS, WITHOUT_MEMBERS, Group
 from kctl.errors import KctlError, Refused
-from kctl.groups.describe import describe_groups
-from kctl.groups.model import CONSUMER, SHARE, STREAMS, WITHOUT_MEMBERS, Group
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.protocol.connection import UNREADABLE
 from kctl.records.absence import Absence

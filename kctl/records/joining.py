@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from kctl.cluster.groups.describe import describe_groups
 from kctl.errors import ConnectionTimedOut, KctlError
-from kctl.groups.describe import describe_groups
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

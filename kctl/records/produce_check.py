@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kctl.cluster_rights import WRITE, topics_denied
+from kctl.cluster.rights import WRITE, topics_denied
 from kctl.errors import NotAuthorized
 from kctl.records.destination import Destination
 from kctl.records.fitting import Fitting, Parse

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.brokers.quorum import Quorum
+from kctl.cluster.quorum import Quorum
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import silent_voters
 from kctl.health.model import Adding

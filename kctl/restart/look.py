@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from kctl.brokers.controller import read_controller, read_epoch
-from kctl.brokers.membership import BrokerView, down_brokers, fenced_brokers, read_views
-from kctl.brokers.quorum import Quorum, describe_quorum
-from kctl.cluster_rights import may_describe_all_topics
+from kctl.cluster.controller import read_controller, read_epoch
+from kctl.cluster.membership import BrokerView, down_brokers, fenced_brokers, read_views
+from kctl.cluster.quorum import Quorum, describe_quorum
+from kctl.cluster.rights import may_describe_all_topics
 from kctl.errors import (
     AuthenticationFailed,
     CertificateRejected,
@@ -210,7 +210,7 @@ class LiveCluster:
         return Elected(sum(row.result == "elected" for row in rows), tuple(left))
 
     def why_no_election(self) -> str | None:
-        from kctl.leader.elect import why_no_election
+        from kctl.topics.elect import why_no_election
 
         return why_no_election(self.client())
 

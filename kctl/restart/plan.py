@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kctl.base import journal
-from kctl.cluster_rights import NEED_ALL_TOPICS
+from kctl.cluster.rights import NEED_ALL_TOPICS
 from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.base.text import counted
+from kctl.cluster.groups.coordinators import ask_coordinators
+from kctl.cluster.groups.model import Group
+from kctl.cluster.log_dirs import fetch_log_dirs
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
+from kctl.cluster.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
-from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.model import Group
 from kctl.lag.collect import all_groups, owners_of
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets
-from kctl.lag.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
 from kctl.lag.retention_requests import fetch_config_values, fetch_oldest_timestamps
-from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.snapshots import schema
 from kctl.snapshots.layout import hour_of

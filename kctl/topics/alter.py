@@ -10,19 +10,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.config_values import same
 from kctl.base.deadline import Deadline
 from kctl.base.grouping import chunks
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig, Edit, check
 from kctl.configs.describe import OWN_SOURCE, Config, Synonym, by_name, describe_each
+from kctl.configs.dynamic import alter_dynamic
 from kctl.configs.keys import unknown
 from kctl.configs.other_units import hides_what_is_behind, values_behind
-from kctl.configs.resources import Resource
-from kctl.configs.values import same
-from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.partition_requests import PER_REQUEST, not_sent
-from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

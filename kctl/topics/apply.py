@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster.topic_configs import fetch_topic_configs
+from kctl.cluster.topic_names import unified
+from kctl.cluster.topics import hidden
 from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.model import ClusterState, TopicState
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics, plan_alter
-from kctl.topics.choose import hidden
-from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.create import CreatedTopic, create_topics, plan_create
-from kctl.topics.names import unified
 from kctl.topics.new_topic import NewTopic
 from kctl.topics.own_configs import set_on_topic
 from kctl.topics.spec import TopicSpec

@@ -1,18 +1,18 @@
-"""The facts behind planned topic changes: ids, numbers of partitions, config values. See kctl.unchanged."""
+"""The facts behind planned topic changes: ids, numbers of partitions, config values. See kctl.cluster.unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.unchanged import Basis, topics
 from kctl.configs.basis import values
 from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import OWN_SOURCE
-from kctl.configs.resources import Resource
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.clone import ClonedTopic
 from kctl.topics.delete import DeletedTopic
-from kctl.unchanged import Basis, topics
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kctl.dynamic_configs import Resource, alter_dynamic
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
+from kctl.cluster.topic_configs import fetch_topic_configs
+from kctl.cluster.topic_names import check_name
+from kctl.cluster.topics import hidden, known_topics
+from kctl.configs.dynamic import Resource, alter_dynamic
 from kctl.errors import AlreadyExists, KctlError, OperationFailed, Refused, UsageError
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
-from kctl.topics.choose import hidden, known_topics
-from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.create import create_topics, plan_create
-from kctl.topics.names import check_name
 from kctl.topics.new_topic import NewTopic
 from kctl.topics.offsets import failure_lines
 from kctl.topics.own_configs import set_on_topic

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import KctlError, OperationFailed
-from kctl.lag.log_offsets import LogOffsets
 from kctl.model import TopicPartition
 from kctl.records.codecs import prepare_codecs
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.text import some_of
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.topic_names import check_name, collisions
 from kctl.configs.change import Edit, check
 from kctl.configs.describe import by_name, describe_each
-from kctl.configs.resources import Resource
 from kctl.errors import (
     AlreadyExists,
     ConnectionFailed,
@@ -24,7 +25,6 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import TopicState
-from kctl.topics.names import check_name, collisions
 from kctl.topics.new_topic import BROKER_DEFAULT, NewTopic, create_request, request_chunks
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.moments import moment_text
-from kctl.brokers.quorum import DESCRIBE_QUORUM
+from kctl.cluster.quorum import DESCRIBE_QUORUM
+from kctl.cluster.topic_names import check_name
+from kctl.cluster.topics import choose_to_change
 from kctl.errors import (
     ConnectionFailed,
     KctlError,
@@ -26,9 +28,7 @@ from kctl.errors import (
 )
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.wire import topic_id_from_text, topic_id_text
-from kctl.topics.choose import choose_to_change
 from kctl.topics.create import TOPIC_ALREADY_EXISTS
-from kctl.topics.names import check_name
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kctl.cluster.reassignments import Moving, reassignments_if_told
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
+from kctl.cluster.topics import hidden, known_topics
 from kctl.errors import KctlError
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.topics.choose import hidden, known_topics
-from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.topics.offsets import LogSpan
-from kctl.topics.reassignments import Moving, reassignments_if_told
 from kctl.topics.sizes import Sizes
 
 if TYPE_CHECKING:

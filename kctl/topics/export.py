@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.errors import KctlError
 from kctl.model import ClusterState, TopicState
-from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.own_configs import set_on_topic
 
 if TYPE_CHECKING:

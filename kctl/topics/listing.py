@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kctl.cluster.topics import hidden
 from kctl.health.collect import adding_replicas
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, adding_unknown, under_replicated
 from kctl.model import ClusterState, TopicState
-from kctl.topics.choose import hidden
 from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, only
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def with_messages(
     client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary]
 ) -> tuple[list[TopicSummary], list[str]]:
     """`rows` with their numbers of messages, and why some are not known."""
-    from kctl.lag.log_offsets import read_log_offsets
+    from kctl.cluster.log_offsets import read_log_offsets
     from kctl.topics.offsets import failure_lines
 
     partitions = [p.tp for row in rows for p in state.topics[row.topic].partitions]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.input_file import read_input
-from kctl.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions, shown
+from kctl.cluster.kafka_json import MAX_BYTES, entry_fault, load_object, partition_of, read_partitions, shown
 from kctl.model import TopicPartition
 
 _KEYS = ("version", "partitions", "topic", "partition", "offset")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.moments import moment_text, parse_moment
+from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
+from kctl.cluster.offsets import Listed, OffsetSpec, list_offsets_each, listed
 from kctl.errors import KctlError, NotSupported, OperationFailed
-from kctl.lag.log_offsets import ByLeader, ask_leaders, read_log_offsets
-from kctl.lag.offsets import Listed, OffsetSpec, list_offsets_each, listed
 from kctl.model import ClusterState, TopicPartition, TopicState
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kctl.topics.configs import ConfigEntry, ConfigSource
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 
 # Throttles of a reassignment: they name partitions and brokers, and come and go with it.
 MOVING = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.grouping import grouped
-from kctl.lag.offsets import OffsetSpec, listed
+from kctl.cluster.offsets import OffsetSpec, listed
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.topics.offsets import failure_lines, list_offsets
 

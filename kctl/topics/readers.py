@@ -10,15 +10,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.cluster_rights import may_describe_cluster
+from kctl.cluster.groups.coordinators import ask_coordinators
+from kctl.cluster.offsets import Committed, fetch_committed_each
+from kctl.cluster.rights import may_describe_cluster
 from kctl.errors import KctlError
-from kctl.groups.coordinators import ask_coordinators
 from kctl.lag.collect import all_groups, owners_of
-from kctl.lag.offsets import Committed, fetch_committed_each
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
-    from kctl.groups.model import Group
+    from kctl.cluster.groups.model import Group
     from kctl.protocol.client import ClusterClient
 
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.errors import KctlError
-from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition, TopicState
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from typing import Any
 
 from kctl.base.input_file import read_input
 from kctl.base.strict_yaml import YamlList, YamlMap, load
+from kctl.cluster.partition_numbers import MOST
+from kctl.cluster.topic_names import fault_of
 from kctl.configs.known_types import type_fault
 from kctl.errors import InvalidFile, Refused
-from kctl.topics.names import fault_of
-from kctl.topics.partition_numbers import MOST
 
 MAX_BYTES = 8 << 20
 _KEYS = ("name", "partitions", "replication_factor", "configs")

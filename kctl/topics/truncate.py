@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.base.grouping import grouped
 from kctl.base.text import counted
-from kctl.cluster_rights import DELETE, topics_denied
+from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
+from kctl.cluster.offsets import OffsetSpec, listed
+from kctl.cluster.rights import DELETE, topics_denied
 from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Refused
-from kctl.lag.log_offsets import ByLeader, ask_leaders, read_log_offsets
-from kctl.lag.offsets import OffsetSpec, listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics.offsets import failure_lines, list_offsets, vanished

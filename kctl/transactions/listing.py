@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.suggestions import did_you_mean
+from kctl.cluster.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
+from kctl.cluster.groups.names import check_id
 from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
-from kctl.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
-from kctl.groups.names import check_id
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:

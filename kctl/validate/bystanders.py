@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from kctl.cluster.topic_configs import ConfigEntry, fetch_topic_configs
 from kctl.errors import KctlError, Refused
 from kctl.health.partitions import effective_min_isr, partitions_of
 from kctl.model import ClusterState
 from kctl.restart.gate import MinIsr, Unprotected
-from kctl.topics.configs import ConfigEntry, fetch_topic_configs
 from kctl.validate.leftovers import PREFIX
 
 if TYPE_CHECKING:

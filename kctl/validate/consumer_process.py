@@ -11,13 +11,13 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from kctl.cluster.log_offsets import read_log_offsets
+from kctl.cluster.topics import known_topics
 from kctl.errors import ConnectionFailed, NotFound
-from kctl.lag.log_offsets import read_log_offsets
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
 from kctl.records.batches import decode
 from kctl.records.fetcher import Fetched, Fetcher
-from kctl.topics.choose import known_topics
 from kctl.validate.entries import ENDED, STOPPING
 from kctl.validate.leaving import Leaving, main
 from kctl.validate.records import sequences_of

@@ -11,11 +11,11 @@ from kctl.base.deadline import Deadline
 from kctl.base.text import counted
 from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused, UsageError
 from kctl.health.partitions import partitions_of
-from kctl.leader.elect import why_no_election
 from kctl.model import ClusterState
 from kctl.protocol.target import Target
 from kctl.restart.gate import Unprotected, unprotected
 from kctl.restart.look import LiveCluster, Seen
+from kctl.topics.elect import why_no_election
 from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two
 from kctl.validate.means import Means

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound
 from kctl.protocol.client import connect
 from kctl.records.background import Background
@@ -22,7 +23,6 @@ from kctl.records.produce_options import ACKS, SenderOptions
 from kctl.records.produce_sender import ACKNOWLEDGED, Sender
 from kctl.records.produce_sender import FAILED as REFUSED
 from kctl.records.producer_id import producer_id
-from kctl.topics.choose import known_topics
 from kctl.validate.entries import ACKED, ENDED, FAILED, SENT, STOPPING, UNKNOWN
 from kctl.validate.leaving import Leaving, main
 from kctl.validate.records import key_of, value_of

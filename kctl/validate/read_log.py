@@ -6,13 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
+from kctl.cluster.topics import known_topics
 from kctl.errors import OperationFailed
-from kctl.lag.log_offsets import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.consume import ConsumeOptions, consume
 from kctl.records.delivery import Stats
-from kctl.topics.choose import known_topics
 from kctl.validate.history import Log, LogPartition
 from kctl.validate.records import sequences_of
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.journal import Journal
-from kctl.brokers.controller import read_controller
+from kctl.cluster.controller import read_controller
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition

@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from kctl.base.deadline import Deadline
-from kctl.brokers.quorum import DESCRIBE_QUORUM, describe_quorum
+from kctl.cluster.quorum import DESCRIBE_QUORUM, describe_quorum
+from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.protocol.client import connect
 from kctl.protocol.connection import Connection
 from kctl.protocol.preflight import read_cluster
 from kctl.protocol.target import Target
-from kctl.topics.choose import known_topics
 from kctl.validate.timeline import ControllerSample, PartitionView, Sample
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Sampler:
             self._stop.wait(_AGAIN_S)
 
     def _follow_zookeeper(self, address: str) -> None:
-        from kctl.brokers.controller import epoch_in
+        from kctl.cluster.controller import epoch_in
         from kctl.zookeeper.session import zookeeper
 
         with zookeeper(address, security=self._target.zookeeper_security, timeout_s=_CLOSE_S / 2) as zk:

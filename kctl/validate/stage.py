@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
-from kctl.brokers.controller import read_controller
+from kctl.cluster.controller import read_controller
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, TimedOut
 from kctl.model import PartitionState
 from kctl.restart.control import Act

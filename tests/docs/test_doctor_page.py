@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor_page import TARGET, render
-from kctl.health.rule_table import RULES
+from kctl.doctor.rule_table import RULES
 
 
 def test_the_table_is_not_stale() -> None:

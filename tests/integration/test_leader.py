@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kctl.leader.elect import elect_leaders
 from kctl.model import TopicPartition
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
 from kctl.reassign.alter import alter_reassignments
+from kctl.topics.elect import elect_leaders
 from kctl_testing import Kctl, TestCluster, eventually
 
 

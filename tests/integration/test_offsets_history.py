@@ -15,12 +15,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from kctl.cluster.log_dirs import fetch_log_dirs
+from kctl.cluster.offsets import fetch_committed
 from kctl.errors import KctlError, Refused
-from kctl.lag.offsets import fetch_committed
 from kctl.lag.offsets_topic import offsets_logs as live_logs
 from kctl.lag.offsets_topic import partition_of
 from kctl.lag.selection import EVERY, Names
-from kctl.log_dirs import fetch_log_dirs
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.segment.listing import folders_of, list_segments

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kctl.dynamic_configs import Resource, alter_dynamic, read_dynamic
+from kctl.configs.dynamic import Resource, alter_dynamic, read_dynamic
 from kctl.errors import OperationFailed
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target

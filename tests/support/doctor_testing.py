@@ -8,15 +8,15 @@ from typing import Any
 
 from health_testing import facts as health_facts
 from health_testing import partition, state
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
+from kctl.doctor.examine import Finding, examine
 from kctl.doctor.read_files import file_facts, read_broker_file, read_client_file
+from kctl.doctor.rule import Releases, parse_releases
+from kctl.doctor.rule_facts import GroupFacts, GroupState, RuleFacts, Settings, ZooKeeperFacts
+from kctl.doctor.rule_table import RULES
 from kctl.errors import KctlError
 from kctl.health.assess import assess
-from kctl.health.examine import Finding, examine
-from kctl.health.rule import Releases, parse_releases
-from kctl.health.rule_facts import GroupFacts, GroupState, RuleFacts, Settings, ZooKeeperFacts
-from kctl.health.rule_table import RULES
 from kctl.lag.rules import LagRow
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import ClusterState
 from kctl.zookeeper.nodes import Grant
 from kctl.zookeeper.servers import Server

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kctl.brokers.membership import BrokerView
+from kctl.cluster.log_dirs import LogDir
+from kctl.cluster.membership import BrokerView
 from kctl.errors import KctlError
 from kctl.health.model import Adding, Facts
-from kctl.log_dirs import LogDir
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 
 

@@ -11,7 +11,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from kctl import __main__, log_dirs
+from kctl import __main__
+from kctl.cluster import log_dirs
 from kctl.errors import KctlError
 
 USABLE_BYTES = 100_000

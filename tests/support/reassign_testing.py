@@ -223,7 +223,7 @@ class Arena:
         """
         from kafka.protocol import admin
 
-        from kctl.dynamic_configs import Resource, read_dynamic
+        from kctl.configs.dynamic import Resource, read_dynamic
 
         protocol: Any = admin
         request_class = protocol.IncrementalAlterConfigsRequest

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kctl.groups.coordinators import find_coordinators
-from kctl.groups.describe import list_groups
+from kctl.cluster.groups.coordinators import find_coordinators
+from kctl.cluster.groups.describe import list_groups
 from kctl.protocol.client import ClusterClient
 from kctl_testing import eventually
 

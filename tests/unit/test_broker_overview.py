@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from health_testing import partition, state
-from kctl.brokers import membership, overview
-from kctl.brokers import quorum as quorum_module
-from kctl.brokers.quorum import Quorum
+from kctl.brokers import overview
+from kctl.cluster import membership
+from kctl.cluster import quorum as quorum_module
+from kctl.cluster.quorum import Quorum
 from kctl.commands.broker.tables import description_tables
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
 from kctl.model import Broker, ClusterState

@@ -10,9 +10,9 @@ from kctl.base.units import parse_percent, parse_throughput
 from kctl.capacity.fields import DEFAULT, FIELDS, GIVEN, SEEN, Input, parse_input
 from kctl.capacity.present import seen_inputs, volume_bytes
 from kctl.capacity.spec import parse_spec
+from kctl.cluster.log_dirs import LogDir
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.errors import InvalidFile, UsageError
-from kctl.log_dirs import LogDir
-from kctl.topics.configs import ConfigEntry, ConfigSource
 
 GOOD = """\
 disk: 4TB

@@ -12,14 +12,14 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.brokers.quorum import Quorum
-from kctl.cluster_export import assemble, export_cluster
+from kctl.cluster.export import assemble, export_cluster
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
+from kctl.cluster.quorum import Quorum
+from kctl.cluster.reassignments import Moving
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
-from kctl.topics.configs import ConfigEntry, ConfigSource
-from kctl.topics.reassignments import Moving
 
 STATE = ClusterState(
     "c1", 2,
@@ -175,7 +175,7 @@ def test_the_controller_is_the_quorums(
             raise quorum
         return quorum
 
-    monkeypatch.setattr("kctl.brokers.quorum.describe_quorum", told)
+    monkeypatch.setattr("kctl.cluster.quorum.describe_quorum", told)
     fake = _BigCluster()
     fake.state = replace(fake.state, topics={})
     document, said = export_cluster(cast(ClusterClient, fake))

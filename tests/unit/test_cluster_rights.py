@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kctl.cluster_rights import may_describe_all_topics
+from kctl.cluster.rights import may_describe_all_topics
+from kctl.cluster.topic_names import fault_of
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized
-from kctl.topics.names import fault_of
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ from typing import Any, cast
 import pytest
 
 from kctl.access.quotas import DEFAULT, Entity
+from kctl.base.config_values import fault_of, items, number_for, same
+from kctl.cluster.config_resources import Resource, parse_resource
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import Config, Synonym, describe
@@ -20,8 +23,6 @@ from kctl.configs.html import plain
 from kctl.configs.keys import find_key
 from kctl.configs.other_units import in_ms
 from kctl.configs.quota_configs import pairs_with, quota_configs
-from kctl.configs.resources import Resource, parse_resource
-from kctl.configs.values import fault_of, items, number_for, same
 from kctl.errors import (
     ConnectionFailed,
     InvalidFile,
@@ -35,7 +36,6 @@ from kctl.errors import (
 )
 from kctl.model import Broker, ClusterState, TopicState
 from kctl.protocol.client import ClusterClient
-from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 
 def config(

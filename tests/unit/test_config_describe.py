@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from health_testing import partition, state
+from kctl.cluster.config_resources import Resource
 from kctl.configs import describe
-from kctl.configs.resources import Resource
 from kctl.errors import NotFound
 
 

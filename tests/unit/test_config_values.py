@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from kctl.base.config_values import fault_of, same
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, _holds
 from kctl.configs.describe import Config, Synonym
 from kctl.configs.diff import differences
 from kctl.configs.known_types import fault_in, type_of
-from kctl.configs.resources import Resource
-from kctl.configs.values import fault_of, same
 from kctl.topics.alter import _is_set, _planned_config
-from kctl.topics.configs import ConfigSource
 
 # [type, the text, what a broker shows or null where parseType throws], by tests/support/ConfigForms.java
 FORMS = json.loads((Path(__file__).parents[1] / "data" / "config_forms.json").read_text())

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
-from kctl.lag.log_offsets import LogOffsets
 from kctl.model import TopicPartition
 from kctl.records import absence, asking, direct
 from kctl.records.chunk import Chunk

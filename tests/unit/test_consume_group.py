@@ -11,8 +11,8 @@ import pytest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as TheirTopicPartition
 
+from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import OperationFailed
-from kctl.lag.log_offsets import LogOffsets
 from kctl.model import TopicPartition
 from kctl.records import group_reader
 from kctl.records.batches import batches_in, next_offset

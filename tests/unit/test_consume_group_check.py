@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.groups.model import Group, Groups, Member
 from kctl.errors import ConnectionRefused, KctlError, NotFound, Refused
-from kctl.groups.model import Group, Groups, Member
 from kctl.protocol.client import ClusterClient
 from kctl.records import group_check
 from kctl.records.group_check import check_group, verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.context_rights import cluster_rights, principal_of, topic_rights
+from kctl.cluster.context_rights import cluster_rights, principal_of, topic_rights
 from kctl.protocol.security import Security
 
 

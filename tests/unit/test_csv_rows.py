@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
-from kctl.brokers.api_versions import ApiOfBrokers, BrokersVersions
 from kctl.brokers.overview import BrokerDescription
+from kctl.cluster.api_versions import ApiOfBrokers, BrokersVersions
 from kctl.commands.broker.tables import api_rows, description_rows
 from kctl.commands.config.diff import csv_rows as difference_rows
 from kctl.commands.terminal import output

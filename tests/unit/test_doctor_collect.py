@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
+from kctl.cluster.groups.model import Group, Member
+from kctl.cluster.log_dirs import LogDir
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.configs.describe import Config
 from kctl.doctor import collect_zookeeper
 from kctl.doctor.collect import log_dirs_of, settings_of, topic_settings
 from kctl.doctor.collect_groups import count_rebalances, group_state
 from kctl.doctor.defaults import default_of
+from kctl.doctor.listeners import is_loopback, is_wildcard, parse_listener
+from kctl.doctor.rule import parse_releases
+from kctl.doctor.rule_facts import RuleFacts, Settings, unread
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
-from kctl.groups.model import Group, Member
-from kctl.health.listeners import is_loopback, is_wildcard, parse_listener
-from kctl.health.rule import parse_releases
-from kctl.health.rule_facts import RuleFacts, Settings, unread
-from kctl.log_dirs import LogDir
 from kctl.model import TopicPartition
-from kctl.topics.configs import ConfigEntry, ConfigSource
 
 
 def _group(state: str = "Stable", members: str = "a", epoch: int | None = None, *, type_: str = "classic") -> Group:

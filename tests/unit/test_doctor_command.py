@@ -18,9 +18,9 @@ from kctl.base.strict_yaml import load
 from kctl.commands import app
 from kctl.commands.terminal.invocation import Invocation
 from kctl.doctor import collect as collecting
+from kctl.doctor.rule_facts import RuleFacts
+from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized
-from kctl.health.rule_facts import RuleFacts
-from kctl.health.rule_table import RULES, SUBJECTS
 from kctl.playbook.shipped import shipped, text_of
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")

@@ -30,14 +30,14 @@ from doctor_testing import (
     row,
 )
 from health_testing import partition, state
-from kctl.brokers.api_versions import Feature
+from kctl.cluster.api_versions import Feature
+from kctl.cluster.log_dirs import LogDir
 from kctl.configs.diff import Difference, Value
+from kctl.doctor.examine import Outcome, examine
+from kctl.doctor.rule import Severity, parse_releases
+from kctl.doctor.rule_facts import RuleFacts, ZooKeeperFacts
+from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized
-from kctl.health.examine import Outcome, examine
-from kctl.health.rule import Severity, parse_releases
-from kctl.health.rule_facts import RuleFacts, ZooKeeperFacts
-from kctl.health.rule_table import RULES, SUBJECTS
-from kctl.log_dirs import LogDir
 
 # Of a server.properties: id → (text with a finding, text without, version). All ends of lines are ; here.
 BROKER_FILES: dict[str, tuple[str, str, str | None]] = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.groups.assignment import Subscription, decode_assignment, decode_subscription
+from kctl.cluster.groups.assignment import Subscription, decode_assignment, decode_subscription
 from kctl.model import TopicPartition
 
 

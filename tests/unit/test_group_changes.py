@@ -10,6 +10,11 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.groups import names
+from kctl.cluster.groups.model import Group, Groups, Member
+from kctl.cluster.groups.names import chosen_groups
+from kctl.cluster.log_offsets import LogOffsets
+from kctl.cluster.offsets import Commit
 from kctl.commands.app import main
 from kctl.commands.group.tables import judge_changes
 from kctl.commands.terminal import watching
@@ -23,16 +28,12 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
-from kctl.groups import delete, export, names, overview, remove_members, reset
+from kctl.groups import delete, export, overview, remove_members, reset
 from kctl.groups.commit import OffsetToCommit
 from kctl.groups.delete import DeletedGroup, DeletedOffset
-from kctl.groups.model import Group, Groups, Member
-from kctl.groups.names import chosen_groups
 from kctl.groups.remove_members import RemovedMember
 from kctl.groups.reset import OffsetChange, ResetPlan, apply_reset
 from kctl.groups.reset_rules import Target, To
-from kctl.lag.log_offsets import LogOffsets
-from kctl.lag.offsets import Commit
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.client import ClusterClient
 
@@ -257,7 +258,7 @@ def test_a_removal_that_cannot_be_read_back_is_told(
 def four_types(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"old": None, "new": "consumer", "shared": "share", "streaming": "streams"}
     listed = Groups({name: Group(name, "Empty", "", kind, 1) for name, kind in kinds.items()}, {}, {})
-    monkeypatch.setattr("kctl.groups.describe.list_groups", lambda *_: listed)
+    monkeypatch.setattr("kctl.cluster.groups.describe.list_groups", lambda *_: listed)
 
 
 @pytest.mark.usefixtures("four_types")
@@ -360,7 +361,7 @@ def test_a_pattern_that_nobody_looked_at_changes_no_group(
     command: Sequence[str], options: Sequence[str], said: str,
 ) -> None:  # fmt: skip
     found = Groups({name: Group(name, "Empty", "consumer", "classic", 1) for name in ("a", "b")}, {}, {})
-    monkeypatch.setattr("kctl.groups.describe.list_groups", lambda *_: found)
+    monkeypatch.setattr("kctl.cluster.groups.describe.list_groups", lambda *_: found)
     assert main(["group", *command, "--match", ".*", *options, *HERE]) == 4
     assert said in capsys.readouterr().err
 

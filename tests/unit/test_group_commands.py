@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kctl.cluster.groups.names import check_group_id
 from kctl.commands.app import main
 from kctl.errors import UsageError
-from kctl.groups.names import check_group_id
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.groups import coordinators
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -18,7 +19,7 @@ from kctl.errors import (
     OutcomeUnknown,
     Refused,
 )
-from kctl.groups import commit, coordinators
+from kctl.groups import commit
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.model import TopicPartition
 from kctl.protocol.client import ClusterClient

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import Refused, UsageError
 from kctl.groups.reset_rules import (
     Target,
@@ -16,7 +17,6 @@ from kctl.groups.reset_rules import (
     read_again,
     skipped,
 )
-from kctl.lag.log_offsets import LogOffsets
 
 LOG = LogOffsets(5, 20)
 NOW = 1_700_000_000_000

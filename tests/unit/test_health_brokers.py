@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
-from kctl.brokers.membership import BrokerView
-from kctl.brokers.quorum import Quorum, QuorumReplica
+from kctl.cluster.log_dirs import LogDir
+from kctl.cluster.membership import BrokerView
+from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.commands.cluster import health as cluster_health
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs, used_percent
 from kctl.health.model import Facts, Limits, Status
-from kctl.log_dirs import LogDir
 from kctl.model import Broker, ClusterState
 
 THREE = state(

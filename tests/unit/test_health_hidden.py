@@ -6,11 +6,11 @@ from types import SimpleNamespace as Answer
 from typing import Any, cast
 
 from health_testing import facts, partition, state
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import ConnectionRefused, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Status
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.protocol.client import ClusterClient
 
 THREE = state([partition("123", "123")])

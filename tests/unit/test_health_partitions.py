@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from health_testing import facts, partition, state
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import NotAuthorized
 from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
@@ -16,7 +17,6 @@ from kctl.health.causes import find_suspects, missing_replicas, troubled
 from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import Status
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import Broker, TopicPartition
 
 

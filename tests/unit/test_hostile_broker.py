@@ -20,8 +20,8 @@ from hostile_broker import (
     OFFSET_FETCH,
     hostile_broker,
 )
+from kctl.cluster.groups.describe import list_groups
 from kctl.errors import ConnectionFailed, KctlError, NotKafka, NotSupported, OutcomeUnknown
-from kctl.groups.describe import list_groups
 from kctl.lag.collect import collect
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.security import Security

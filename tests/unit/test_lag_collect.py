@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.groups import coordinators, describe
 from kctl.errors import (
     AuthenticationFailed,
     ConnectionRefused,
@@ -23,7 +24,6 @@ from kctl.errors import (
     NotFound,
     NotSupported,
 )
-from kctl.groups import coordinators, describe
 from kctl.lag import collect as module
 from kctl.lag.collect import collect
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState

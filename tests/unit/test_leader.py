@@ -15,13 +15,13 @@ import pytest
 from kctl.commands.leader.tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
 from kctl.health.leaders import leader_status
-from kctl.leader.elect import elect_leaders
 from kctl.leader.election import Election, carry_out, choose, plan_preferred, plan_unclean
 from kctl.leader.losses import Loss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.brokers import negotiate
 from kctl.protocol.client import ClusterClient
 from kctl.reassign.alter import alter_reassignments
+from kctl.topics.elect import elect_leaders
 
 NOT_NEEDED, NOT_AUTHORIZED, NOT_AVAILABLE, NO_REASSIGNMENT = 84, 31, 80, 85
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kctl.health.listeners import Listener, parse_listener, shared_ports
-from kctl.health.rule import parse_releases
-from kctl.health.rule_facts import Settings
-from kctl.health.rules_files import _roles
-from kctl.health.rules_listeners import listener_problems
+from kctl.doctor.listeners import Listener, parse_listener, shared_ports
+from kctl.doctor.rule import parse_releases
+from kctl.doctor.rule_facts import Settings
+from kctl.doctor.rules_files import _roles
+from kctl.doctor.rules_listeners import listener_problems
 
 DATA = Path(__file__).parent.parent / "data" / "listener_forms.tsv"
 RELEASES = ("3.2.3", "3.9.2", "4.4.0")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace as Answer
 from typing import Any
 
+from kctl.cluster.groups.coordinators import CoordinatorMoved
+from kctl.cluster.groups.model import Group
+from kctl.cluster.groups.newer_groups import StartOffset, _group, _start_offsets
+from kctl.cluster.groups.streams import SubtopologyTasks
 from kctl.errors import KctlError, NotAuthorized
-from kctl.groups.coordinators import CoordinatorMoved
-from kctl.groups.model import Group
-from kctl.groups.newer_groups import StartOffset, _group, _start_offsets
-from kctl.groups.streams import SubtopologyTasks
 from kctl.model import TopicPartition
 
 LISTED = Group("g", "Stable", "streams", "streams", 1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kctl.cluster.log_dirs import LogDir, LogDirReplica, is_cordoned
 from kctl.configs.diff import OF_ONE_BROKER
 from kctl.errors import Refused
-from kctl.log_dirs import LogDir, LogDirReplica, is_cordoned
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.cautions import about_one_replica, lowered_by
 from kctl.reassign.cluster import PlanCluster, from_export

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
+from kctl.cluster.reassignments import Moving
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.compare import Place, Standing, View, misplaced, places_of, reason, standing, went_back
 from kctl.reassign.live_state import LiveState
 from kctl.reassign.observe import copies_of
 from kctl.reassign.outcome import held_by, judge
-from kctl.topics.reassignments import Moving
 
 TP = TopicPartition("t", 0)
 MOVE = Reassignment("t", 0, after=(4, 2), before=(1, 2), topic_id="id", size_bytes=100)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import InvalidFile, Refused, UsageError
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.reassign.disks import BrokerDisks, Disk, disks_of, log_dirs_of_export
 from kctl.reassign.goals import Goals
 from kctl.reassign.log_dir_moves import LogDirPlan, plan_log_dirs

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import Refused
-from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.goals import Balance, Goals, resolve
 from kctl.reassign.plan import Plan, make_plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.commands.reassign.tables import status_lines, status_tables, status_warnings
 from kctl.commands.terminal.output import jsonable
-from kctl.dynamic_configs import Resource
-from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.configs.dynamic import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan, begin_entry

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kctl.dynamic_configs import Resource
+from kctl.configs.dynamic import Resource
 from kctl.errors import InvalidFile
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.throttle import (

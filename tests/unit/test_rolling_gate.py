@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from health_testing import partition, state
-from kctl.brokers.quorum import Quorum, QuorumReplica
+from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
 from kctl.restart.gate import MinIsr, blockers, fit, fits_together, gate, quorum_blocker, unprotected, unsettled

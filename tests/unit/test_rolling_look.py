@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.brokers.membership import BrokerView
+from kctl.cluster.membership import BrokerView
 from kctl.errors import (
     AuthenticationFailed,
     CertificateRejected,

@@ -9,10 +9,10 @@ import pytest
 
 from kctl.commands.cluster.rolling_tables import said_before
 from kctl.errors import KctlError, NotAuthorized, NotSupported, Refused
-from kctl.leader.elect import why_no_election
 from kctl.restart import journals
 from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked, refuse_without_election
 from kctl.restart.running import Options
+from kctl.topics.elect import why_no_election
 from rolling_testing import BROKERS, QUICK, Simulated, restart
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from kctl.cluster.log_dirs import LogDir
+from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import NotFound, NotHealthy, OperationFailed
 from kctl.groups.reset import OffsetChange
 from kctl.groups.reset_rules import read_again, skipped
 from kctl.health.disks import check_disks
 from kctl.health.model import Facts, Limits, Status
-from kctl.lag.log_offsets import LogOffsets
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
-from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
 from kctl.playbook.engine import Ending, Settings
 from kctl.playbook.load import load_playbook

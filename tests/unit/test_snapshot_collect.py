@@ -214,7 +214,7 @@ def test_configs_are_stored_when_they_change_and_each_hour(fake: FakeCluster) ->
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kctl.groups import coordinators, describe
+    from kctl.cluster.groups import coordinators, describe
     from kctl.lag import collect
 
     for module in (coordinators, describe, collect):

@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 
 from kctl.base.grouping import chunks
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import Config, Synonym
-from kctl.configs.resources import Resource
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown
 from kctl.model import ClusterState, PartitionState, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.topics import alter as module
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics
-from kctl.topics.configs import ConfigSource
 
 UNKNOWN = OutcomeUnknown("no answer: it may have been carried out or not")
 GONE = ConnectionFailed("nobody is there")

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 
 from health_testing import partition, state
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.log_offsets import LogOffsets
+from kctl.cluster.offsets import Listed
+from kctl.cluster.topic_configs import ConfigSource
 from kctl.commands.app import main
 from kctl.commands.config import diff as config_diff
 from kctl.commands.terminal.invocation import Invocation
@@ -20,14 +24,10 @@ from kctl.commands.topic.alter import warn_of
 from kctl.configs import describe, explain
 from kctl.configs.change import ChangedConfig
 from kctl.configs.describe import Config
-from kctl.configs.resources import Resource
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, KctlError, NotAuthorized
-from kctl.lag.log_offsets import LogOffsets
-from kctl.lag.offsets import Listed
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics import apply, offsets
 from kctl.topics.alter import AlteredTopic
-from kctl.topics.configs import ConfigSource
 from kctl.topics.create import CreatedTopic
 from kctl.topics.sizes import Size, Sizes
 

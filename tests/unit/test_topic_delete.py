@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.groups.model import Group, Groups
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
-from kctl.groups.model import Group, Groups
 from kctl.model import Broker, ClusterState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.topics import delete as deleting

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.cluster.topic_names import check_name, collisions, fault_of, is_internal
 from kctl.errors import UsageError
-from kctl.topics.names import check_name, collisions, fault_of, is_internal
 from kctl.topics.new_topic import parse_assignment
 
 

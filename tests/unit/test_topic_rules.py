@@ -9,6 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.partition_numbers import no_partition, parse_each, parse_numbers
+from kctl.cluster.reassignments import Moving
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.commands.terminal.expect import check_pattern
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import (
@@ -24,13 +27,10 @@ from kctl.health.collect import adding_replicas
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.topics import describe as describing
-from kctl.topics.configs import ConfigEntry, ConfigSource
 from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
 from kctl.topics.listing import summaries
 from kctl.topics.offsets import failure_lines, parse_place
-from kctl.topics.partition_numbers import no_partition, parse_each, parse_numbers
 from kctl.topics.rates import Ends, rates
-from kctl.topics.reassignments import Moving
 from kctl.topics.sizes import Size, fetch_sizes, size_of
 
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.errors import InvalidFile, Refused
 from kctl.model import ClusterState, TopicState
 from kctl.topics.apply import _check_collisions, change_of
-from kctl.topics.configs import ConfigEntry, ConfigSource
 from kctl.topics.own_configs import set_on_topic
 from kctl.topics.spec import TopicSpec, parse_specs
 

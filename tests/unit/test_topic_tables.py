@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from kctl.cluster import topics as choose
+from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.commands.app import main
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.topic.describe import _Found, _tables, tables
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
-from kctl.topics import choose, listing
 from kctl.topics import describe as describing
-from kctl.topics.configs import ConfigEntry, ConfigSource
+from kctl.topics import listing
 from kctl.topics.describe import Problem, describe
 
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.cluster.offsets import OffsetSpec
 from kctl.errors import ConnectionFailed, InvalidFile, NotAuthorized, Refused
-from kctl.lag.offsets import OffsetSpec
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.topics.offset_file import parse_offset_file

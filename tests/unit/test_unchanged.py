@@ -13,18 +13,18 @@ import pytest
 import kctl
 from changed_meanwhile import CHANGES
 from command_tree import READING, every_command
-from kctl import unchanged
 from kctl.access.basis import of_acls
 from kctl.access.changes import plan_changes
 from kctl.access.words import parse_acls
+from kctl.cluster import unchanged
+from kctl.cluster.config_resources import Resource
+from kctl.cluster.log_offsets import LogOffsets
+from kctl.cluster.topic_configs import ConfigSource
+from kctl.cluster.unchanged import Basis, Grows, differences
 from kctl.configs.basis import values
 from kctl.configs.describe import Config
-from kctl.configs.resources import Resource
 from kctl.errors import ClusterReplaced, NotFound, Refused
-from kctl.lag.log_offsets import LogOffsets
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.topics.configs import ConfigSource
-from kctl.unchanged import Basis, Grows, differences
 
 BROKERS = {node: Broker(node, "h", node) for node in (1, 2)}
 COMMANDS = Path(kctl.__file__).parent / "commands"
@@ -126,7 +126,7 @@ ANEW = "deleted and recreated"
     ],
 )
 def test_topics(monkeypatch: pytest.MonkeyPatch, before: TopicState, now: TopicState | None, says: str | None) -> None:
-    monkeypatch.setattr("kctl.lag.log_offsets.read_log_offsets", lambda *_, **__: ({}, set(), {}))
+    monkeypatch.setattr("kctl.cluster.log_offsets.read_log_offsets", lambda *_, **__: ({}, set(), {}))
     basis = unchanged.topics(_client(before, now), ["t"], replicas=True)
     _expect(basis.check, says)
 
@@ -159,7 +159,7 @@ def test_without_topic_ids_logs_only_grow(
         start, end = logs.pop(0)
         return {tp: LogOffsets(start, end) for tp in partitions}, set(), {}
 
-    monkeypatch.setattr("kctl.lag.log_offsets.read_log_offsets", read)
+    monkeypatch.setattr("kctl.cluster.log_offsets.read_log_offsets", read)
     old = _topic(None, (1,))
     _expect(unchanged.topics(_client(old, old), ["t"]).check, says)
 

@@ -10,11 +10,11 @@ from unittest import mock
 
 import pytest
 
+from kctl.cluster.topic_configs import ConfigEntry
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.gate import Unprotected
 from kctl.restart.look import Seen
-from kctl.topics.configs import ConfigEntry
 from kctl.validate import bystanders
 from kctl.validate import plan as plan_module
 from kctl.validate import run as run_module

@@ -1,0 +1,189 @@
+"""What brokers can do: the requests that each has, in which versions, its features, and which release that makes it.
+
+One ApiVersions to each broker (KIP-35, features: KIP-584), as kafka-broker-api-versions and kafka-features ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.errors import KctlError
+from kctl.protocol.api_names import api_name
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+
+
+class VersionRange(NamedTuple):
+    """The lowest and the highest version of a request."""
+
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """min_version, max_version: what the broker supports; None for a feature that is in force and unknown to it.
+
+    finalized_version: the level in force for the whole cluster, None when the feature is not in use.
+    """
+
+    feature: str
+    min_version: int | None
+    max_version: int | None
+    finalized_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerApis:
+    """versions by api key. finalized_epoch: of the features in force; None when the broker knows of none."""
+
+    versions: Mapping[int, VersionRange]
+    features: tuple[Feature, ...]
+    finalized_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOfBrokers:
+    """A request, and who has it in which versions. same: all brokers that answered have it alike."""
+
+    api_key: int
+    api: str
+    same: bool
+    versions: tuple[BrokersVersions, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersVersions:
+    """min_version, max_version: None on brokers that lack the request."""
+
+    brokers: tuple[int, ...]
+    min_version: int | None
+    max_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureOfBrokers:
+    """A feature, and the brokers that have it alike; see Feature. finalized_epoch: the newest that they know."""
+
+    feature: str
+    brokers: tuple[int, ...]
+    min_version: int | None
+    max_version: int | None
+    finalized_version: int | None
+    finalized_epoch: int | None
+
+
+def fetch_api_versions(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerApis | KctlError]:
+    """What each broker can do; a KctlError for one that does not answer."""
+    from kafka.protocol.metadata import ApiVersionsRequest
+
+    from kctl import __version__
+    from kctl.protocol.wire import CLIENT_ID
+
+    answers = client.send_each(
+        {
+            node: ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=__version__)
+            for node in sorted(brokers)
+        }
+    )
+    return {node: _parse(node, answer) for node, answer in answers.items()}
+
+
+def _parse(node: int, answer: Any) -> BrokerApis | KctlError:
+    from kctl.protocol.client import error_for
+
+    if isinstance(answer, KctlError):
+        return answer
+    if answer.error_code:
+        return error_for(answer.error_code, None, subject=f"the API versions of broker {node}")
+    epoch = getattr(answer, "finalized_features_epoch", None)
+    return BrokerApis(
+        versions={row.api_key: VersionRange(row.min_version, row.max_version) for row in answer.api_keys},
+        features=_features(answer),
+        finalized_epoch=None if epoch is None or epoch < 0 or not answer.finalized_features else epoch,
+    )
+
+
+def _features(answer: Any) -> tuple[Feature, ...]:
+    supported = {row.name: row for row in getattr(answer, "supported_features", None) or ()}
+    finalized = {row.name: row.max_version_level for row in getattr(answer, "finalized_features", None) or ()}
+    return tuple(
+        Feature(
+            name,
+            supported[name].min_version if name in supported else None,
+            supported[name].max_version if name in supported else None,
+            finalized.get(name),
+        )
+        for name in sorted(supported.keys() | finalized.keys())
+    )
+
+
+def compare_apis(apis: Mapping[int, BrokerApis]) -> list[ApiOfBrokers]:
+    """Every request that any broker has, by api key."""
+    keys = sorted({key for broker in apis.values() for key in broker.versions})
+    return [_compared(key, apis) for key in keys]
+
+
+def _compared(key: int, apis: Mapping[int, BrokerApis]) -> ApiOfBrokers:
+    holders: dict[VersionRange | None, list[int]] = {}
+    for node in sorted(apis):
+        holders.setdefault(apis[node].versions.get(key), []).append(node)
+    rows = tuple(
+        BrokersVersions(tuple(nodes), found.lowest if found else None, found.highest if found else None)
+        for found, nodes in holders.items()
+    )
+    return ApiOfBrokers(key, api_name(key), len(rows) == 1, rows)
+
+
+def features_of(apis: Mapping[int, BrokerApis]) -> list[FeatureOfBrokers]:
+    """Every feature, by name; several rows where brokers differ."""
+    holders: dict[Feature, list[int]] = {}
+    for node in sorted(apis):
+        for feature in apis[node].features:
+            holders.setdefault(feature, []).append(node)
+    return [
+        FeatureOfBrokers(
+            found.feature,
+            tuple(nodes),
+            found.min_version,
+            found.max_version,
+            found.finalized_version,
+            max((epoch for node in nodes if (epoch := apis[node].finalized_epoch) is not None), default=None),
+        )
+        for found, nodes in sorted(holders.items(), key=lambda item: (item[0].feature, item[1]))
+    ]
+
+
+def release_of(versions: Mapping[int, VersionRange]) -> str | None:
+    """The release that a broker seems to be: «3.9», «4.2+» for the newest known or a later one; None: too old to tell.
+
+    Brokers do not tell their release. It is the newest of which all requests that the broker has too are there in at
+    least its versions; releases that cannot be told apart are given as a range.
+    """
+    from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
+
+    fitting = [
+        release
+        for release, known in BROKER_API_VERSIONS.items()
+        if all(versions[key].highest >= highest for key, (_, highest) in known.items() if key in versions)
+        and known.keys() & versions.keys()
+    ]
+    if not fitting:
+        return None
+    newest = max(fitting)
+    alike = [
+        release
+        for release in fitting
+        if all(
+            BROKER_API_VERSIONS[release].get(key) == BROKER_API_VERSIONS[newest].get(key)
+            for key in BROKER_API_VERSIONS[newest]
+            if key in versions
+        )
+    ]
+    first, last = (".".join(map(str, release)) for release in (min(alike), newest))
+    if newest == max(BROKER_API_VERSIONS):
+        return f"{first}+"
+    return first if first == last else f"{first} to {last}"

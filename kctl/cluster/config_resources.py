@@ -1,0 +1,96 @@
+"""What configs can be set on, as it is written on a command line: `topic/orders`, `broker/1`, `brokers`."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kctl.base.suggestions import did_you_mean
+from kctl.errors import UsageError
+
+Kind = Literal[
+    "topic", "broker", "brokers", "client-metrics", "group", "user", "users", "client-id", "clients", "ip", "ips"
+]
+
+# org.apache.kafka.common.config.ConfigResource.Type; the default of all brokers is the broker without a name.
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+RESOURCE_TYPES: dict[Kind, int] = {
+    "topic": TOPIC_RESOURCE,
+    "broker": BROKER_RESOURCE,
+    "brokers": BROKER_RESOURCE,
+    "client-metrics": 16,
+    "group": 32,
+}
+_NOT_AUTHORIZED = frozenset({29, 30, 31})  # of the topic, the group, the cluster
+# What has quotas and no other configs; those of all that have none of their own.
+QUOTA_KINDS: frozenset[Kind] = frozenset({"user", "users", "client-id", "clients", "ip", "ips"})
+_OF_ALL: dict[str, Kind] = {"brokers": "brokers", "users": "users", "clients": "clients", "ips": "ips"}
+_NAMED: dict[str, Kind] = {
+    "group": "group", "client-metrics": "client-metrics", "user": "user", "client-id": "client-id", "ip": "ip",
+}  # fmt: skip
+_HINT = (
+    "write topic/NAME, broker/ID, brokers (the default of all brokers), group/NAME or client-metrics/NAME;"
+    " for quotas user/NAME, client-id/NAME, ip/ADDRESS, users, clients or ips"
+)
+
+
+class Resource(NamedTuple):
+    """A topic, a broker by its id, a group, a metrics subscription; a user, client id or address, which have quotas.
+    `brokers`, `users`, `clients`, `ips`, without a name: what holds for all that have no value of their own."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}" if self.name else self.kind
+
+    @property
+    def path(self) -> str:
+        """As `parse_resource` takes it."""
+        return f"{self.kind}/{self.name}" if self.name else self.kind
+
+    @property
+    def type_code(self) -> int:
+        return RESOURCE_TYPES[self.kind]
+
+    @classmethod
+    def topic(cls, name: str) -> Resource:
+        return cls("topic", name)
+
+    @classmethod
+    def broker(cls, node: int) -> Resource:
+        return cls("broker", str(node))
+
+    @classmethod
+    def brokers(cls) -> Resource:
+        return cls("brokers", "")
+
+
+def right_hint(operation: str, resource: Resource, error_code: int) -> str | None:
+    """Which ACL is missing, after an error that says that one is; None after others."""
+    if error_code not in _NOT_AUTHORIZED:
+        return None
+    whose = f"{resource.kind} {resource.name}" if resource.kind in ("topic", "group") else "the cluster"
+    return f"ask for the ACL operation {operation} on {whose}"
+
+
+def parse_resource(text: str) -> Resource:
+    """«topic/NAME», «broker/ID», «brokers», «group/NAME», «user/NAME», «users» … Raises UsageError."""
+    from kctl.cluster.topic_names import check_name, fault_of
+
+    kind, slash, name = text.partition("/")
+    if text in _OF_ALL:
+        return Resource(_OF_ALL[text], "")
+    if not slash or not name:
+        meant = "" if slash or fault_of(text) else f"did you mean topic/{text}? "
+        raise UsageError(f"{text!r} is not something that has configs", hint=meant + _HINT)
+    if kind == "topic":
+        check_name(name)
+        return Resource.topic(name)
+    if kind == "broker":
+        if not (name.isascii() and name.isdigit() and int(name) < 2**31):
+            raise UsageError(f"broker/{name}: a broker's id is a number", hint="kctl broker list shows them")
+        return Resource.broker(int(name))
+    if kind in _NAMED:
+        return Resource(_NAMED[kind], name)
+    near = did_you_mean(kind, ("topic", "broker", *_NAMED))
+    raise UsageError(f"{text!r}: {kind!r} is not something that has configs", hint=f"{near} {_HINT}" if near else _HINT)

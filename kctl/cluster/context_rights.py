@@ -1,0 +1,147 @@
+"""With which rights a login sees a cluster: what brokers say of it, without trying anything that changes something.
+
+Brokers tell the operations that an authorizer allows (KIP-430): for the cluster by DescribeCluster (KIP-700), for the
+topics that may be described by Metadata. What may not even be described is unknown here, never absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.cluster.rights import cluster_operations
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+    from kctl.protocol.security import Security
+
+# org.apache.kafka.common.acl.AclOperation; the answers have these codes.
+_OPERATIONS = {
+    3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE", 9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE",
+}  # fmt: skip
+# org.apache.kafka.security.authorizer.AclEntry: what the resource has, and what it is for
+_CLUSTER = {
+    8: "list groups and log dirs", 5: "create any topic", 7: "reassign, elect leaders, change ACLs, users and quotas",
+    10: "read broker configs", 11: "change broker configs", 9: "speak as a broker",
+}  # fmt: skip
+_TOPIC = {8: "", 3: "consume", 4: "produce", 6: "delete, delete records", 7: "add partitions", 10: "", 11: ""}
+_SECURITY_DISABLED = 54
+_ANY, _ALL_RESOURCES = 1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One line. result: ok, partly, denied or unknown."""
+
+    resource: str
+    operation: str
+    result: str
+    detail: str
+
+
+def principal_of(security: Security) -> str:
+    """As whom brokers see this login, unless their own rules map it to another name."""
+    if security.sasl:
+        return f"User:{security.sasl_username}"
+    if security.tls and security.has_certificate:
+        return f"the subject of {security.ssl_certfile or 'the client certificate'}"
+    return "User:ANONYMOUS"
+
+
+def read_rights(client: ClusterClient) -> tuple[Right, ...]:
+    """What the login may do. A probe that fails is a line of its own: nothing is raised."""
+    cluster = _cluster(client)
+    may_describe = any(right.operation == "DESCRIBE" and right.result == "ok" for right in cluster)
+    return (*cluster, *_topics(client), _groups(client, may_describe=may_describe), _acls(client))
+
+
+def _cluster(client: ClusterClient) -> list[Right]:
+    try:
+        return cluster_rights(cluster_operations(client))
+    except KctlError as exc:
+        return [Right("cluster", "DESCRIBE", "unknown", exc.message)]
+
+
+def cluster_rights(allowed: Collection[int] | None) -> list[Right]:
+    """The operations of DescribeCluster. There are none without DESCRIBE: of the others nothing is known then."""
+    if allowed is None:
+        return [Right("cluster", "DESCRIBE", "unknown", "the broker does not tell")]
+    if not allowed:
+        hidden = "brokers tell only whom they let describe the cluster"
+        return [
+            Right("cluster", _OPERATIONS[code], *(("denied", use) if code == 8 else ("unknown", hidden)))
+            for code, use in _CLUSTER.items()
+        ]
+    return [
+        Right("cluster", _OPERATIONS[code], "ok" if code in allowed else "denied", use)
+        for code, use in _CLUSTER.items()
+    ]
+
+
+def _topics(client: ClusterClient) -> list[Right]:
+    from kafka.protocol.metadata import MetadataRequest
+
+    try:
+        request = MetadataRequest(
+            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True, min_version=8
+        )
+        answer = client.send(request)
+    except KctlError as exc:
+        return [Right("topics", "DESCRIBE", "unknown", exc.message)]
+    return topic_rights([topic.authorized_operations for topic in answer.topics if not topic.is_internal])
+
+
+def topic_rights(allowed: Sequence[Collection[int] | None]) -> list[Right]:
+    """The operations of each topic that was seen."""
+    seen = [each for each in allowed if each is not None]
+    if not seen:
+        return [Right("topics", "DESCRIBE", "unknown", "sees no topic: there is none, or none may be described")]
+    found = []
+    for code, use in _TOPIC.items():
+        count = sum(1 for each in seen if code in each)
+        result = "ok" if count == len(seen) else "partly" if count else "denied"
+        of = f"{'all' if count == len(seen) else f'{count} of the'} {len(seen)} topics that it sees"
+        found.append(Right("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
+    return found
+
+
+def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
+    from kctl.cluster.groups.describe import list_groups
+
+    try:
+        listed = list_groups(client)
+    except KctlError as exc:
+        return Right("groups", "DESCRIBE", "unknown", exc.message)
+    if listed.unlisted:
+        return Right("groups", "DESCRIBE", "unknown", next(iter(listed.unlisted.values())).message)
+    count = len(listed.groups)
+    if may_describe:
+        return Right("groups", "DESCRIBE", "ok", f"sees all {count} groups")
+    if count:
+        return Right("groups", "DESCRIBE", "partly", f"sees {count} groups; others, if there are any, are hidden")
+    return Right("groups", "DESCRIBE", "unknown", "sees no group: there is none, or none may be described")
+
+
+def _acls(client: ClusterClient) -> Right:
+    from kafka.protocol.admin import DescribeAclsRequest
+
+    from kctl.protocol.client import error_for
+
+    request = DescribeAclsRequest(
+        resource_type_filter=_ALL_RESOURCES, resource_name_filter=None, pattern_type_filter=_ANY,
+        principal_filter=None, host_filter=None, operation=_ANY, permission_type=_ANY,
+    )  # fmt: skip
+    try:
+        answer = client.send(request)
+    except KctlError as exc:
+        return Right("acls", "DESCRIBE", "unknown", exc.message)
+    if answer.error_code == _SECURITY_DISABLED:
+        return Right("acls", "DESCRIBE", "ok", "no authorizer: everybody may do everything")
+    if answer.error_code:
+        error = error_for(answer.error_code, answer.error_message, subject="ACLs")
+        return Right("acls", "DESCRIBE", "denied" if answer.error_code == 31 else "unknown", error.message)
+    count = sum(len(resource.acls) for resource in answer.resources)
+    return Right("acls", "DESCRIBE", "ok", f"reads all {count} ACLs")

@@ -1,0 +1,1 @@
+"""Groups as coordinators describe them: members, assignments, newer protocols."""

@@ -1,0 +1,203 @@
+"""Groups of the new protocol (KIP-848), share groups (KIP-932) and streams groups (KIP-1071): described by requests of
+their own; and what share groups have instead of commits.
+
+kafka-python has no such messages; their definitions lie beside this file, as Kafka's generated ones have them
+(clients/src/main/resources/common/message), and its classes are made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
+from kctl.cluster.groups.model import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
+from kctl.cluster.groups.streams import Topology, sources, streams_member, topology_of
+from kctl.errors import KctlError, NotSupported
+from kctl.model import TopicPartition
+from kctl.protocol.error_codes import error_for
+
+if TYPE_CHECKING:
+    from kafka.protocol.api_message import ApiMessage
+
+    from kctl.protocol.client import ClusterClient
+
+DESCRIBED = frozenset({CONSUMER, SHARE, STREAMS})
+_OFFSETS = "share offsets"
+_MEMBER_TYPES = {0: CLASSIC, 1: CONSUMER}
+
+
+@lru_cache(maxsize=1)
+def _messages() -> dict[str, tuple[type[ApiMessage], type[ApiMessage]]]:
+    """Type of group (or _OFFSETS) → request and answer; the latter is found by its api key and only has to live."""
+    from kafka.protocol.api_message import ApiMessage
+
+    class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__): ...
+
+    class ConsumerGroupDescribeResponse(ApiMessage, load_json=__package__): ...
+
+    class ShareGroupDescribeRequest(ApiMessage, load_json=__package__): ...
+
+    class ShareGroupDescribeResponse(ApiMessage, load_json=__package__): ...
+
+    class StreamsGroupDescribeRequest(ApiMessage, load_json=__package__): ...
+
+    class StreamsGroupDescribeResponse(ApiMessage, load_json=__package__): ...
+
+    class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=__package__): ...
+
+    class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=__package__): ...
+
+    return {
+        CONSUMER: (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+        SHARE: (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
+        STREAMS: (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse),
+        _OFFSETS: (DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse),
+    }
+
+
+def describe_newer(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, Group | KctlError]:
+    """Groups that were listed with a type of DESCRIBED, with their members, by one request to each coordinator.
+
+    What a broker cannot describe (share groups before 4.1) stays as it was listed.
+    """
+    found: dict[str, Group | KctlError] = {}
+    for kind in sorted({group.type for group in groups.values() if group.type}):
+        names = [name for name, group in groups.items() if group.type == kind]
+        known = {name: groups[name].coordinator for name in names}
+        try:
+            found |= ask_coordinators(client, names, partial(_ask, client, kind, groups), known=known)
+        except NotSupported:
+            found |= {name: groups[name] for name in names}
+    return found
+
+
+def _ask(
+    client: ClusterClient, kind: str, groups: Mapping[str, Group], by_node: ByCoordinator
+) -> dict[str, Group | KctlError]:
+    request, _ = _messages()[kind]
+
+    def request_for(names: Sequence[str]) -> object:
+        return request(group_ids=list(names), include_authorized_operations=False)
+
+    def parse(response: Any) -> dict[str, Group | KctlError]:
+        return {row.group_id: _group(row, groups[row.group_id]) for row in response.groups}
+
+    return send_in_chunks(client, by_node, request_for, parse)
+
+
+def _group(row: Any, listed: Group) -> Group | KctlError:
+    if row.error_code:
+        return failure(row.error_code, row.error_message, row.group_id)
+    described = replace(listed, state=row.group_state, epoch=row.group_epoch, assignment_epoch=row.assignment_epoch)
+    if listed.type == STREAMS:
+        topology = topology_of(row.topology)
+        members = tuple(_streams_member(member, topology) for member in row.members)
+        return replace(described, members=members, topology=topology)
+    return replace(described, protocol=row.assignor_name or None, members=tuple(map(_member, row.members)))
+
+
+def _streams_member(row: Any, topology: Topology | None) -> Member:
+    streams = streams_member(row)
+    return Member(
+        member_id=row.member_id,
+        group_instance_id=row.instance_id,
+        client_id=row.client_id,
+        host=row.client_host.removeprefix("/"),
+        partitions=sources(topology, streams),
+        rack=row.rack_id,
+        epoch=row.member_epoch,
+        type=CLASSIC if row.is_classic else STREAMS,
+        streams=streams,
+    )
+
+
+def _member(row: Any) -> Member:
+    target = getattr(row, "target_assignment", None)  # share groups have none
+    return Member(
+        member_id=row.member_id,
+        group_instance_id=getattr(row, "instance_id", None),
+        client_id=row.client_id,
+        host=row.client_host.removeprefix("/"),  # Java's InetAddress.toString
+        partitions=_partitions(row.assignment),
+        rack=row.rack_id,
+        topics=tuple(sorted(row.subscribed_topic_names)),
+        topics_regex=getattr(row, "subscribed_topic_regex", None) or None,
+        epoch=row.member_epoch,
+        target=None if target is None else _partitions(target),
+        type=_MEMBER_TYPES.get(getattr(row, "member_type", -1)),
+    )
+
+
+def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(row.topic_name, number) for row in assignment.topic_partitions for number in row.partitions
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffset:
+    """Where a share group is in a partition: records before start_offset are done with. The field names are the JSON
+    keys. start_offset: None where it has read nothing yet. lag: None where it is not known, as to brokers before 4.2.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    start_offset: int | None
+    leader_epoch: int | None
+    lag: int | None
+
+
+class StartOffsets(NamedTuple):
+    """Sorted; and the partitions that could not be read, with the reason."""
+
+    offsets: tuple[StartOffset, ...]
+    unread: dict[TopicPartition, KctlError]
+
+
+def fetch_start_offsets(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, StartOffsets | KctlError]:
+    """The start offsets of share groups, by one DescribeShareGroupOffsets to each coordinator; brokers since 4.1 have
+    it. A failure is a value, NotSupported too."""
+    known = {name: group.coordinator for name, group in groups.items()}
+    try:
+        return ask_coordinators(client, groups, partial(_ask_offsets, client), known=known)
+    except NotSupported as exc:
+        return dict.fromkeys(groups, exc)
+
+
+def _ask_offsets(client: ClusterClient, by_node: ByCoordinator) -> dict[str, StartOffsets | KctlError]:
+    request: Any = _messages()[_OFFSETS][0]
+    group_class = request.DescribeShareGroupOffsetsRequestGroup
+
+    def request_for(names: Sequence[str]) -> object:
+        return request(groups=[group_class(group_id=name, topics=None) for name in names])
+
+    return send_in_chunks(client, by_node, request_for, _start_offsets)
+
+
+def _start_offsets(response: Any) -> dict[str, StartOffsets | KctlError]:
+    found: dict[str, StartOffsets | KctlError] = {}
+    for group in response.groups:
+        if group.error_code:
+            found[group.group_id] = failure(group.error_code, group.error_message, group.group_id)
+            continue
+        offsets: list[StartOffset] = []
+        unread: dict[TopicPartition, KctlError] = {}
+        for topic in group.topics:
+            for row in topic.partitions:
+                tp = TopicPartition(topic.topic_name, row.partition_index)
+                if row.error_code:
+                    unread[tp] = error_for(row.error_code, row.error_message, subject=f"start offset of {tp}")
+                else:
+                    values = (row.start_offset, row.leader_epoch, row.lag)
+                    offsets.append(
+                        StartOffset(group.group_id, *tp, *(value if value >= 0 else None for value in values))
+                    )
+        offsets.sort(key=lambda offset: (offset.topic, offset.partition))
+        found[group.group_id] = StartOffsets(tuple(offsets), unread)
+    return found

@@ -1,0 +1,137 @@
+"""Contradictory listeners, as a broker detects them at startup (kafka.server.KafkaConfig, CoreUtils)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kctl.doctor.listeners import (
+    PROTOCOL_MAP,
+    PROTOCOLS,
+    client_listeners,
+    is_wildcard,
+    listeners_of,
+    parse_listener,
+    protocol_of,
+    shared_ports,
+)
+from kctl.doctor.rule import Release
+from kctl.doctor.rule_facts import Settings
+
+_ONE_OF_EACH_FAMILY: Release = (3, 6)  # KIP-797, measured
+_CONTROLLERS_ADVERTISED: Release = (3, 9)  # KIP-853
+_NO_EMPTY_ITEMS: Release = (4, 2)  # measured
+_LISTS = ("listeners", "advertised.listeners")
+
+
+def listener_problems(settings: Settings) -> Iterator[str]:
+    """Return a line for each problem of the listeners in a file. Pure."""
+    yield from _map(settings)
+    for name in _LISTS:
+        yield from _one_list(settings, name)
+    yield from shared_ports(listeners_of(settings), one_of_each_family=_may_be(settings, _ONE_OF_EACH_FAMILY))
+    yield from _advertised(settings)
+    yield from _between_brokers(settings)
+    if settings.items("process.roles") and not settings.hidden("listeners"):
+        yield from _of_controllers(settings)
+
+
+def _may_be(settings: Settings, release: Release) -> bool:
+    """Whether the broker may have this release or a later one."""
+    found = settings.releases
+    return found is None or found.highest is None or found.highest >= release
+
+
+def _controllers(settings: Settings) -> set[str]:
+    return {name.upper() for name in settings.items("controller.listener.names")}
+
+
+def _map(settings: Settings) -> Iterator[str]:
+    for item in settings.items(PROTOCOL_MAP):
+        name, colon, protocol = item.partition(":")
+        if not colon or not name.strip():
+            yield f"{PROTOCOL_MAP}: {item!r} is not LISTENER:PROTOCOL"
+        elif protocol.strip().upper() not in PROTOCOLS:
+            yield f"{PROTOCOL_MAP}: {protocol.strip()!r} is not a security protocol ({', '.join(PROTOCOLS)})"
+
+
+def _one_list(settings: Settings, name: str) -> Iterator[str]:
+    for text in settings.items(name):
+        if parse_listener(text) is None:
+            separator = " or ".join(repr(each) for each in "; " if each in text)
+            hint = f" (listeners are separated by commas, not by {separator})" if "://" in text and separator else ""
+            yield f"{name}: {text!r} is not a listener, NAME://HOST:PORT{hint}"
+    value = settings.text(name)
+    newer = settings.releases is not None and settings.releases.lowest >= _NO_EMPTY_ITEMS
+    if value and newer and any(not item.strip() for item in value.split(",")):
+        yield f"{name}: it has an empty item; remove the extra comma"
+    found = listeners_of(settings, name)
+    names = [each.name for each in found]
+    yield from (f"{name}: it has {each} twice" for each in sorted({n for n in names if names.count(n) > 1}))
+    if settings.hidden(PROTOCOL_MAP):
+        return
+    for each in found:
+        if protocol_of(settings, each.name) is None:
+            yield f"{name}: {PROTOCOL_MAP} has no {each.name}"
+
+
+def _advertised(settings: Settings) -> Iterator[str]:
+    bound = {each.name: each for each in listeners_of(settings)}
+    controllers = _controllers(settings)
+    advertised = listeners_of(settings, "advertised.listeners")
+    if not settings.hidden("listeners"):
+        strange = [each.name for each in advertised if each.name not in bound and each.name not in controllers]
+        yield from (f"advertised.listeners: {name} is not among listeners" for name in strange)
+    if not _may_be(settings, _CONTROLLERS_ADVERTISED):
+        of_controllers = [each.name for each in advertised if each.name in controllers]
+        yield from (f"advertised.listeners: {name} is a controller listener" for name in of_controllers)
+    wild = [each for each in advertised if is_wildcard(each.host)]
+    yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in wild)
+    if not advertised and not settings.hidden("advertised.listeners"):
+        yield from (
+            f"listeners: {each} is advertised unchanged, but clients cannot use that address"
+            for each in bound.values()
+            if is_wildcard(each.host) and each.name not in controllers
+        )
+
+
+def _between_brokers(settings: Settings) -> Iterator[str]:
+    name = settings.text("inter.broker.listener.name")
+    names = {each.name for each in client_listeners(settings)}
+    if name and "security.inter.broker.protocol" in settings.given:
+        yield "inter.broker.listener.name and security.inter.broker.protocol: only one of them may be set"
+    hidden = any(
+        settings.hidden(each) for each in (*_LISTS, "inter.broker.listener.name", "security.inter.broker.protocol")
+    )
+    if settings.items("process.roles") == ["controller"] or (hidden and not names):
+        return
+    if name:
+        if name.upper() not in names:
+            yield f"inter.broker.listener.name={name} is not among the listeners"
+        return
+    protocol = settings.text("security.inter.broker.protocol") or "PLAINTEXT"
+    bound = {each.name for each in listeners_of(settings)}
+    if not hidden and names and names <= bound and protocol.upper() not in names:
+        yield (
+            f"inter.broker.listener.name is not set, and the listeners have no {protocol}, "
+            "which brokers use with each other then"
+        )
+
+
+def _of_controllers(settings: Settings) -> Iterator[str]:
+    """Return problems of controller and broker listeners in KRaft mode."""
+    roles, controllers = settings.items("process.roles"), _controllers(settings)
+    if settings.hidden("controller.listener.names"):
+        return
+    bound = {each.name for each in listeners_of(settings)}
+    if "controller" in roles:
+        for name in sorted(controllers - bound) if controllers & bound else ():
+            yield f"controller.listener.names: {name} is not among listeners"
+    others = sorted(bound - controllers)
+    if roles == ["controller"] and controllers and others:
+        yield f"listeners has {', '.join(others)}, which controller.listener.names lacks; this node is not a broker"
+    if "broker" in roles and "listeners" in settings.given and not client_listeners(settings):
+        yield "listeners has none for clients and other brokers: all are controllers'"
+    if not settings.hidden(PROTOCOL_MAP):
+        for name in sorted(controllers - bound):
+            if protocol_of(settings, name) is None:
+                yield f"controller.listener.names: {PROTOCOL_MAP} has no {name}"
