@@ -30,7 +30,7 @@ from kctl.snapshots.remote import as_given, text_of
 from kctl.snapshots.rows import BATCH_ROWS
 from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.snapshots.whole import check_files
-from kctl.spark.lag_source import PARTITION, LagQuestion
+from kctl.spark.lag_question import PARTITION, LagQuestion
 from kctl.spark.live_pass import LivePass, live_pass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
 

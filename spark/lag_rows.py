@@ -31,7 +31,7 @@ from kctl.spark.windows import COMMIT_TIME, judge_batches
 
 if TYPE_CHECKING:
     from kctl.spark.commit_times import CommitTimes
-    from kctl.spark.lag_source import LagQuestion
+    from kctl.spark.lag_question import LagQuestion
 
 _ENDS = frozenset({"log_start_offset", "log_end_offset"})
 CONFIGS_BACK_MS = 2 * 3_600_000  # each topic's configs are stored once an hour

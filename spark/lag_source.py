@@ -12,7 +12,7 @@ with nothing but `error`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -23,24 +23,19 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Strin
 from kctl.errors import KctlError
 from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
 from kctl.lag.report_sums import by_group, by_topic
-from kctl.lag.selection import EVERY, Names
-from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
-from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.snapshots.columns import column
 from kctl.snapshots.store import Damaged
 from kctl.spark import task_source
+from kctl.spark.lag_question import GROUP, PARTITION, TOPIC, LagQuestion
 from kctl.spark.lag_rows import partition_rows
-from kctl.spark.live_pass import LivePass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from kctl.spark.windows import NotSorted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kctl.spark.commit_times import CommitTimes
 
 FORMAT = "kctl_lag"
-PARTITION, TOPIC, GROUP = "partition", "topic", "group"
 ROWS: dict[str, type[Any]] = {PARTITION: PartitionStatus, TOPIC: TopicStatus, GROUP: GroupStatus}
 _BATCH_ROWS = 20_000
 _SPARK: dict[type, DataType] = {
@@ -51,37 +46,6 @@ _ARROW: dict[type, pa.DataType] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class LagQuestion:
-    """What is asked: the last reading with from_ms ≤ at_ms < to_ms of each partition of chosen groups and topics.
-
-    store None: only of `live`, passes that were just made. lookback_ms: how far before from_ms snapshots are read.
-    since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
-    began_ms: the first pass that is read. long_ago_ms: a pass from long before, of which only commits are read: what
-    has not moved since is nobody's any more (kctl.lag.status.Standing.STALE). None: there is none.
-    states: of groups, in lower case; None: all. judged: there is history.
-    offsets_logs: log dirs, or folders of partitions, of __consumer_offsets, which every executor sees: they know when
-    commits were made. commit_times: they are known already. passes: all that are read, where commit times are wanted.
-    """
-
-    store: str | None
-    from_ms: int
-    to_ms: int
-    lookback_ms: int
-    since_ms: int | None
-    began_ms: int
-    rules: WindowRules = DEFAULT_RULES
-    groups: Names = EVERY
-    topics: Names = EVERY
-    states: frozenset[str] | None = None
-    by: str = PARTITION
-    judged: bool = True
-    live: tuple[LivePass, ...] = ()
-    standing: StandingRules = DEFAULT_STANDING_RULES
-    long_ago_ms: int | None = None
-    offsets_logs: tuple[str, ...] = ()
-    commit_times: CommitTimes | None = None
-    passes: tuple[int, ...] = ()
 
 
 def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from kctl.report.model import LogDirReport, SilentBroker, TopicReport
 from kctl.report.silent import silent_brokers
 from kctl.snapshots.passes import PassInfo
 from kctl.snapshots.store import Store
-from kctl.spark.lag_source import LagQuestion
+from kctl.spark.lag_question import LagQuestion
 from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.report_series import Times
 from kctl.spark.report_sizes import SizeWatch

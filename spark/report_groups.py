@@ -22,8 +22,8 @@ from kctl.report.verdict import with_verdict
 from kctl.snapshots import schema
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged
+from kctl.spark.lag_question import LagQuestion
 from kctl.spark.lag_rows import narrowed, partition_rows
-from kctl.spark.lag_source import LagQuestion
 from kctl.spark.report_keys import OwnedRows
 from kctl.spark.report_series import SeriesWatch, Times
 from kctl.spark.report_states import StateStream

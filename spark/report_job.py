@@ -21,7 +21,7 @@ from kctl.snapshots.passes import PassInfo, newest_ms, passes
 from kctl.snapshots.read import read_table
 from kctl.snapshots.store import Damaged, Store
 from kctl.spark.lag_planning import LagPlan
-from kctl.spark.lag_source import LagQuestion
+from kctl.spark.lag_question import LagQuestion
 from kctl.spark.report_disks import disk_reports
 from kctl.spark.report_groups import GroupsPart, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_series import Times

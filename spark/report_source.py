@@ -22,7 +22,8 @@ from kctl.report.model import GroupSeries, State, StatusSpan
 from kctl.snapshots.columns import column
 from kctl.snapshots.store import Damaged
 from kctl.spark import task_source
-from kctl.spark.lag_source import GROUP, PARTITION, LagQuestion, kinds
+from kctl.spark.lag_question import GROUP, PARTITION, LagQuestion
+from kctl.spark.lag_source import kinds
 from kctl.spark.report_groups import GroupsPart, Listed, Most, read_part, times_of
 from kctl.spark.snapshot_ranges import GroupRange
 from kctl.spark.windows import NotSorted

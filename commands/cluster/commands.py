@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,18 +11,17 @@ import typer
 from kctl.commands.cluster import export as cluster_export
 from kctl.commands.cluster import faults as cluster_faults
 from kctl.commands.cluster import view as cluster_view
+from kctl.commands.cluster.interruption import confirm_interruption, own_target
 from kctl.commands.completion.complete import cluster_names
 from kctl.commands.terminal import confirm, output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
-from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.deploy.layout import LayoutRequest
     from kctl.deploy.runtime import KafkaRuntime
-    from kctl.protocol.target import Target
 
 app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
 
@@ -37,32 +34,8 @@ Force = Annotated[bool, typer.Option("--force", help="Kill what has not stopped 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
-def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
-    """Ask before an interruption. A protected cluster asks for its context's name."""
-    inv.confirm(question, target=own_target(name))
 
 
-def own_target(name: str) -> Target:
-    """Return a cluster of this machine with its servers and its id, even while the cluster is down.
-
-    If the cluster's description is damaged, only the servers of its context are known.
-    """
-    from kctl.contexts.choose import list_contexts
-    from kctl.deploy import health, lifecycle
-    from kctl.protocol.target import Target
-
-    target, cluster_id = Target(name, ()), None
-    with suppress(KctlError):
-        target = health.target_of(lifecycle.load_cluster(name))
-        cluster_id = lifecycle.own_cluster_id(name)
-    context = list_contexts().get(name)
-    return replace(
-        target,
-        bootstrap_servers=target.bootstrap_servers or (context.bootstrap_servers if context is not None else ()),
-        protected=context is not None and context.protected,
-        cluster_id=cluster_id,
-        advertised=target.bootstrap_servers if cluster_id is not None else (),
-    )
 
 
 @app.command("create")

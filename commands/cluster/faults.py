@@ -55,7 +55,7 @@ def unpause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False)
 
 
 def _fault(inv: Invocation, name: str, selector: str, fault: Fault, *, dry_run: bool) -> None:
-    from kctl.commands.cluster.commands import confirm_interruption
+    from kctl.commands.cluster.interruption import confirm_interruption
     from kctl.deploy import faults, lifecycle
     from kctl.deploy.host import LocalHost
 

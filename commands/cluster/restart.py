@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.cluster.commands import Nodes, chosen_nodes, confirm_interruption, emit_nodes
+from kctl.commands.cluster.commands import Nodes, chosen_nodes, emit_nodes
+from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.completion.complete import cluster_names
 from kctl.commands.terminal import output
 from kctl.commands.terminal.broker_ids import broker_ids

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
-from kctl.commands.cluster.commands import confirm_interruption
+from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.cluster.rolling_tables import plan_tables, question, result_tables, said_before, said_plan
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated

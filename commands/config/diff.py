@@ -17,8 +17,8 @@ from kctl.errors import KctlError, NotHealthy, UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.config_resources import Resource
-    from kctl.configs.describe import Config
     from kctl.configs.diff import Difference
+    from kctl.configs.model import Config
     from kctl.protocol.client import ClusterClient
 
 _DEFAULT = "default"

@@ -14,7 +14,7 @@ from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.config_resources import Resource
-    from kctl.configs.describe import Config
+    from kctl.configs.model import Config
     from kctl.protocol.client import ClusterClient
 
 RESOURCE = typer.Argument(

@@ -188,7 +188,8 @@ def _selection(
 def _decoder(
     inv: Invocation, both: str | None, key: str | None, value: str | None, registry: RegistryOptions
 ) -> RecordDecoder | None:
-    from kctl.records.decoding import DecoderSettings, may_need_registry, record_decoder
+    from kctl.records.decoder_settings import DecoderSettings
+    from kctl.records.decoding import may_need_registry, record_decoder
     from kctl.records.registry_settings import decoder_settings
 
     if both is not None and (key is not None or value is not None):

@@ -9,6 +9,7 @@ import typer
 
 from kctl.commands.completion.complete import context_names
 from kctl.commands.context.imports import import_
+from kctl.commands.context.protected import learn_protected
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -163,21 +164,6 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
         output.note(f"context {target.context}: cluster id changed from {target.remembered_id} to {check.cluster_id}")
 
 
-def learn_protected(name: str, entry: Context) -> Context:
-    """Read the cluster id of a protected context, so that the cluster is protected at its other addresses too."""
-    from kctl.deploy.protection import look_at, remember
-
-    if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
-        return entry
-    look = look_at(name)
-    if look.problem is not None:
-        output.warn(
-            f"context {name}: cannot read its cluster id: {look.problem}; until `kctl context test {name}` succeeds,"
-            f" changes to other clusters may ask for the name {name}"
-        )
-    elif look.cluster_id is not None and remember(name, look.cluster_id):
-        return dataclasses.replace(entry, cluster_id=look.cluster_id)
-    return entry
 
 
 @app.command()

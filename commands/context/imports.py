@@ -70,7 +70,7 @@ def import_(
         for path in each.copied_from:
             output.note(f"{each.name}: the secret was copied from {path}; later changes there have no effect")
     if not dry_run:
-        from kctl.commands.context.commands import learn_protected
+        from kctl.commands.context.protected import learn_protected
 
         contexts = tuple(dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts)
     columns = [

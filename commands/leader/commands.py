@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
+from kctl.commands.leader.elections import certificate, few, judge_elections, tell_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 app = CommandGroup("Show, elect and balance the leaders of partitions.")
 
-_NAMED = 10  # partitions that are told one by one
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
 Match = Annotated[list[str] | None, MATCH]
@@ -188,34 +188,10 @@ def _elect_preferred(
     judge_elections(plan)
 
 
-def tell_skipped(plan: Sequence[Election]) -> None:
-    """Warn of partitions that no election can help."""
-    skipped = [row for row in plan if row.result == "skipped"]
-    for row in skipped[:_NAMED]:
-        output.warn(f"{row.tp} is left alone: {row.reason}")
-    if len(skipped) > _NAMED:
-        output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
 
 
-def judge_elections(plan: Sequence[Election]) -> None:
-    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were left alone."""
-    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result == "failed"]
-    if failed:
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {_few(failed)}",
-            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
-        )
-    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result == "skipped"]
-    if skipped:
-        raise NotHealthy(
-            f"{counted(len(skipped), 'partition')} left alone: {_few(skipped)}",
-            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
-        )
 
 
-def _few(lines: Sequence[str]) -> str:
-    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
-    return "; ".join(lines[:3]) + more
 
 
 @app.command()
@@ -257,7 +233,7 @@ def balance(
     if done.failed:
         failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
         raise OperationFailed(
-            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {_few(failed)}",
+            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {few(failed)}",
             hint="run it again: it plans from what there is then",
         )
     judge_elections(done.elections)
@@ -276,17 +252,6 @@ def _question(planned: Balance, client: ClusterClient) -> str:
     )
 
 
-def certificate(planned: Balance) -> str:
-    """How many leaders change, and that it cannot be done with fewer."""
-    plan = planned.plan
-    if not plan.leader_changes:
-        todo = sum(row.result == "would elect" for row in planned.elections)
-        told = "the preferred leaders are spread evenly already"
-        return told + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
-    changes = counted(plan.leader_changes, "partition")
-    if plan.leader_changes <= plan.leader_lower_bound:
-        return f"{changes} with another preferred leader; no plan needs fewer than {plan.leader_lower_bound:,}"
-    return f"{changes} with another preferred leader; at least {plan.leader_lower_bound:,} are needed"
 
 
 def _result(found: Balance) -> dict[str, Any]:

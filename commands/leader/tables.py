@@ -118,7 +118,7 @@ def _result_style(row: Mapping[str, Any]) -> str | None:
 
 def balance_tables(found: Balance) -> list[Table]:
     """Leaders of each broker before and after, then partitions that did not get theirs."""
-    from kctl.commands.leader.commands import certificate
+    from kctl.commands.leader.elections import certificate
 
     done = any(row.leaders_after is not None for row in found.brokers)
     key = "leaders_after" if done else "planned"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.text import counted
-from kctl.commands.leader.commands import judge_elections, tell_skipped
+from kctl.commands.leader.elections import judge_elections, tell_skipped
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import confirm_name
 from kctl.commands.terminal.invocation import Invocation

@@ -14,18 +14,11 @@ from typing import TYPE_CHECKING, Literal
 from kctl.base.config_values import fault_of, items, same
 from kctl.base.deadline import Deadline
 from kctl.cluster.config_resources import Resource
-from kctl.configs.describe import (
-    OWN_SOURCE,
-    UNKNOWN_TYPE,
-    Config,
-    by_name,
-    describe,
-    describe_brokers_on_each,
-    describe_each,
-)
+from kctl.configs.describe import UNKNOWN_TYPE, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.dynamic import Items, alter_dynamic
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.known_types import meant_by
+from kctl.configs.model import OWN_SOURCE, Config
 from kctl.configs.other_units import values_behind
 from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Refused, UsageError
 

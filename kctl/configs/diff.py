@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kctl.base.config_values import comparable
 from kctl.base.grouping import grouped
-from kctl.configs.describe import Config
+from kctl.configs.model import Config
 
 # What every broker has to have for itself.
 OF_ONE_BROKER = frozenset(

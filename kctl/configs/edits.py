@@ -10,8 +10,8 @@ from kctl.base.input_file import read_input
 from kctl.base.properties import load_properties
 from kctl.base.secrets import Warn, check_secret_file, ignore, read_secret
 from kctl.configs.change import Edit, Operation
-from kctl.configs.describe import Config
 from kctl.configs.keys import find_key
+from kctl.configs.model import Config
 from kctl.errors import InvalidFile, UsageError
 
 _MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more

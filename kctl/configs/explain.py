@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.config_resources import Kind, Resource
 from kctl.cluster.topic_configs import ConfigSource
-from kctl.configs.describe import Config, by_name, describe_each
+from kctl.configs.describe import by_name, describe_each
 from kctl.configs.keys import find_key, unknown
+from kctl.configs.model import Config
 from kctl.configs.quota_configs import quota_configs
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound, OperationFailed, Refused
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kctl.base.suggestions import closest
 from kctl.cluster.config_resources import Resource
-from kctl.configs.describe import Config
+from kctl.configs.model import Config
 from kctl.errors import NotFound
 
 _LISTENER = "listener.name."

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kctl.cluster.config_resources import Resource
-from kctl.configs.describe import Config, Synonym, by_name, describe_each
+from kctl.configs.describe import by_name, describe_each
+from kctl.configs.model import Config, Synonym
 from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kctl.base.address import parse_servers, parse_zookeeper
+from kctl.base.address import parse_servers, parse_zookeeper, same_servers
 from kctl.contexts.context import Context
 from kctl.errors import NotFound, UsageError
 from kctl.protocol.security import Security
@@ -65,9 +65,7 @@ def resolve_target(
             command_config, ignore_unknown=ignore_unknown
         )
     if in_file:
-        from kctl.contexts.config_servers import choose
-
-        context, servers = choose(in_file, f"{command_config}", context, servers)
+        context, servers = _choose_servers(in_file, f"{command_config}", context, servers)
     name = context if context is not None or servers else _default_context(required=zookeeper is None)
     if name is None:
         target = Target(",".join(servers) or f"ZooKeeper {zookeeper}", servers, zookeeper)
@@ -86,6 +84,45 @@ def resolve_target(
     if command_config is None:
         return target
     return replace(target, security=own_security, zookeeper_security=own_zookeeper_security)
+
+
+def _choose_servers(
+    in_file: tuple[str, ...], file: str, context: str | None, servers: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The context and the servers to use, for a file that has servers and what --context and --bootstrap-server say.
+
+    Without either, the file comes before the current context; a context with the same servers is used as a whole, for
+    its ZooKeeper. Raises UsageError when the file and one of the options, or KCTL_CONTEXT, name different clusters.
+    """
+    if servers:
+        _check_same(in_file, servers, file, "--bootstrap-server")
+        return context, servers
+    if context is not None:
+        _check_same(in_file, _servers_of(context), file, f"--context {context}")
+        return context, ()
+    by_variable = os.environ.get("KCTL_CONTEXT")
+    if by_variable:  # the user chose it for this shell, so a different cluster in the file is a contradiction
+        _check_same(in_file, _servers_of(by_variable, source=by_variable), file, f"KCTL_CONTEXT={by_variable}")
+        return None, ()
+    from kctl.contexts import config
+
+    current = config.read().current_context
+    if current is not None and same_servers(in_file, _servers_of(current)):
+        return None, ()
+    return None, in_file
+
+
+def _servers_of(context: str, *, source: str = "") -> tuple[str, ...]:
+    return get_context(context, source=source).bootstrap_servers
+
+
+def _check_same(in_file: tuple[str, ...], servers: tuple[str, ...], file: str, given: str) -> None:
+    if not same_servers(in_file, servers):
+        raise UsageError(
+            f"two different clusters: {file} has bootstrap.servers={','.join(in_file)}, but {given} is"
+            f" {','.join(servers) or 'a context without brokers'}",
+            hint="remove one of them; nothing was sent to either cluster",
+        )
 
 
 def _default_context(*, required: bool) -> str | None:

@@ -21,7 +21,7 @@ from kctl.base import paths
 from kctl.deploy import apache, archive, jars
 from kctl.deploy.ivy import copy_jars_with_ivy, find_ivy
 from kctl.deploy.maven import copy_jars_with_mvn, find_mvn
-from kctl.deploy.runtime import Progress
+from kctl.deploy.progress import Progress
 from kctl.errors import (
     Busy,
     ConnectionFailed,

@@ -12,21 +12,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from kctl.base import paths
 from kctl.deploy import jars
 from kctl.deploy.jars import JarProblem
+from kctl.deploy.progress import Progress
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
 
 
-class Progress(Protocol):
-    """What is told while an installation runs; `kctl.commands.terminal.output.progress` is one."""
-
-    def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

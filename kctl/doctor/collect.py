@@ -10,11 +10,12 @@ from kctl.base.address import parse_address
 from kctl.cluster.api_versions import BrokerApis, Feature, fetch_api_versions, release_of
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
-from kctl.configs.describe import Config, describe_each
+from kctl.configs.describe import describe_each
 from kctl.configs.diff import OF_ONE_BROKER, Difference, differences
+from kctl.configs.model import Config
 from kctl.doctor.collect_groups import read_groups
 from kctl.doctor.collect_zookeeper import read_zookeeper
-from kctl.doctor.rule import Releases, parse_releases
+from kctl.doctor.releases import Releases, parse_releases
 from kctl.doctor.rule_facts import RuleFacts, Settings
 from kctl.doctor.rules_topics import TOPIC_CONFIGS
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized

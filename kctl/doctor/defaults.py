@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kctl.doctor.rule import Release, Releases, same
+from kctl.doctor.releases import Release, Releases, same
 
 # setting → its default before a release
 _BEFORE: dict[str, tuple[Release, str]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kctl.doctor.rule import Release, Releases, dotted
+from kctl.doctor.releases import Release, Releases, dotted
 
 
 class Replaced(NamedTuple):

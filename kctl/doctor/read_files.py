@@ -15,7 +15,7 @@ from kctl.contexts.command_config import read_properties
 from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
 from kctl.doctor.defaults import default_of
 from kctl.doctor.outdated import outdated_name, outdated_value
-from kctl.doctor.rule import Releases, parse_releases
+from kctl.doctor.releases import Releases, parse_releases
 from kctl.doctor.rule_facts import FileFacts, RuleFacts, Settings
 from kctl.errors import UsageError
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kctl.doctor.rule import Releases
+from kctl.doctor.releases import Releases
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:

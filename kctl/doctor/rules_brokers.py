@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kctl.doctor.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message, parse_releases
+from kctl.doctor.releases import parse_releases
+from kctl.doctor.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.doctor.rule_facts import RuleFacts, Settings, read_brokers, with_zookeeper
 from kctl.doctor.rules_sizes import per_broker
 from kctl.model import ClusterState

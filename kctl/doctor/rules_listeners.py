@@ -14,7 +14,7 @@ from kctl.doctor.listeners import (
     protocol_of,
     shared_ports,
 )
-from kctl.doctor.rule import Release
+from kctl.doctor.releases import Release
 from kctl.doctor.rule_facts import Settings
 
 _ONE_OF_EACH_FAMILY: Release = (3, 6)  # KIP-797, measured

@@ -41,7 +41,7 @@ def lint(
 ) -> list[Problem]:
     """All problems, by place. trail: the playbooks that include this one, outermost first; met: those linted so far."""
     known = known or operations()
-    linter = _Linter(playbook, known, trail, met or Included(known))
+    linter = _Linter(playbook, known, trail, met or Included(known, lint))
     linter.all()
     return in_order([*linter.problems.found, *linter.included])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ from kctl.playbook.shipped import Found, find, text_of
 
 
 class Included:
-    """The playbooks that one lint has met: each file is read and linted once, however often it is included."""
+    """The playbooks that one lint has met: each file is read and linted once, however often it is included.
 
-    def __init__(self, known: Operations) -> None:
+    lint: kctl.playbook.lint.lint, for the playbooks that are included.
+    """
+
+    def __init__(self, known: Operations, lint: Callable[..., list[Problem]]) -> None:
         self._known = known
+        self._lint = lint
         self._read: dict[str, tuple[Playbook | None, list[Problem]]] = {}
 
     def check(self, problems: Problems, playbook: Playbook, step: Step, trail: tuple[str, ...]) -> list[Problem]:
@@ -50,9 +55,7 @@ class Included:
             _parameters(problems, step, included)
         if met or included is None:
             return [] if met else wrong
-        from kctl.playbook.lint import lint
-
-        return [*wrong, *lint(included, known=self._known, trail=here, met=self)]
+        return [*wrong, *self._lint(included, known=self._known, trail=here, met=self)]
 
     def _read_one(self, found: Found) -> tuple[Playbook | None, list[Problem]]:
         """A file that was not meant to be a playbook, of passwords for example, is not told about in detail."""

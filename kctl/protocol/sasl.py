@@ -11,15 +11,15 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from kctl.errors import AuthenticationFailed, NotSupported
 from kctl.protocol import wire
 
 if TYPE_CHECKING:
+    from kctl.base.address import Address
     from kctl.base.deadline import Deadline
-    from kctl.protocol.connection import Connection
     from kctl.protocol.security import Security
 
 # A server may ask for any number of iterations; Kafka's default is 4096 and its maximum 16384.
@@ -92,7 +92,20 @@ def _decoded(answer: dict[str, bytes], letter: str) -> bytes:
 # --- over a connection (KIP-43, KIP-152) --------------------------------------------------------------------------
 
 
-def log_in(connection: Connection, security: Security, deadline: Deadline) -> int:
+class Exchanging(Protocol):
+    """What a login needs of a connection."""
+
+    @property
+    def address(self) -> Address: ...
+
+    @property
+    def api_versions(self) -> Mapping[int, tuple[int, int]]: ...
+
+    def exchange(self, api_key: int, version: int, body: bytes, deadline: Deadline) -> wire.Reader:
+        """One request, and the reader of its answer."""
+
+
+def log_in(connection: Exchanging, security: Security, deadline: Deadline) -> int:
     """Log in, and return the session lifetime in ms; 0 if the session does not expire.
 
     Raises AuthenticationFailed, NotSupported for a broker before 1.0, ConnectionFailed's subclasses, WireError.
@@ -114,7 +127,7 @@ def log_in(connection: Connection, security: Security, deadline: Deadline) -> in
         raise _login_failed(connection, security, why) from None
 
 
-def _handshake(connection: Connection, security: Security, deadline: Deadline) -> None:
+def _handshake(connection: Exchanging, security: Security, deadline: Deadline) -> None:
     if wire.SASL_AUTHENTICATE not in connection.api_versions:
         raise NotSupported(f"{connection.address} is too old for a SASL login", hint="Kafka 1.0 or newer is needed")
     mechanism = security.sasl_mechanism or ""
@@ -133,7 +146,7 @@ def _handshake(connection: Connection, security: Security, deadline: Deadline) -
 
 
 def _authenticate(
-    connection: Connection, security: Security, token: bytes, deadline: Deadline
+    connection: Exchanging, security: Security, token: bytes, deadline: Deadline
 ) -> wire.SaslAuthentication:
     """Send one SaslAuthenticate and return the broker's response."""
     version = min(1, connection.api_versions[wire.SASL_AUTHENTICATE][1])
@@ -145,7 +158,7 @@ def _authenticate(
     return answer
 
 
-def _login_failed(connection: Connection, security: Security, why: str) -> AuthenticationFailed:
+def _login_failed(connection: Exchanging, security: Security, why: str) -> AuthenticationFailed:
     return AuthenticationFailed(
         f"{connection.address} refused the login of {security.sasl_username!r} with {security.sasl_mechanism}; {why}",
         hint="check the user name, the password and that the user exists for this mechanism",

@@ -12,10 +12,10 @@ import base64
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from kctl.errors import KctlError, NotSupported, UsageError
+from kctl.records.decoder_settings import DecoderSettings
 from kctl.records.json_value import parse_json
 from kctl.records.record import Record
 from kctl.segment.batch import NO_SEQUENCE
@@ -32,26 +32,6 @@ ValueDecoder = Callable[..., Any]  # data, topic, part; see above
 RecordDecoder = Callable[[Record], Shown]
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderSettings:
-    """What a decoder may need.
-
-    schema_registry: a URL, or several with commas; registry_user_info: "user:password" for it, or registry_token;
-    registry_ca, _cert, _key: PEM files. timeout_s: for all that one schema needs. schema_id_bytes: "4" or "8" of an id
-    in front of the data; schema_id_kind: "content" or "global", of Apicurio; or "auto".
-    """
-
-    schema_registry: str | None = None
-    registry_user_info: str | None = field(default=None, repr=False)
-    timeout_s: float = 30.0
-    registry_token: str | None = field(default=None, repr=False)
-    registry_ca: str | None = None
-    registry_cert: str | None = None
-    registry_key: str | None = None
-    registry_key_password: str | None = field(default=None, repr=False)
-    registry_check_hostname: bool = True
-    schema_id_bytes: str = "auto"
-    schema_id_kind: str = "auto"
 
 
 Factory = Callable[[DecoderSettings], ValueDecoder]

@@ -7,7 +7,7 @@ from typing import Any
 
 from kctl.errors import UsageError
 from kctl.records.avro_schema import read_value, schema_reader
-from kctl.records.decoding import DecoderSettings
+from kctl.records.decoder_settings import DecoderSettings
 from kctl.records.json_value import parse_json
 from kctl.records.registry_http import RegistryAccess
 from kctl.records.schema_ids import Framed, Headers, IdKind, IdSize, SchemaId, find_schema_id

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from kctl.base.key_files import Kind, conversion, kind_of_file
 from kctl.contexts.client_properties.providers import Providers
 from kctl.errors import InvalidFile, UsageError
-from kctl.records.decoding import DecoderSettings
+from kctl.records.decoder_settings import DecoderSettings
 from kctl.records.schema_ids import IdKind, IdSize
 
 _PREFIX = "schema.registry."

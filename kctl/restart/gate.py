@@ -17,13 +17,13 @@ from kctl.health.brokers import silent_voters
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.restart.seen import MinIsr
 
 if TYPE_CHECKING:
-    from kctl.restart.look import Seen
+    from kctl.restart.seen import Seen
 
 NAMED = 3  # of many, by name
 
-MinIsr = Mapping[str, int | KctlError]
 
 
 @dataclass(frozen=True, slots=True)

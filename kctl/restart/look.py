@@ -22,12 +22,11 @@ from kctl.errors import (
     TlsMismatch,
 )
 from kctl.health.collect import adding_replicas, min_isr_of
-from kctl.health.model import Adding
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.restart.gate import MinIsr
+from kctl.restart.seen import Seen
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -43,20 +42,6 @@ def may_be_down(error: ConnectionFailed) -> bool:
     return not isinstance(error, _NOT_DOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One look, as far as the gate needs it. quorum: None with ZooKeeper, else it, or why it does not tell.
-
-    zookeeper: why it cannot be reached; None when it can, or nobody said where it is. silent: brokers that are listed
-    and do not answer themselves, and why: one that crashed or hangs is listed, and in ISRs, until its session ends.
-    """
-
-    state: ClusterState
-    min_isr: MinIsr
-    adding: Adding
-    quorum: Quorum | KctlError | None = None
-    zookeeper: str | None = None
-    silent: Mapping[int, str] = field(default_factory=dict)
 
 
 class Cluster(Protocol):

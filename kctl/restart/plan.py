@@ -13,9 +13,10 @@ from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
 from kctl.restart.gate import Blocker, NoZookeeper, Unprotected, fit, gate, said, unprotected
-from kctl.restart.look import Cluster, Seen, may_be_down
+from kctl.restart.look import Cluster, may_be_down
 from kctl.restart.order import whole_order
 from kctl.restart.running import Clock, Options, Run
+from kctl.restart.seen import Seen
 from kctl.restart.steps import Phase, RestartState, replay
 
 _PATIENCE_S = 10.0  # a cluster that has just been started settles within that

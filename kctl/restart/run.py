@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.restart.bring_back import bring_all_back, bring_back, start_all
 from kctl.restart.gate import Blocker, fit, gate, said
-from kctl.restart.look import Seen, Watch
+from kctl.restart.look import Watch
 from kctl.restart.order import next_batch
 from kctl.restart.running import POLL_S, NotFinished, Run, ids, ms, share
+from kctl.restart.seen import Seen
 from kctl.restart.steps import Phase, Step, situation
 
 WAYS_ON = "the same command again goes on where it stopped; with --abandon it forgets the run"

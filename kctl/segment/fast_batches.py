@@ -99,7 +99,7 @@ def batch_line(batch: Batch) -> bytes | None:
 @lru_cache(maxsize=256)
 def _template(attributes: int, unsequenced: bool) -> bytes | None:
     """The line of an ordinary batch with a placeholder for each number; None when such attributes are unusual."""
-    from kctl.segment.kafka_text_log import batch_text
+    from kctl.segment.kafka_text_batch import batch_text
 
     if attributes & CODEC_MASK >= len(CODECS) or attributes & DELETE_HORIZON_MASK:
         return None

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from kctl.segment.batch import (
     CODECS,
-    CONTROL_MASK,
-    DELETE_HORIZON_MASK,
-    TRANSACTIONAL_MASK,
     Batch,
 )
 from kctl.segment.compression import BadPayload
 from kctl.segment.fast_batches import batch_line, write_batches
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
+from kctl.segment.kafka_text_batch import _timestamp_type, batch_text
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
 from kctl.segment.query import all_records, wrong_inner_crc
 from kctl.segment.record import BadRecords, Record
@@ -211,30 +209,8 @@ class LogText:
         self._line(text)
 
 
-def batch_text(batch: Batch, *, valid: bool) -> tuple[str, str]:
-    """A batch's line in two parts: the JVM's tool dies between them for a codec or magic that it does not know."""
-    if batch.legacy:
-        kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
-        return f"offset: {batch.base_offset}", _tail(batch, kind, valid=valid)
-    first = batch.base_timestamp
-    attributes = batch.attributes
-    head = (
-        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
-        f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} "
-        f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
-        f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
-        f"isTransactional: {'true' if attributes & TRANSACTIONAL_MASK else 'false'} "
-        f"isControl: {'true' if attributes & CONTROL_MASK else 'false'} "
-        f"deleteHorizonMs: {f'OptionalLong[{first}]' if attributes & DELETE_HORIZON_MASK else 'OptionalLong.empty'}"
-    )
-    return head, _tail(batch, _timestamp_type(batch), valid=valid)
 
 
-def _tail(batch: Batch, kind: str, *, valid: bool) -> str:
-    return (
-        f" position: {batch.position} {kind}: {batch.max_timestamp} size: {batch.size} magic: {batch.magic} "
-        f"compresscodec: {batch.codec_name} crc: {batch.crc} isvalid: {'true' if valid else 'false'}"
-    )
 
 
 def record_text(batch: Batch, record: Record) -> str:
@@ -254,8 +230,6 @@ def record_text(batch: Batch, record: Record) -> str:
     return text + control_text(record)
 
 
-def _timestamp_type(batch: Batch) -> str:
-    return "LogAppendTime" if batch.log_append_time else "CreateTime"
 
 
 def _length(data: bytes | None) -> int:

@@ -16,9 +16,10 @@ from kctl.base.grouping import chunks
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig, Edit, check
-from kctl.configs.describe import OWN_SOURCE, Config, Synonym, by_name, describe_each
+from kctl.configs.describe import by_name, describe_each
 from kctl.configs.dynamic import alter_dynamic
 from kctl.configs.keys import unknown
+from kctl.configs.model import OWN_SOURCE, Config, Synonym
 from kctl.configs.other_units import hides_what_is_behind, values_behind
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
 from kctl.model import ClusterState, TopicState

@@ -9,7 +9,7 @@ from kctl.cluster.config_resources import Resource
 from kctl.cluster.unchanged import Basis, topics
 from kctl.configs.basis import values
 from kctl.configs.change import ChangedConfig
-from kctl.configs.describe import OWN_SOURCE
+from kctl.configs.model import OWN_SOURCE
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.clone import ClonedTopic
 from kctl.topics.delete import DeletedTopic

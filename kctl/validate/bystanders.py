@@ -17,7 +17,8 @@ from kctl.cluster.topic_configs import ConfigEntry, fetch_topic_configs
 from kctl.errors import KctlError, Refused
 from kctl.health.partitions import effective_min_isr, partitions_of
 from kctl.model import ClusterState
-from kctl.restart.gate import MinIsr, Unprotected
+from kctl.restart.gate import Unprotected
+from kctl.restart.seen import MinIsr
 from kctl.validate.leftovers import PREFIX
 
 if TYPE_CHECKING:

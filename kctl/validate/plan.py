@@ -14,7 +14,8 @@ from kctl.health.partitions import partitions_of
 from kctl.model import ClusterState
 from kctl.protocol.target import Target
 from kctl.restart.gate import Unprotected, unprotected
-from kctl.restart.look import LiveCluster, Seen
+from kctl.restart.look import LiveCluster
+from kctl.restart.seen import Seen
 from kctl.topics.elect import why_no_election
 from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two

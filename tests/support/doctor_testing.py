@@ -11,7 +11,7 @@ from health_testing import partition, state
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.doctor.examine import Finding, examine
 from kctl.doctor.read_files import file_facts, read_broker_file, read_client_file
-from kctl.doctor.rule import Releases, parse_releases
+from kctl.doctor.releases import Releases, parse_releases
 from kctl.doctor.rule_facts import GroupFacts, GroupState, RuleFacts, Settings, ZooKeeperFacts
 from kctl.doctor.rule_table import RULES
 from kctl.errors import KctlError

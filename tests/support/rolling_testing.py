@@ -11,10 +11,11 @@ from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.restart import journals
 from kctl.restart.control import Act
-from kctl.restart.look import Elected, Seen
+from kctl.restart.look import Elected
 from kctl.restart.plan import choose
 from kctl.restart.run import carry_out
 from kctl.restart.running import Options, Run
+from kctl.restart.seen import Seen
 
 BROKERS = {node: Broker(node, f"host{node}", 9092) for node in (1, 2, 3)}
 QUICK = Options(stable_checks=3, stable_interval_s=2, broker_timeout_s=60)

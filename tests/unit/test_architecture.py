@@ -34,6 +34,33 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+# From the bottom up, as docs/architecture.md draws them. A part imports only parts before it.
+PARTS = (
+    "errors", "model",
+    "base", "protocol", "contexts", "zookeeper", "segment", "deploy",
+    "cluster", "health",
+    "access", "configs", "lag", "groups", "transactions", "brokers", "records", "topics",
+    "doctor", "capacity", "snapshots", "report",
+    "reassign", "leader", "restart", "validate", "playbook",
+)  # fmt: skip
+
+
+def test_every_part_has_its_place() -> None:
+    parts = {path.relative_to(PACKAGE).with_suffix("").parts[0] for path in _modules(PACKAGE)}
+    assert parts - {"__init__", "__main__"} == set(PARTS)
+
+
+@pytest.mark.parametrize("path", list(_modules(PACKAGE)), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_part_imports_only_what_lies_below_it(path: Path) -> None:
+    """Everywhere in a module: at its top, in functions, under TYPE_CHECKING."""
+    part = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    if part not in PARTS:
+        return  # __init__ and __main__
+    imported = {name.split(".")[1] for name in _imports(path) if name.startswith("kctl.")} & set(PARTS)
+    wrong = [name for name in imported - {part} if PARTS.index(name) > PARTS.index(part)]
+    assert not wrong, f"{path.relative_to(PACKAGE)} ({part}) imports {wrong}, which lie above it"
+
+
 def test_the_wheel_holds_all_folders() -> None:
     for folder in ("commands", "spark", "playbooks"):
         assert (PACKAGE / folder / "__init__.py").is_file(), folder

@@ -15,12 +15,13 @@ from kctl.cluster.config_resources import Resource, parse_resource
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
-from kctl.configs.describe import Config, Synonym, describe
+from kctl.configs.describe import describe
 from kctl.configs.diff import differences, not_compared
 from kctl.configs.edits import parse_edits, read_values, removals, with_files
 from kctl.configs.explain import explain, explanations
 from kctl.configs.html import plain
 from kctl.configs.keys import find_key
+from kctl.configs.model import Config, Synonym
 from kctl.configs.other_units import in_ms
 from kctl.configs.quota_configs import pairs_with, quota_configs
 from kctl.errors import (

@@ -13,9 +13,9 @@ from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, _holds
-from kctl.configs.describe import Config, Synonym
 from kctl.configs.diff import differences
 from kctl.configs.known_types import fault_in, type_of
+from kctl.configs.model import Config, Synonym
 from kctl.topics.alter import _is_set, _planned_config
 
 # [type, the text, what a broker shows or null where parseType throws], by tests/support/ConfigForms.java

@@ -21,7 +21,8 @@ from kctl.errors import AuthenticationFailed, ConnectionFailed, ConnectionTimedO
 from kctl.model import TopicPartition
 from kctl.records import registry_http, schema_registry
 from kctl.records.chunk import Chunk
-from kctl.records.decoding import DecoderSettings, load, record_decoder
+from kctl.records.decoder_settings import DecoderSettings
+from kctl.records.decoding import load, record_decoder
 from kctl.records.delivery import Delivery, Stats
 from kctl.records.options import ConsumeOptions
 from kctl.records.schema_ids import SchemaId

@@ -17,7 +17,8 @@ from kctl.errors import NotSupported, UsageError
 from kctl.model import TopicPartition
 from kctl.records import decoding
 from kctl.records.chunk import Chunk
-from kctl.records.decoding import DecoderSettings, record_decoder
+from kctl.records.decoder_settings import DecoderSettings
+from kctl.records.decoding import record_decoder
 from kctl.records.record import Record, view
 
 TP = TopicPartition("orders", 2)

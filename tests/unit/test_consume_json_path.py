@@ -11,7 +11,8 @@ import pytest
 from kctl.errors import OperationFailed, UsageError
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
-from kctl.records.decoding import DecoderSettings, record_decoder
+from kctl.records.decoder_settings import DecoderSettings
+from kctl.records.decoding import record_decoder
 from kctl.records.json_path import parse_condition
 from kctl.records.select import Selection, parse_header
 

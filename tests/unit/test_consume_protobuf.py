@@ -12,7 +12,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from kctl.errors import NotSupported
 from kctl.records import protobuf, protoc
-from kctl.records.decoding import DecoderSettings, load
+from kctl.records.decoder_settings import DecoderSettings
+from kctl.records.decoding import load
 from kctl.records.protobuf import message_reader
 from kctl.records.schema_ids import Framed, SchemaId
 from kctl.records.schema_registry import NoSchema, Schema, SchemaText

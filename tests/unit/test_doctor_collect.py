@@ -11,13 +11,13 @@ from health_testing import facts, partition, state
 from kctl.cluster.groups.model import Group, Member
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
-from kctl.configs.describe import Config
+from kctl.configs.model import Config
 from kctl.doctor import collect_zookeeper
 from kctl.doctor.collect import log_dirs_of, settings_of, topic_settings
 from kctl.doctor.collect_groups import count_rebalances, group_state
 from kctl.doctor.defaults import default_of
 from kctl.doctor.listeners import is_loopback, is_wildcard, parse_listener
-from kctl.doctor.rule import parse_releases
+from kctl.doctor.releases import parse_releases
 from kctl.doctor.rule_facts import RuleFacts, Settings, unread
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
 from kctl.model import TopicPartition

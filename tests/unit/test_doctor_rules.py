@@ -34,7 +34,8 @@ from kctl.cluster.api_versions import Feature
 from kctl.cluster.log_dirs import LogDir
 from kctl.configs.diff import Difference, Value
 from kctl.doctor.examine import Outcome, examine
-from kctl.doctor.rule import Severity, parse_releases
+from kctl.doctor.releases import parse_releases
+from kctl.doctor.rule import Severity
 from kctl.doctor.rule_facts import RuleFacts, ZooKeeperFacts
 from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized

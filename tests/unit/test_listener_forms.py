@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kctl.doctor.listeners import Listener, parse_listener, shared_ports
-from kctl.doctor.rule import parse_releases
+from kctl.doctor.releases import parse_releases
 from kctl.doctor.rule_facts import Settings
 from kctl.doctor.rules_files import _roles
 from kctl.doctor.rules_listeners import listener_problems

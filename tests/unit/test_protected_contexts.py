@@ -10,7 +10,7 @@ import pytest
 
 import kctl
 from command_tree import READING, every_command
-from kctl.commands.cluster.commands import confirm_interruption
+from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import NotConfirmed, UsageError
 from protected_cases import CLUSTER, ELSEWHERE, SECURE

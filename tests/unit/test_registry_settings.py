@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.errors import InvalidFile, UsageError
-from kctl.records.decoding import DecoderSettings
+from kctl.records.decoder_settings import DecoderSettings
 from kctl.records.registry_settings import RegistryOptions, decoder_settings
 
 TLS = Path(__file__).parents[1] / "data" / "tls"

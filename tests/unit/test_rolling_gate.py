@@ -8,9 +8,10 @@ from health_testing import partition, state
 from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.restart.gate import MinIsr, blockers, fit, fits_together, gate, quorum_blocker, unprotected, unsettled
-from kctl.restart.look import Lacking, Seen, lacking
+from kctl.restart.gate import blockers, fit, fits_together, gate, quorum_blocker, unprotected, unsettled
+from kctl.restart.look import Lacking, lacking
 from kctl.restart.order import next_batch, whole_order
+from kctl.restart.seen import MinIsr, Seen
 
 
 @pytest.mark.parametrize(

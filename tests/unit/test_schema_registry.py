@@ -23,7 +23,8 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
-from kctl.records.decoding import DecoderSettings, load, record_decoder
+from kctl.records.decoder_settings import DecoderSettings
+from kctl.records.decoding import load, record_decoder
 from kctl.records.record import Record
 from kctl.records.registry_http import RegistryAccess, check_urls
 from kctl.records.schema_ids import IdKind, IdSize, SchemaId, find_schema_id

@@ -32,7 +32,8 @@ from kctl.snapshots.collect import Pass, Rows
 from kctl.snapshots.commit import put_pass
 from kctl.snapshots.store import create_store
 from kctl.spark import lag_report
-from kctl.spark.lag_source import LagQuestion, read
+from kctl.spark.lag_question import LagQuestion
+from kctl.spark.lag_source import read
 from kctl.spark.snapshot_ranges import GroupRange
 
 Run = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from kctl.base.grouping import chunks
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig
-from kctl.configs.describe import Config, Synonym
+from kctl.configs.model import Config, Synonym
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown
 from kctl.model import ClusterState, PartitionState, TopicState
 from kctl.protocol.client import ClusterClient

@@ -23,7 +23,7 @@ from kctl.commands.topic import describe as topic_describe
 from kctl.commands.topic.alter import warn_of
 from kctl.configs import describe, explain
 from kctl.configs.change import ChangedConfig
-from kctl.configs.describe import Config
+from kctl.configs.model import Config
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, KctlError, NotAuthorized
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics import apply, offsets

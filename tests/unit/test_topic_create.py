@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.base.deadline import Deadline
-from kctl.configs.describe import Config
+from kctl.configs.model import Config
 from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.client import ClusterClient

@@ -22,7 +22,7 @@ from kctl.cluster.log_offsets import LogOffsets
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.cluster.unchanged import Basis, Grows, differences
 from kctl.configs.basis import values
-from kctl.configs.describe import Config
+from kctl.configs.model import Config
 from kctl.errors import ClusterReplaced, NotFound, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 

@@ -14,7 +14,7 @@ from kctl.cluster.topic_configs import ConfigEntry
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.gate import Unprotected
-from kctl.restart.look import Seen
+from kctl.restart.seen import Seen
 from kctl.validate import bystanders
 from kctl.validate import plan as plan_module
 from kctl.validate import run as run_module

@@ -18,7 +18,7 @@ from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.hooks import ACTS
-from kctl.restart.look import Seen
+from kctl.restart.seen import Seen
 from kctl.validate import leftovers
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module
