@@ -13,7 +13,7 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 
 if TYPE_CHECKING:
-    from kctl.reassign.run import Run
+    from kctl.reassign.run_state import Run
     from kctl.reassign.steps import RunState
 
 

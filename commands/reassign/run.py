@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kctl.reassign.plan_file import PlanFile
     from kctl.reassign.prepare import Options, Prepared
     from kctl.reassign.progress import Progress
-    from kctl.reassign.run import Run
+    from kctl.reassign.run_state import Run
     from kctl.reassign.run_status import RunOverview, Status
 
 _LINES_EVERY_S = 30.0
@@ -244,7 +244,7 @@ class _Terminal:
 def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callable[[Run], None]) -> None:
     """Let `act` go on with the journal's run, and show what came of it."""
     from kctl.reassign.outcome import result_of
-    from kctl.reassign.run import open_run
+    from kctl.reassign.run_state import open_run
 
     with undone_when_terminated(), output.progress("reassigning", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
         run = open_run(client, journal, _Terminal(bar))
@@ -257,7 +257,7 @@ def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callabl
 @contextmanager
 def _interruptible(run: Run) -> Iterator[None]:
     """Ctrl-C says what goes on, and how to go on."""
-    from kctl.reassign.run import WAYS_OUT
+    from kctl.reassign.run_state import WAYS_OUT
 
     try:
         yield
@@ -271,7 +271,8 @@ def _interruptible(run: Run) -> Iterator[None]:
 def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: bool) -> None:
     """Bring the journal's run to its pause, where that was not done yet, and show where it stands."""
     from kctl.reassign.outcome import result_of
-    from kctl.reassign.run import open_run, pause
+    from kctl.reassign.run import pause
+    from kctl.reassign.run_state import open_run
 
     with undone_when_terminated(), output.progress("pausing", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
         run = open_run(client, journal, _Terminal(bar))
@@ -291,7 +292,7 @@ def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: 
 
 def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
-    from kctl.reassign.run import Paused
+    from kctl.reassign.run_state import Paused
 
     inv.emit(result, lambda: tables(result))
     if result.outcome == "cancelled" and result.reached:

@@ -10,9 +10,10 @@ from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
-    from kctl.reassign.outcome import NotReached, RunResult
+    from kctl.reassign.outcome import RunResult
     from kctl.reassign.prepare import Preview
     from kctl.reassign.progress import Progress
+    from kctl.reassign.reached import NotReached
     from kctl.reassign.run_status import RunOverview, Status
     from kctl.reassign.steps import RunState
     from kctl.reassign.verify import Verification

@@ -19,7 +19,7 @@ from kctl.reassign.compare import Standing, View, misplaced, reason, standing
 from kctl.reassign.observe import Observer, copies_of
 from kctl.reassign.plan_file import PlanFile
 from kctl.reassign.progress import Copy, Progress, StallWatch, eta_ms, waits_for
-from kctl.reassign.run import CANCEL_ONLY, Run, transient
+from kctl.reassign.run_state import CANCEL_ONLY, Run, transient
 from kctl.reassign.run_throttle import ThrottleWatch
 from kctl.reassign.steps import Mode, Step
 

@@ -16,7 +16,7 @@ from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batch import some
 from kctl.reassign.compare import Standing, View, standing, went_back
 from kctl.reassign.observe import Observer
-from kctl.reassign.run import Run
+from kctl.reassign.run_state import Run
 from kctl.reassign.steps import Step
 
 _POLL_S = 0.5

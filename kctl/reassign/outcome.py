@@ -14,7 +14,8 @@ from kctl.reassign.batches import copies_to
 from kctl.reassign.begin import RunPlan, copy_bytes
 from kctl.reassign.compare import Standing, View, log_dirs_as_before, named_brokers, places_of, reason, standing
 from kctl.reassign.live_state import LiveState, read_live
-from kctl.reassign.run import Run
+from kctl.reassign.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run_state import Run
 from kctl.reassign.steps import RunState, Step
 from kctl.reassign.throttle import Throttle
 from kctl.topics.elect import elect_leaders
@@ -27,39 +28,10 @@ _SETTLE_S = 10.0
 _POLL_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class NotReached:
-    """A partition that is not where the plan wants it. standing: as kctl.reassign.compare.Standing."""
-
-    topic: str
-    partition: int
-    standing: str
-    reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerLeft:
-    """A broker that was to be emptied and is not: partitions that it holds or is about to get.
-
-    without_leader: how many of them have none, so that nothing can be copied from.
-    """
-
-    broker: int
-    replica_count: int
-    partitions: list[str]
-    without_leader: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Partitions of a plan by where they stand, and those that are not there."""
-
-    partition_count: int
-    reached: int
-    in_flight: int
-    as_before: int
-    elsewhere: int
-    failures: list[NotReached]
 
 
 @dataclass(frozen=True, slots=True)

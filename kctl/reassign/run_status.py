@@ -19,9 +19,10 @@ from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.compare import Place, Places, named_brokers, places_of
 from kctl.reassign.live_state import LiveState, read_live
-from kctl.reassign.outcome import Reached, judge, throttles_left
+from kctl.reassign.outcome import judge, throttles_left
 from kctl.reassign.plan_file import PlanFile
-from kctl.reassign.run import WAYS_OUT, throttle_phrase
+from kctl.reassign.reached import Reached
+from kctl.reassign.run_state import WAYS_OUT, throttle_phrase
 from kctl.reassign.settings import ThrottleSetting, read_settings, set_ones
 from kctl.reassign.steps import Mode, RunState, Step, ThrottlePhase, replay
 from kctl.reassign.throttle import LOG_DIR_RATE, Throttle

@@ -9,7 +9,7 @@ from kctl.configs.dynamic import Resource, try_read_dynamic
 from kctl.errors import KctlError, OperationFailed, TimedOut
 from kctl.reassign import throttle
 from kctl.reassign.assignment import Reassignment
-from kctl.reassign.run import Run
+from kctl.reassign.run_state import Run
 from kctl.reassign.steps import RunState, Step, ThrottlePhase
 from kctl.reassign.throttle import NAMES, Throttle
 from kctl.reassign.throttle_changes import Renewal, renew, tampering

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from kctl.configs.dynamic import Resource, Values
 from kctl.errors import ConnectionFailed, NotFound
 from kctl.reassign.assignment import Reassignment
-from kctl.reassign.outcome import BrokerLeft, NotReached, brokers_left, read_back
+from kctl.reassign.outcome import brokers_left, read_back
+from kctl.reassign.reached import BrokerLeft, NotReached
 from kctl.reassign.settings import concerned, read_settings, set_ones, throttle_of
 from kctl.reassign.throttle import Throttle, restoration
 

@@ -19,7 +19,7 @@ from kctl.errors import NotFound
 from kctl.model import TopicPartition
 from kctl.reassign.checks import Problem
 from kctl.reassign.prepare import refusal
-from kctl.reassign.run import Paused
+from kctl.reassign.run_state import Paused
 
 
 @dataclass(frozen=True)

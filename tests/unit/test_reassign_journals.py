@@ -18,7 +18,7 @@ from kctl.reassign import journals, outcome
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.journals import Request
-from kctl.reassign.outcome import BrokerLeft, NotReached, Reached
+from kctl.reassign.reached import BrokerLeft, NotReached, Reached
 from kctl.reassign.run_status import last_run
 from kctl.reassign.steps import RunState, replay
 
@@ -161,5 +161,5 @@ def test_the_result_that_a_journal_keeps_is_read_again() -> None:
     left = [BrokerLeft(3, 2, ["t-0"], 1)]
     entry = outcome._entry(found, left)
     assert [entry[key] for key in ("partitions", "reached", "in_flight", "as_before", "elsewhere")] == [4, 1, 1, 1, 1]
-    state = cast(RunState, SimpleNamespace(end={"result": json.loads(json.dumps(entry))}))
+    state = cast("RunState", SimpleNamespace(end={"result": json.loads(json.dumps(entry))}))
     assert outcome._from_entry(state) == (found, left)

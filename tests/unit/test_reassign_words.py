@@ -22,9 +22,10 @@ from kctl.commands.terminal import output
 from kctl.errors import Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
-from kctl.reassign.outcome import BrokerLeft, NotReached, RunResult
+from kctl.reassign.outcome import RunResult
 from kctl.reassign.prepare import Preview
 from kctl.reassign.progress import Progress
+from kctl.reassign.reached import BrokerLeft, NotReached
 from kctl.reassign.run_status import RunOverview
 from kctl.reassign.steps import Mode, RunState
 from kctl.reassign.verify import ThrottleLeft, Verification
