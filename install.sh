@@ -457,7 +457,7 @@ groups_wanted() {
 
 has_java() {
     "$VENV/bin/python" - <<'END' >>"$LOG" 2>&1
-from kctl.deploy.java import find_java
+from kctl.deploy.runtime.java import find_java
 print("Java", find_java())
 END
 }
@@ -483,7 +483,7 @@ provision_kafka() {
         exit 5
     }
     "$VENV/bin/python" - <<'END' >>"$STATE/made.new"
-from kctl.deploy.runtime import list_runtimes
+from kctl.deploy.runtime.runtime import list_runtimes
 for found in list_runtimes():
     print("runtime", found.version)
 END

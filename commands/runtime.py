@@ -24,7 +24,7 @@ def list_(ctx: typer.Context) -> None:
     Example: kctl runtime list
     """
     from kctl.base.units import format_size
-    from kctl.deploy.runtime import list_runtimes
+    from kctl.deploy.runtime.runtime import list_runtimes
 
     columns = [
         Column("version"),
@@ -65,7 +65,7 @@ def install(
 
     Example: kctl runtime install --kafka-version 3.9.2
     """
-    from kctl.deploy import runtime
+    from kctl.deploy.runtime import runtime
 
     inv = invocation(ctx)
     wanted = runtime.wanted_version(kafka_version, archive)
@@ -84,8 +84,8 @@ def install(
 
 
 def _show_plan(ctx: typer.Context, version: str, archive: str | None) -> None:
-    from kctl.deploy.provision import source_names
-    from kctl.deploy.runtime import home_of
+    from kctl.deploy.runtime.provision import source_names
+    from kctl.deploy.runtime.runtime import home_of
 
     plan = {"version": version, "path": home_of(version), "sources": source_names(version, archive)}
     row: dict[str, Any] = output.jsonable(plan)
@@ -108,7 +108,7 @@ def verify(
 
     Example: kctl runtime verify
     """
-    from kctl.deploy.runtime import list_runtimes, verify_runtime
+    from kctl.deploy.runtime.runtime import list_runtimes, verify_runtime
 
     versions = [kafka_version] if kafka_version else [r.version for r in list_runtimes()]
     if not versions:
@@ -146,7 +146,7 @@ def remove(
 
     Example: kctl runtime remove --kafka-version 3.9.2
     """
-    from kctl.deploy import runtime
+    from kctl.deploy.runtime import runtime
 
     home = runtime.installed_home(kafka_version)
     if not dry_run:

@@ -1,5 +1,5 @@
-"""Rows as Arrow batches for Spark, made of buffers (kctl.snapshots.columns): Arrow's own way imports pandas, which
-costs each Python worker half a CPU second.
+"""Rows as Arrow batches for Spark, made of buffers (kctl.history.snapshots.columns): Arrow's own way imports pandas,
+which costs each Python worker half a CPU second.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kctl.snapshots.columns import column
+from kctl.history.snapshots.columns import column
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,12 +1,12 @@
-"""Where the archive of Spark's classes is (kctl.deploy.class_archive), for one Java and one pyspark."""
+"""Where the archive of Spark's classes is (kctl.deploy.runtime.class_archive), for one Java and one pyspark."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
 from kctl.base import paths
-from kctl.deploy.class_archive import ClassArchive, archives_for
-from kctl.deploy.java import Java
+from kctl.deploy.runtime.class_archive import ClassArchive, archives_for
+from kctl.deploy.runtime.java import Java
 from kctl.spark.java_command import pyspark_home
 
 

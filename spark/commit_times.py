@@ -1,4 +1,4 @@
-"""kctl.lag.commit_times over columns: the times of commits are put beside the snapshots' rows, as their `commit_ms`.
+"""kctl.history.commit_times over columns: the times of commits, beside the snapshots' rows as their `commit_ms`.
 
     times = times_of_logs(logs, passes, Span(lower=…, upper=…), told=…)
     judge_batches(times.beside(batches), rules)
@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kctl.errors import KctlError, NotFound, UsageError
-from kctl.lag.commit_times import SLACK_MS
+from kctl.history.commit_times import SLACK_MS
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log, offsets_logs
-from kctl.segment.offset_commits import TOPIC
-from kctl.segment.partition_log import PartitionLog
+from kctl.segment.format.offset_commits import TOPIC
+from kctl.segment.log.partition_log import PartitionLog
 from kctl.spark.column_arrays import differs, known, numbers, numeric
 from kctl.spark.offsets_history import Span, read_fetched, read_logs
 from kctl.spark.window_rules import Flags, Ints

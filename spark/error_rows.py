@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kctl.snapshots.columns import column
+from kctl.history.snapshots.columns import column
 
 
 def read_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Sizes as they stream by, one row for each log or volume: kctl.lag.growth over columns.
+"""Sizes as they stream by, one row for each log or volume: kctl.history.growth over columns.
 
 Batches are sorted by their key and by time, whatever their borders; of the batch before only what its last key has come
 to is kept, so memory does not grow with the span of time.
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kctl.lag.growth import Growth
+from kctl.history.growth import Growth
 from kctl.spark.column_arrays import bits_of, chosen, differs, numbers, numeric
 from kctl.spark.window_rules import Flags, Ints
 

@@ -1,7 +1,8 @@
 """What a lag report is to read: the passes that its span has, the history before them, and which task has which groups.
 
-Planned by kctl's own process, while Spark starts. A live report makes a pass over the cluster here (kctl.snapshots:
-a fifth of a second for a small one), because a Python worker costs more than what it would read.
+Planned by kctl's own process, while Spark starts. A live report makes a pass over the cluster here
+(kctl.history.snapshots: a fifth of a second for a small one), because a Python worker costs more than what it would
+read.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kctl.base.text import counted
 from kctl.cluster.groups.model import SHARE
 from kctl.errors import KctlError, NotFound, Refused
+from kctl.history.snapshots import moment, schema
+from kctl.history.snapshots.collect import Collector, Pass
+from kctl.history.snapshots.passes import PassInfo, iso, newest_ms, oldest_ms, passes, usual_interval_ms
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.remote import as_given, text_of
+from kctl.history.snapshots.rows import BATCH_ROWS
+from kctl.history.snapshots.store import Damaged, Store, open_store
+from kctl.history.snapshots.whole import check_files
+from kctl.history.status import DEFAULT_STANDING_RULES, StandingRules
+from kctl.history.window import MINUTE_MS, WindowRules
 from kctl.lag import log_times
 from kctl.lag.control_records import MOST_LAG, fetch_markers
 from kctl.lag.log_times import fetch_points
 from kctl.lag.selection import Names
-from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
-from kctl.lag.window import MINUTE_MS, WindowRules
 from kctl.model import TopicPartition
-from kctl.snapshots import moment, schema
-from kctl.snapshots.collect import Collector, Pass
-from kctl.snapshots.passes import PassInfo, iso, newest_ms, oldest_ms, passes, usual_interval_ms
-from kctl.snapshots.read import read_table
-from kctl.snapshots.remote import as_given, text_of
-from kctl.snapshots.rows import BATCH_ROWS
-from kctl.snapshots.store import Damaged, Store, open_store
-from kctl.snapshots.whole import check_files
 from kctl.spark.lag_question import PARTITION, LagQuestion
 from kctl.spark.live_pass import LivePass, live_pass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
@@ -44,7 +45,7 @@ _MOMENT_BACK_MS = 60 * MINUTE_MS  # how old a snapshot may be that tells of a mo
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for. observations, allowed_lag: kctl.lag.window.WindowRules.
+    """What the command line asks for. observations, allowed_lag: kctl.history.window.WindowRules.
 
     lookback_ms: how far back history is read, beside what windows need. offsets_logs: as LagQuestion has them.
     commit_times: the plan will be given some (kctl.spark.live_commit_times).
@@ -94,7 +95,7 @@ def plan_live(
 
     observe_s: look twice, so long apart: rates without a store (Spark starts meanwhile). Raises NotFound for a group or
     topic that was written out and does not exist, Refused for another cluster's store, and what ClusterClient and
-    kctl.snapshots.store.open_store raise.
+    kctl.history.snapshots.store.open_store raise.
     """
     opened = None if store is None else open_store(store)
     cluster_id = client.metadata(()).cluster_id

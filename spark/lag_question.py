@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.history.status import DEFAULT_STANDING_RULES, StandingRules
+from kctl.history.window import DEFAULT_RULES, WindowRules
 from kctl.lag.selection import EVERY, Names
-from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
-from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.spark.live_pass import LivePass
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class LagQuestion:
     store None: only of `live`, passes that were just made. lookback_ms: how far before from_ms snapshots are read.
     since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
     began_ms: the first pass that is read. long_ago_ms: a pass from long before, of which only commits are read: what
-    has not moved since is nobody's any more (kctl.lag.status.Standing.STALE). None: there is none.
+    has not moved since is nobody's any more (kctl.history.status.Standing.STALE). None: there is none.
     states: of groups, in lower case; None: all. judged: there is history.
     offsets_logs: log dirs, or folders of partitions, of __consumer_offsets, which every executor sees: they know when
     commits were made. commit_times: they are known already. passes: all that are read, where commit times are wanted.

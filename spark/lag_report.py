@@ -1,4 +1,4 @@
-"""The lag report as a Spark job: rows of kctl.lag.report, from kctl.spark.lag_source."""
+"""The lag report as a Spark job: rows of kctl.history.lag_report, from kctl.spark.lag_source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from kctl.lag.report import LagStatus
+from kctl.history.lag_report import LagStatus
 from kctl.lag.retention import at
 from kctl.spark import sources
 from kctl.spark.lag_source import ROWS, kinds, load

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kctl.lag.commit_times import SLACK_MS
-from kctl.lag.report import Key, Offsets, PartitionStatus, Surroundings, partition_status, unchanged_ms
+from kctl.history.commit_times import SLACK_MS
+from kctl.history.lag_report import Key, Offsets, PartitionStatus, Surroundings, partition_status, unchanged_ms
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.merge import merged
+from kctl.history.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, moment_of
+from kctl.history.snapshots.read import read_sorted, read_table
+from kctl.history.snapshots.store import Damaged, Store
+from kctl.history.span import Span as LagSpan
+from kctl.history.status import Status
+from kctl.history.window import Reading
 from kctl.lag.selection import Names
-from kctl.lag.span import Span as LagSpan
-from kctl.lag.status import Status
-from kctl.lag.window import Reading
-from kctl.snapshots import schema
-from kctl.snapshots.merge import merged
-from kctl.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, moment_of
-from kctl.snapshots.read import read_sorted, read_table
-from kctl.snapshots.store import Damaged, Store
 from kctl.spark.column_arrays import Watch, chosen, known
 from kctl.spark.snapshot_ranges import GroupRange
 from kctl.spark.spans import spans

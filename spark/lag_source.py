@@ -2,8 +2,8 @@
 
 A task has a range of groups. It reads the store's snapshots of them, puts the passes that were just made behind, judges
 them (kctl.spark.windows), takes each partition's last reading with its span (kctl.spark.spans), and makes rows of them
-with what else is known of the cluster (kctl.snapshots.moment), by kctl.lag.report. A group is in one task, whole: so
-rows are added up there, and nothing is shuffled or joined.
+with what else is known of the cluster (kctl.history.snapshots.moment), by kctl.history.lag_report. A group is in one
+task, whole: so rows are added up there, and nothing is shuffled or joined.
 
 Passes that were just made travel inside the pickled reader; nothing in them is secret. What cannot be read is a row
 with nothing but `error`.
@@ -21,10 +21,10 @@ import pyarrow as pa
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
-from kctl.lag.report_sums import by_group, by_topic
-from kctl.snapshots.columns import column
-from kctl.snapshots.store import Damaged
+from kctl.history.lag_report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
+from kctl.history.report_sums import by_group, by_topic
+from kctl.history.snapshots.columns import column
+from kctl.history.snapshots.store import Damaged
 from kctl.spark import task_source
 from kctl.spark.lag_question import GROUP, PARTITION, TOPIC, LagQuestion
 from kctl.spark.lag_rows import partition_rows

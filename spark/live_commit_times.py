@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kctl.errors import Refused
-from kctl.lag.commit_times import SLACK_MS
+from kctl.history.commit_times import SLACK_MS
+from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.store import open_store
 from kctl.lag.offsets_topic import partition_of
 from kctl.lag.selection import Names
-from kctl.segment.offset_commits import TOPIC
-from kctl.snapshots.remote import place
-from kctl.snapshots.store import open_store
+from kctl.segment.format.offset_commits import TOPIC
 from kctl.spark.commit_times import times_of_cluster
 from kctl.spark.offsets_history import Span
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import ipc
 
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.moment import TABLES
+from kctl.history.snapshots.rows import batch_of
 from kctl.lag.control_records import Markers
 from kctl.lag.rates import LogEnd
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.moment import TABLES
-from kctl.snapshots.rows import batch_of
 
 _TABLES = (schema.COMMITS, *TABLES)
 

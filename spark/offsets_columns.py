@@ -2,11 +2,11 @@
 
 What is ordinary is cut out here: batches of magic 2 with a right CRC, records without headers, commits of the versions
 that brokers write. The first batch that is anything else ends a piece, and goes the plain way
-(kctl.segment.offset_commits), which says what is right; this module says the same or nothing.
+(kctl.segment.format.offset_commits), which says what is right; this module says the same or nothing.
 
-Layout of a record: kctl.segment.record. Key: version i16 (0, 1), group, topic, partition i32. Value: version i16 (0 to
-3), offset i64, from 3 on leaderEpoch i32, metadata, commitTimestamp i64, in 1 expireTimestamp i64. Texts have an i16
-length in front.
+Layout of a record: kctl.segment.format.record. Key: version i16 (0, 1), group, topic, partition i32. Value: version i16
+(0 to 3), offset i64, from 3 on leaderEpoch i32, metadata, commitTimestamp i64, in 1 expireTimestamp i64. Texts have an
+i16 length in front.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kctl.base.checksum import crc32c
-from kctl.segment.batch import (
+from kctl.segment.format.batch import (
     CODEC_MASK,
     CODECS,
     CONTROL_MASK,
@@ -29,16 +29,16 @@ from kctl.segment.batch import (
     V2_HEADER,
     parse_v2,
 )
-from kctl.segment.control import ABORT, COMMIT
-from kctl.segment.messages import BadMessage
-from kctl.segment.offset_commits import GroupPartition, commit_key
-from kctl.segment.record_columns import whole_payload
+from kctl.segment.format.control import ABORT, COMMIT
+from kctl.segment.format.messages import BadMessage
+from kctl.segment.format.offset_commits import GroupPartition, commit_key
+from kctl.segment.format.record_columns import whole_payload
 from kctl.spark.column_arrays import numbers
 from kctl.spark.offsets_effects import Commits, Marker
 from kctl.spark.window_rules import Flags, Ints
 
 if TYPE_CHECKING:
-    from kctl.segment.source import Source
+    from kctl.segment.log.source import Source
 
 _LARGEST = 4 << 20  # larger batches go the plain way
 _MOST_UNPACKED = 16 << 20  # of compressed batches in one piece

@@ -1,5 +1,5 @@
-"""Commits by columns, and which of them take effect: the rules of kctl.segment.offset_commits, where most rows need
-none of them.
+"""Commits by columns, and which of them take effect: the rules of kctl.segment.format.offset_commits, where most rows
+need none of them.
 
 A commit outside of transactions takes effect where it stands, unless one of its group and partition is pending. So only
 what is transactional, and what has the same key, is looked at one by one.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kctl.segment.offset_commits import GroupPartition, OffsetCommit, PendingCommits
+from kctl.segment.format.offset_commits import GroupPartition, OffsetCommit, PendingCommits
 from kctl.spark.window_rules import Flags, Ints
 
 

@@ -1,8 +1,8 @@
 """What groups committed and when, from the log of __consumer_offsets: partitions' folders of brokers, or copies.
 
-Rows are commits that took effect, in the order in which they did (kctl.segment.offset_commits has the rules), decoded
-in Arrow batches. What is damaged, or cannot be read, is a row with nothing but `error`: other rows are still true, and
-the report says that some are missing.
+Rows are commits that took effect, in the order in which they did (kctl.segment.format.offset_commits has the rules),
+decoded in Arrow batches. What is damaged, or cannot be read, is a row with nothing but `error`: other rows are still
+true, and the report says that some are missing.
 
 Copies of a log that a broker writes to may end within a batch: that is no damage, the broker was writing.
 """
@@ -20,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 
 from kctl.errors import KctlError, NotFound
-from kctl.segment.batch import Batch
-from kctl.segment.offset_commits import TOPIC, CommitLog, GroupPartition, OffsetCommit, PendingCommits, Told
-from kctl.segment.partition import holds_segments, is_folder, parse_folder_name, partition_folders
-from kctl.segment.partition_log import PartitionLog, partition_log, partition_log_of_files
-from kctl.segment.query import MAX_MESSAGE_BYTES
-from kctl.segment.record import BadRecords
-from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batches, content_of, is_valid
-from kctl.snapshots.columns import column
+from kctl.history.snapshots.columns import column
+from kctl.segment.dump.query import MAX_MESSAGE_BYTES
+from kctl.segment.format.batch import Batch
+from kctl.segment.format.offset_commits import TOPIC, CommitLog, GroupPartition, OffsetCommit, PendingCommits, Told
+from kctl.segment.format.record import BadRecords
+from kctl.segment.log.partition import holds_segments, is_folder, parse_folder_name, partition_folders
+from kctl.segment.log.partition_log import PartitionLog, partition_log, partition_log_of_files
+from kctl.segment.log.source import Source
+from kctl.segment.log.walk import Damage, batches, content_of, is_valid
 from kctl.spark.column_arrays import numeric
 from kctl.spark.offsets_columns import read_piece
 from kctl.spark.offsets_effects import Commits, applied

@@ -19,9 +19,9 @@ from kctl.errors import KctlError
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.segment.listing import log_bytes
-from kctl.segment.offset_commits import TOPIC, Told
-from kctl.segment.partition_log import PartitionLog
+from kctl.segment.format.offset_commits import TOPIC, Told
+from kctl.segment.log.listing import log_bytes
+from kctl.segment.log.partition_log import PartitionLog
 from kctl.spark import task_source
 from kctl.spark.dealing import deal_by_weight
 from kctl.spark.offsets_history import ARROW, EVERYTHING, Span, errors_of, read_fetched, read_logs

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import NotFound
-from kctl.lag.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
-from kctl.lag.disk_loss import Reader
+from kctl.history.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
+from kctl.history.disk_loss import Reader
+from kctl.history.outlook import Outlook
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
+from kctl.history.snapshots.remote import as_given, place, text_of
+from kctl.history.snapshots.store import Damaged, Store, open_store
+from kctl.history.snapshots.whole import check_files
+from kctl.history.volumes import Disks, Partition
 from kctl.lag.log_config import LogConfig
-from kctl.lag.outlook import Outlook
 from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.selection import EVERY, Names
-from kctl.lag.volumes import Disks, Partition
-from kctl.snapshots import schema
-from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
-from kctl.snapshots.remote import as_given, place, text_of
-from kctl.snapshots.store import Damaged, Store, open_store
-from kctl.snapshots.whole import check_files
 from kctl.spark import size_source, snapshot_source
 from kctl.spark.size_source import ARROW, SizesAsked
 from kctl.spark.snapshot_ranges import group_ranges

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kctl.lag.outlook import BrokerOutlook, Outlook
-from kctl.lag.reader_losses import DiskLoss, disk_losses
+from kctl.history.outlook import BrokerOutlook, Outlook
+from kctl.history.reader_losses import DiskLoss, disk_losses
+from kctl.history.report.model import LogDirReport, SilentBroker, TopicReport
+from kctl.history.report.silent import silent_brokers
+from kctl.history.snapshots.passes import PassInfo
+from kctl.history.snapshots.store import Store
 from kctl.lag.retention import at
-from kctl.report.model import LogDirReport, SilentBroker, TopicReport
-from kctl.report.silent import silent_brokers
-from kctl.snapshots.passes import PassInfo
-from kctl.snapshots.store import Store
 from kctl.spark.lag_question import LagQuestion
 from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.report_series import Times

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kctl.lag.report import GroupStatus, PartitionStatus
-from kctl.lag.report_sums import by_group, severity
-from kctl.report.buckets import buckets_of
-from kctl.report.model import GroupReport, GroupSeries
-from kctl.report.verdict import with_verdict
-from kctl.snapshots import schema
-from kctl.snapshots.read import read_sorted
-from kctl.snapshots.store import Damaged
+from kctl.history.lag_report import GroupStatus, PartitionStatus
+from kctl.history.report.buckets import buckets_of
+from kctl.history.report.model import GroupReport, GroupSeries
+from kctl.history.report.verdict import with_verdict
+from kctl.history.report_sums import by_group, severity
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.store import Damaged
 from kctl.spark.lag_question import LagQuestion
 from kctl.spark.lag_rows import narrowed, partition_rows
 from kctl.spark.report_keys import OwnedRows

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import TypeAlias
 
-from kctl.report.findings import findings
-from kctl.report.model import Gap, Report, Span
-from kctl.report.overview import overview
-from kctl.report.silent import gaps_of
-from kctl.snapshots import schema
-from kctl.snapshots.layout import hour_of
-from kctl.snapshots.passes import PassInfo, newest_ms, passes
-from kctl.snapshots.read import read_table
-from kctl.snapshots.store import Damaged, Store
+from kctl.history.report.findings import findings
+from kctl.history.report.model import Gap, Report, Span
+from kctl.history.report.overview import overview
+from kctl.history.report.silent import gaps_of
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import hour_of
+from kctl.history.snapshots.passes import PassInfo, newest_ms, passes
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.store import Damaged, Store
 from kctl.spark.lag_planning import LagPlan
 from kctl.spark.lag_question import LagQuestion
 from kctl.spark.report_disks import disk_reports

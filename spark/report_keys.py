@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kctl.snapshots.merge import key_at
+from kctl.history.snapshots.merge import key_at
 from kctl.spark.column_arrays import differs, numbers
 from kctl.spark.window_rules import Flags, Ints
 

@@ -5,8 +5,8 @@ pass are kept while its readings come, and of all groups the few for each bucket
 
 - lag: of all partitions that were read in a pass, added up; not known where one of them was not. The largest of a
   bucket's passes. time_lag: the longest of all partitions, at least.
-- worst: of each pass the worst of the partitions, as kctl.lag.status.group_status has it, of alarms only: what a
-  group's standing to a topic makes nobody's alarm at that moment is OK (kctl.lag.status.alarm_of). Of a bucket the
+- worst: of each pass the worst of the partitions, as kctl.history.status.group_status has it, of alarms only: what a
+  group's standing to a topic makes nobody's alarm at that moment is OK (kctl.history.status.alarm_of). Of a bucket the
   worst.
 """
 
@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.lag.status import DEFAULT_STANDING_RULES, Status
-from kctl.report.buckets import Buckets, status_spans
-from kctl.report.model import GroupSeries, Series, State
+from kctl.history.report.buckets import Buckets, status_spans
+from kctl.history.report.model import GroupSeries, Series, State
+from kctl.history.status import DEFAULT_STANDING_RULES, Status
 from kctl.spark.column_arrays import bits_of, chosen, differs, known, numbers
 from kctl.spark.report_keys import OwnedRows
 from kctl.spark.report_states import DEAD, EMPTY, SETTLED, StateStream
@@ -219,7 +219,7 @@ class _Topic:
         np.minimum.at(self._unchanged, rows.place[steady], rows.unchanged[steady])
 
     def alarms(self, states: _Small) -> _Small:
-        """kctl.lag.status: standing_of and alarm_of of each pass, as the group's status."""
+        """kctl.history.status: standing_of and alarm_of of each pass, as the group's status."""
         rules = DEFAULT_STANDING_RULES
         unchanged = np.where(self._unchanged == _NEVER, -1, self._unchanged)
         ghost = states == DEAD

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from kctl.report.model import Series
+from kctl.history.report.model import Series
 from kctl.spark.column_arrays import chosen, differs, numbers, numeric
 from kctl.spark.report_series import Times
 from kctl.spark.window_rules import Flags, Ints

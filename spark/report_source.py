@@ -16,11 +16,11 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.lag.report import GroupStatus, PartitionStatus
+from kctl.history.lag_report import GroupStatus, PartitionStatus
+from kctl.history.report.model import GroupSeries, State, StatusSpan
+from kctl.history.snapshots.columns import column
+from kctl.history.snapshots.store import Damaged
 from kctl.lag.retention import at
-from kctl.report.model import GroupSeries, State, StatusSpan
-from kctl.snapshots.columns import column
-from kctl.snapshots.store import Damaged
 from kctl.spark import task_source
 from kctl.spark.lag_question import GROUP, PARTITION, LagQuestion
 from kctl.spark.lag_source import kinds

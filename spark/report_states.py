@@ -14,7 +14,7 @@ from kctl.spark.column_arrays import known, numbers
 from kctl.spark.report_keys import runs
 
 EMPTY, DEAD, SETTLED, OTHER = 1, 2, 3, 4
-_CODES = {"Empty": EMPTY, "Dead": DEAD, "Stable": SETTLED, "Reconciling": SETTLED}  # as kctl.lag.status.standing_of
+_CODES = {"Empty": EMPTY, "Dead": DEAD, "Stable": SETTLED, "Reconciling": SETTLED}  # as kctl.history.status.standing_of
 
 
 @dataclass(frozen=True, slots=True)

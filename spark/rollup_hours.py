@@ -1,4 +1,4 @@
-"""An hour of snapshots as roll-ups (kctl.lag.rollup): read once in the store's order, batch by batch, in flat memory.
+"""An hour of snapshots as roll-ups (kctl.history.rollup), read once in the store's order, in flat memory.
 
 What is added up over partitions is added up for each pass first; peaks, means and last values are of those sums.
 """
@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.lag.rollup import GROUPS, LOG_DIRS, PASSES, START, TOPICS
-from kctl.snapshots import schema
-from kctl.snapshots.layout import HOUR_MS, Hour
-from kctl.snapshots.passes import passes
-from kctl.snapshots.read import read_sorted
-from kctl.snapshots.store import Damaged, Store
+from kctl.history.rollup import GROUPS, LOG_DIRS, PASSES, START, TOPICS
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import HOUR_MS, Hour
+from kctl.history.snapshots.passes import passes
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.store import Damaged, Store
 from kctl.spark.column_arrays import differs, known, numbers
 from kctl.spark.window_rules import Flags, Ints, Known
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.lag.rollup import fold
-from kctl.snapshots import lock, rollup_files
-from kctl.snapshots.columns import column
-from kctl.snapshots.layout import Hour
-from kctl.snapshots.passes import newest_ms
-from kctl.snapshots.remote import as_given
-from kctl.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
-from kctl.snapshots.store import Damaged, Store
+from kctl.history.rollup import fold
+from kctl.history.snapshots import lock, rollup_files
+from kctl.history.snapshots.columns import column
+from kctl.history.snapshots.layout import Hour
+from kctl.history.snapshots.passes import newest_ms
+from kctl.history.snapshots.remote import as_given
+from kctl.history.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
+from kctl.history.snapshots.store import Damaged, Store
 from kctl.spark import task_source
 from kctl.spark.rollup_hours import roll_up
 from kctl.spark.stores import store_here

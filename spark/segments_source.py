@@ -1,8 +1,8 @@
 """Segments of log dirs as a Spark data source: a row for each, with what retention and compaction go by.
 
 A task has some partitions' folders, about as many bytes of logs as the others. Folders are local paths that every
-executor sees: brokers' log dirs, copies, mounted backups. What kctl.segment.listing says is in a row; what cannot be
-read is in its `error`.
+executor sees: brokers' log dirs, copies, mounted backups. What kctl.segment.log.listing says is in a row; what cannot
+be read is in its `error`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from kctl.segment.listing import SegmentListing, list_segments, log_bytes
+from kctl.segment.log.listing import SegmentListing, list_segments, log_bytes
 from kctl.spark import task_source
 from kctl.spark.arrow import batches
 from kctl.spark.dealing import deal_by_weight

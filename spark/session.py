@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.base.deadline import Deadline
 from kctl.base.paths import user_without_name
-from kctl.deploy.java import find_java
+from kctl.deploy.runtime.java import find_java
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
@@ -209,7 +209,7 @@ class SparkDriver:
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         if not self.settings.embedded:
-            from kctl.deploy.java_launcher import java_home_for_spark
+            from kctl.deploy.runtime.java_launcher import java_home_for_spark
 
             write_private(self._folder / "spark.properties", properties(submit_conf(self._conf(), folder=self._folder)))
             environment = submit_environment(os.environ, java_home_for_spark())

@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kctl.errors import KctlError
-from kctl.lag.growth import GrownReplica, GrownVolume, Growth
-from kctl.snapshots import schema
-from kctl.snapshots.read import chosen_files, read_file, read_sorted
-from kctl.snapshots.rows import BadRows, Part
-from kctl.snapshots.store import Damaged, Store
+from kctl.history.growth import GrownReplica, GrownVolume, Growth
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.read import chosen_files, read_file, read_sorted
+from kctl.history.snapshots.rows import BadRows, Part
+from kctl.history.snapshots.store import Damaged, Store
 from kctl.spark import task_source
 from kctl.spark.column_arrays import Watch
 from kctl.spark.error_rows import error_rows, read_rows

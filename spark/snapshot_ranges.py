@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.snapshots import files, schema
-from kctl.snapshots.layout import DataFile, Hour
-from kctl.snapshots.read import chosen_files, read_file
-from kctl.snapshots.rows import BadRows, Part, row_groups
-from kctl.snapshots.store import Damaged, Store
+from kctl.history.snapshots import files, schema
+from kctl.history.snapshots.layout import DataFile, Hour
+from kctl.history.snapshots.read import chosen_files, read_file
+from kctl.history.snapshots.rows import BadRows, Part, row_groups
+from kctl.history.snapshots.store import Damaged, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def group_ranges(
 ) -> list[GroupRange]:
     """At most `tasks` ranges, each with about as many rows of `commits`, that hold all groups.
 
-    A group is in one range, however large it is. damaged: as kctl.snapshots.read.read_table has it.
+    A group is in one range, however large it is. damaged: as kctl.history.snapshots.read.read_table has it.
     """
     if tasks <= 1:
         return [EVERY_GROUP]

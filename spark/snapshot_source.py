@@ -1,4 +1,4 @@
-"""Groups over time, as a Spark data source over a store of snapshots: a row for each reading of kctl.lag.window.
+"""Groups over time, as a Spark data source over a store of snapshots: a row for each reading of kctl.history.window.
 
 A task has a range of groups. It reads the files of the hours that were asked for (and what the first windows reach
 back to), and of those the row groups that can hold its groups; puts them together in the order of the store's key;
@@ -30,11 +30,11 @@ from pyspark.sql.types import (
 )
 
 from kctl.errors import KctlError
-from kctl.lag.window import DEFAULT_RULES, WindowRules
-from kctl.snapshots import schema
-from kctl.snapshots.passes import passes
-from kctl.snapshots.read import read_sorted
-from kctl.snapshots.store import Damaged
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.passes import passes
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.store import Damaged
+from kctl.history.window import DEFAULT_RULES, WindowRules
 from kctl.spark import task_source
 from kctl.spark.error_rows import error_rows, read_rows
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange

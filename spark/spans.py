@@ -1,4 +1,4 @@
-"""Readings as they stream by, one row for each partition: kctl.lag.span over columns.
+"""Readings as they stream by, one row for each partition: kctl.history.span over columns.
 
 Batches are those of kctl.spark.windows, sorted by partition and time, whatever their borders; of the batch before only
 what its last partition has come to is kept.

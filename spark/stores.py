@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 
 from kctl.errors import KctlError, NotAuthorized, NotFound
-from kctl.snapshots.remote import place
-from kctl.snapshots.store import Store, open_store
+from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.store import Store, open_store
 
 
 def store_here(text: str) -> Store:
-    """The store that the driver has planned with (`kctl.snapshots.remote.text_of`).
+    """The store that the driver has planned with (`kctl.history.snapshots.remote.text_of`).
 
     Raises what open_store does; when it is not to be seen here, the message names the machine.
     """

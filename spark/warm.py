@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.deadline import Deadline
-from kctl.deploy.class_archive import ClassArchive
-from kctl.deploy.java import find_java
+from kctl.deploy.runtime.class_archive import ClassArchive
+from kctl.deploy.runtime.java import find_java
 from kctl.errors import Busy, OperationFailed
 from kctl.protocol.target import Target
 from kctl.spark import settings as spark_settings
@@ -123,8 +123,8 @@ def exercise(spark: SparkSession) -> None:
 
 def _exercise_lag(spark: SparkSession) -> None:
     """The report of `kctl spark lag` over a pass that nobody made."""
-    from kctl.snapshots import schema
-    from kctl.snapshots.collect import Pass
+    from kctl.history.snapshots import schema
+    from kctl.history.snapshots.collect import Pass
     from kctl.spark import parquet
     from kctl.spark.lag_planning import LagPlan
     from kctl.spark.lag_question import LagQuestion

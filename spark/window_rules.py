@@ -1,4 +1,4 @@
-"""kctl.lag.window over columns: what each observation comes to, with numpy, a constant number of passes over the rows.
+"""kctl.history.window over columns, with numpy: each observation, in a constant number of passes over the rows.
 
 Nothing here goes through a window row by row. Of each row it is known where its partition's rows begin, where its
 history does (`cut`), where its window does, and where something last or next happened; a rule is then a comparison of
@@ -15,9 +15,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from kctl.history.status import Status
+from kctl.history.window import WindowRules
 from kctl.lag.rates import FARTHEST_MS, LEAST_COMMITS, MS_PER_S
-from kctl.lag.status import Status
-from kctl.lag.window import WindowRules
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """kctl.lag.window.Reading as columns, of chosen rows."""
+    """kctl.history.window.Reading as columns, of chosen rows."""
 
     status: States
     status_owned: States
@@ -158,7 +158,7 @@ def _take(known: Known, chosen: Ints) -> Known:
 
 
 def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> tuple[States, States]:
-    """kctl.lag.window's status and status_owned."""
+    """kctl.history.window's status and status_owned."""
     judged = rows.committed.known & rows.end.known
     behind = np.where(judged, np.maximum(rows.end.value - rows.committed.value, 0), 0)
     found = np.where(judged[chosen], np.int8(Status.OK), np.int8(Status.UNKNOWN)).astype(np.int8)

@@ -2,7 +2,7 @@
 
 Batches are sorted by group, topic, partition and time, whatever their borders; what a window or a time lag needs of
 the batch before is carried over (at most `rules.history` rows of one partition), so that memory does not grow.
-The rules are kctl.lag.window's, by kctl.spark.window_rules.
+The rules are kctl.history.window's, by kctl.spark.window_rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from kctl.lag.window import DEFAULT_RULES, WindowRules, check_rules
+from kctl.history.window import DEFAULT_RULES, WindowRules, check_rules
 from kctl.spark.column_arrays import chosen, differs, known, numbers, numeric
 from kctl.spark.window_rules import Flags, Ints, Known, Readings, Rows, last_place, readings
 

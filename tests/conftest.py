@@ -65,7 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderSchedu
 @pytest.fixture(scope="session")
 def kafka_home() -> Path:
     """A folder with Kafka's jars under libs/, provisioned once."""
-    from kctl.deploy.runtime import ensure_runtime  # not at the top: pytest_configure checks the import first
+    from kctl.deploy.runtime.runtime import ensure_runtime  # not at the top: pytest_configure checks the import first
 
     return ensure_runtime().libs.parent
 
@@ -145,7 +145,7 @@ def cluster(kctl: Kctl) -> Iterator[TestCluster]:
 @pytest.fixture(scope="session")
 def secure(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureCluster]:
     """A cluster with an authorizer, its super user and a user without rights: one KRaft broker."""
-    from kctl.deploy.java import find_java
+    from kctl.deploy.runtime.java import find_java
 
     with secure_cluster(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs") as started:
         yield started

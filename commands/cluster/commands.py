@@ -21,7 +21,7 @@ from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
 
 if TYPE_CHECKING:
     from kctl.deploy.layout import LayoutRequest
-    from kctl.deploy.runtime import KafkaRuntime
+    from kctl.deploy.runtime.runtime import KafkaRuntime
 
 app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
 
@@ -96,7 +96,7 @@ def create(
 
 
 def _runtime(version: str | None, home: str | None, *, install: bool) -> KafkaRuntime:
-    from kctl.deploy import runtime
+    from kctl.deploy.runtime import runtime
 
     if not install:
         return runtime.find_runtime(version, kafka_home=home)
@@ -256,8 +256,8 @@ def warm(
     Example: kctl cluster warm
     """
     from kctl.deploy.host import LocalHost
-    from kctl.deploy.java import find_java
-    from kctl.deploy.training_run import make_archives
+    from kctl.deploy.runtime.java import find_java
+    from kctl.deploy.runtime.training_run import make_archives
 
     runtime = _runtime(kafka_version, kafka_home, install=False)
     with undone_when_terminated(), output.progress("making Java's class archives") as progress:

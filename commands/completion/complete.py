@@ -252,7 +252,7 @@ def _group_types() -> Iterable[str]:
 
 
 def _decoders() -> Iterable[str]:
-    from kctl.records.decoding import BUILT_IN
+    from kctl.records.decode.decoding import BUILT_IN
 
     return BUILT_IN
 

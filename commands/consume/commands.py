@@ -18,11 +18,11 @@ from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
     from kctl.records.chunk import Chunk
-    from kctl.records.consume import ConsumeOptions, ConsumeResult
-    from kctl.records.decoding import RecordDecoder
-    from kctl.records.delivery import Stats
-    from kctl.records.registry_settings import RegistryOptions
-    from kctl.records.select import Selection
+    from kctl.records.consume.consume import ConsumeOptions, ConsumeResult
+    from kctl.records.consume.delivery import Stats
+    from kctl.records.consume.select import Selection
+    from kctl.records.decode.decoding import RecordDecoder
+    from kctl.records.decode.registry_settings import RegistryOptions
 
 _STARTS = {"earliest": (True, None), "latest": (False, None)}
 _RESETS = ("earliest", "latest")
@@ -77,8 +77,8 @@ def command(
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
     from kctl.cluster.partition_numbers import parse_each
-    from kctl.records.consume import ConsumeOptions
-    from kctl.records.registry_settings import RegistryOptions
+    from kctl.records.consume.consume import ConsumeOptions
+    from kctl.records.decode.registry_settings import RegistryOptions
 
     inv, numbers = invocation(ctx), parse_each(partition)
     from_start, number = _start(offset)
@@ -117,7 +117,7 @@ def command(
 def _run(
     inv: Invocation, options: ConsumeOptions, sink: _Sink, decode: RecordDecoder | None, *, stats: bool, quiet: bool
 ) -> None:
-    from kctl.records.consume import check_options, consume
+    from kctl.records.consume.consume import check_options, consume
 
     check_options(options)
     with undone_when_terminated(), inv.connect() as client:
@@ -173,9 +173,9 @@ def _reset(where: str | None) -> str | None:
 def _selection(
     key: str | None, value: str | None, headers: list[str] | None, conditions: list[str] | None
 ) -> Selection:
-    from kctl.records.json_path import parse_condition
-    from kctl.records.select import Selection, parse_header
-    from kctl.segment.ranges import parse_pattern
+    from kctl.records.consume.json_path import parse_condition
+    from kctl.records.consume.select import Selection, parse_header
+    from kctl.segment.log.ranges import parse_pattern
 
     return Selection(
         key=None if key is None else parse_pattern("--key", key),
@@ -188,9 +188,9 @@ def _selection(
 def _decoder(
     inv: Invocation, both: str | None, key: str | None, value: str | None, registry: RegistryOptions
 ) -> RecordDecoder | None:
-    from kctl.records.decoder_settings import DecoderSettings
-    from kctl.records.decoding import may_need_registry, record_decoder
-    from kctl.records.registry_settings import decoder_settings
+    from kctl.records.decode.decoder_settings import DecoderSettings
+    from kctl.records.decode.decoding import may_need_registry, record_decoder
+    from kctl.records.decode.registry_settings import decoder_settings
 
     if both is not None and (key is not None or value is not None):
         raise UsageError("--decoder is for keys and values: leave out --key-decoder and --value-decoder")

@@ -15,9 +15,9 @@ from kctl.base.text import printable
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output_values import json_text
 from kctl.errors import UsageError
-from kctl.records.decoding import AsIs
+from kctl.records.consume.select import text_bytes
+from kctl.records.decode.decoding import AsIs
 from kctl.records.record import text_of
-from kctl.records.select import text_bytes
 
 if TYPE_CHECKING:
     from kctl.records.chunk import Chunk

@@ -33,9 +33,9 @@ def list_(
 
     Example: kctl playbook list
     """
+    from kctl.playbook.lint.problems import errors_of
     from kctl.playbook.load import examine
     from kctl.playbook.overview import listed
-    from kctl.playbook.problems import errors_of
     from kctl.playbook.shipped import in_folder, shipped
 
     rows = []

@@ -32,8 +32,8 @@ def lint(
 
     Example: kctl playbook lint topic-audit
     """
+    from kctl.playbook.lint.problems import errors_of, told
     from kctl.playbook.load import examine
-    from kctl.playbook.problems import errors_of, told
     from kctl.playbook.shipped import find_all
 
     inv = invocation(ctx)

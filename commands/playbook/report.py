@@ -11,10 +11,10 @@ from kctl.base.text import counted
 from kctl.base.units import format_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.playbook.states import State
+from kctl.playbook.run.states import State
 
 if TYPE_CHECKING:
-    from kctl.playbook.report import RunReport, StepReport
+    from kctl.playbook.run.report import RunReport, StepReport
 
 _MAX_ROWS = 50  # of a plan that is shown
 _MAX_ROW = 400  # characters of each

@@ -25,7 +25,7 @@ from kctl.errors import Refused, UsageError
 if TYPE_CHECKING:
     from kctl.playbook.model import Playbook
     from kctl.playbook.parameters import Values
-    from kctl.playbook.run_journal import RunState
+    from kctl.playbook.run.run_journal import RunState
 
 
 def resume(
@@ -49,10 +49,10 @@ def resume(
     Example: kctl playbook resume 20261122T101500.123Z-4711 --redo load-orders
     """
     from kctl.base import journal
-    from kctl.playbook import run_journal
-    from kctl.playbook.engine import Settings
-    from kctl.playbook.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume
-    from kctl.playbook.selection import selection
+    from kctl.playbook.run import run_journal
+    from kctl.playbook.run.engine import Settings
+    from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume
+    from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
@@ -104,7 +104,7 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
 
 def _where_it_is(state: RunState) -> str:
     """The step at which the run stands, for people."""
-    from kctl.playbook.run_journal import without_items
+    from kctl.playbook.run.run_journal import without_items
 
     failed = [key for key, done in state.done.items() if done.fatal]
     found = [without_items(key) for key in [*state.open, *failed]]

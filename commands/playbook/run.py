@@ -38,12 +38,12 @@ from kctl.errors import (
 if TYPE_CHECKING:
     from kctl.base.journal import Journal
     from kctl.base.secrets import Redactor
-    from kctl.playbook.engine import Ending, Settings
     from kctl.playbook.model import Playbook
-    from kctl.playbook.outside import Choice
     from kctl.playbook.parameters import Values
-    from kctl.playbook.report import RunReport, StepReport
-    from kctl.playbook.run_journal import RunState
+    from kctl.playbook.run.engine import Ending, Settings
+    from kctl.playbook.run.outside import Choice
+    from kctl.playbook.run.report import RunReport, StepReport
+    from kctl.playbook.run.run_journal import RunState
     from kctl.protocol.security import Security
 
 _GRACE_S = 5.0  # for a program that takes too long, or is interrupted, to end by itself
@@ -85,11 +85,11 @@ def run(
 
     Example: kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
     """
-    from kctl.playbook import run_journal
-    from kctl.playbook.engine import Settings
     from kctl.playbook.load import load_playbook
     from kctl.playbook.parameters import collect, misspelt, read_values
-    from kctl.playbook.selection import selection
+    from kctl.playbook.run import run_journal
+    from kctl.playbook.run.engine import Settings
+    from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
@@ -134,7 +134,7 @@ class Asking:
             raise
 
     def choose(self, report: StepReport) -> Choice:
-        from kctl.playbook.outside import Choice
+        from kctl.playbook.run.outside import Choice
 
         answers = {"d": Choice.DO, "do": Choice.DO, "y": Choice.DO, "yes": Choice.DO, "s": Choice.SKIP,
                    "skip": Choice.SKIP, "e": Choice.STOP, "end": Choice.STOP, "": Choice.STOP}  # fmt: skip
@@ -178,11 +178,11 @@ def carry(
     from functools import partial
 
     from kctl.deploy.process import run as run_program
-    from kctl.playbook.engine import Engine
     from kctl.playbook.operations import operations
-    from kctl.playbook.outside import Outside, RealClock
-    from kctl.playbook.report_junit import junit as as_junit
-    from kctl.playbook.run_journal import RunJournal
+    from kctl.playbook.run.engine import Engine
+    from kctl.playbook.run.outside import Outside, RealClock
+    from kctl.playbook.run.report_junit import junit as as_junit
+    from kctl.playbook.run.run_journal import RunJournal
 
     clock = RealClock()
     outside = Outside(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
@@ -232,7 +232,7 @@ def _report(
 ) -> RunReport:
     from datetime import timedelta
 
-    from kctl.playbook.report import RunReport, counts_of, status_of
+    from kctl.playbook.run.report import RunReport, counts_of, status_of
 
     def iso(moment: Any) -> str:
         return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

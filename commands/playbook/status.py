@@ -19,8 +19,8 @@ def status(
 
     Example: kctl playbook status
     """
-    from kctl.playbook.resume import RunOverview, overview, overviews
-    from kctl.playbook.run_journal import path_of, state_of
+    from kctl.playbook.run.resume import RunOverview, overview, overviews
+    from kctl.playbook.run.run_journal import path_of, state_of
 
     inv = invocation(ctx)
     if run is not None:

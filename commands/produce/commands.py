@@ -21,13 +21,13 @@ from kctl.errors import KctlError, UsageError
 if TYPE_CHECKING:
     from kctl.commands.terminal.invocation import Invocation
     from kctl.protocol.client import ClusterClient
-    from kctl.records.destination import Destination
-    from kctl.records.fitting import Parse
-    from kctl.records.lost_file import LostFile
-    from kctl.records.outgoing import Headers
-    from kctl.records.produce import Producing
-    from kctl.records.produce_input import Supply
-    from kctl.records.produce_options import ProduceOptions, ProduceResult
+    from kctl.records.produce.destination import Destination
+    from kctl.records.produce.fitting import Parse
+    from kctl.records.produce.input import Supply
+    from kctl.records.produce.lost_file import LostFile
+    from kctl.records.produce.options import ProduceOptions, ProduceResult
+    from kctl.records.produce.outgoing import Headers
+    from kctl.records.produce.produce import Producing
 
 _STDIN = Path("-")
 
@@ -66,9 +66,9 @@ def command(
 
     Example: kctl produce orders --key-separator : < orders.txt
     """
-    from kctl.records.pace import parse_record_rate
-    from kctl.records.produce_input import check_files
-    from kctl.records.produce_options import ProduceOptions
+    from kctl.records.produce.input import check_files
+    from kctl.records.produce.options import ProduceOptions
+    from kctl.records.produce.pace import parse_record_rate
 
     inv = invocation(ctx)
     separators = (headers_delimiter, headers_separator, headers_key_separator)
@@ -105,8 +105,8 @@ def _typed_in(files: list[Path]) -> bool:
 def _check(
     inv: Invocation, files: list[Path], options: ProduceOptions, parse: Parse | None, *, encoded: bool, quiet: bool
 ) -> None:
-    from kctl.records.destination import check_topic, shortage
-    from kctl.records.produce_check import check_lines, check_right_to_write
+    from kctl.records.produce.check import check_lines, check_right_to_write
+    from kctl.records.produce.destination import check_topic, shortage
 
     if not files and options.count is None:
         raise UsageError("--dry-run of made values needs an end", hint="add --count N")
@@ -130,13 +130,13 @@ def _produce(
     encoded: bool,
     quiet: bool,
 ) -> None:
-    from kctl.records.destination import check_topic
-    from kctl.records.produce import Producing
+    from kctl.records.produce.destination import check_topic
+    from kctl.records.produce.produce import Producing
 
     with ExitStack() as stack:
         lost_file = None
         if failed_file is not None:
-            from kctl.records.lost_file import LostFile
+            from kctl.records.produce.lost_file import LostFile
 
             lost_file = LostFile(failed_file)
             stack.callback(lost_file.close)
@@ -161,7 +161,7 @@ def _produce(
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
     """What the cluster lacks, when something is not acknowledged."""
-    from kctl.records.destination import shortage
+    from kctl.records.produce.destination import shortage
 
     if result.interrupted or not (result.failed or result.unknown):
         return None
@@ -197,8 +197,8 @@ def _keep(lost_file: LostFile, run: Producing) -> KctlError | None:
 
 
 def _supply(files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool) -> Supply:
-    from kctl.records.destination import longest_line
-    from kctl.records.produce_input import Endless, Lines
+    from kctl.records.produce.destination import longest_line
+    from kctl.records.produce.input import Endless, Lines
 
     if not files:
         return Endless()
@@ -210,7 +210,7 @@ def _note_mark(name: str) -> None:
 
 
 def _headers(given: list[str] | None) -> Headers:
-    from kctl.records.produce_text import parse_header
+    from kctl.records.produce.text import parse_header
 
     return tuple(parse_header(text) for text in given or ())
 

@@ -10,8 +10,8 @@ from kctl.commands.produce.options import Format
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.records.fitting import Parse
-    from kctl.records.outgoing import Headers, Outgoing
+    from kctl.records.produce.fitting import Parse
+    from kctl.records.produce.outgoing import Headers, Outgoing
 
 _SEPARATORS = ("--headers-delimiter", "--headers-separator", "--headers-key-separator")
 
@@ -61,8 +61,8 @@ def line_parser(options: LineOptions) -> Parse | None:
 
 
 def _made(options: LineOptions) -> Parse:
-    from kctl.records.outgoing import Outgoing
-    from kctl.records.produce_template import random_text, template
+    from kctl.records.produce.outgoing import Outgoing
+    from kctl.records.produce.template import random_text, template
 
     if options.template is not None and options.size is not None:
         raise UsageError("--template and --size are two different values", hint="{random:1000} is a part of a template")
@@ -78,7 +78,7 @@ def _made(options: LineOptions) -> Parse:
 
 
 def _json(options: LineOptions) -> Parse:
-    from kctl.records.produce_json import json_parser
+    from kctl.records.produce.json import json_parser
 
     parse = json_parser(
         headers=options.headers, key=_raw(options.key), timestamp_ms=options.timestamp_ms, partition=options.partition,
@@ -89,7 +89,7 @@ def _json(options: LineOptions) -> Parse:
 
 def _text(options: LineOptions) -> Parse | None:
     from kctl.records.lines import parse_separator
-    from kctl.records.produce_text import TextFormat, check_separators, text_parser
+    from kctl.records.produce.text import TextFormat, check_separators, text_parser
 
     if options.key is not None and options.key_separator is not None:
         raise UsageError("--key and --key-separator are two different keys")

@@ -16,8 +16,8 @@ from kctl.commands.terminal.views import ranges, spans
 from kctl.errors import KctlError, NotAuthorized, NotHealthy, OperationFailed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.records.produce_check import ProduceCheck
-    from kctl.records.produce_options import ProduceOptions, ProduceResult
+    from kctl.records.produce.check import ProduceCheck
+    from kctl.records.produce.options import ProduceOptions, ProduceResult
 
 _MAX_NAMED = 80  # characters; -o json has all
 

@@ -29,9 +29,9 @@ def cancel(
 
     Example: kctl topic reassign cancel
     """
-    from kctl.reassign import run as library
-    from kctl.reassign.journals import Request
-    from kctl.reassign.run_status import read_status
+    from kctl.reassign.run import run as library
+    from kctl.reassign.run.journals import Request
+    from kctl.reassign.run.run_status import read_status
 
     inv = invocation(ctx)
     if plan is not None:

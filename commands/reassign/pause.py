@@ -20,7 +20,7 @@ def pause(
 
     Example: kctl topic reassign pause
     """
-    from kctl.reassign.journals import Request
+    from kctl.reassign.run.journals import Request
 
     inv = invocation(ctx)
     with inv.connect() as client:

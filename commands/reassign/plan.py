@@ -20,12 +20,12 @@ from kctl.commands.terminal.broker_ids import broker_ids
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
-from kctl.reassign.goals import Balance, Goals, check_options
+from kctl.reassign.planner.goals import Balance, Goals, check_options
 
 if TYPE_CHECKING:
-    from kctl.reassign.live_cluster import Snapshot
-    from kctl.reassign.plan import Plan
-    from kctl.reassign.plan_document import Execution
+    from kctl.reassign.planner.live_cluster import Snapshot
+    from kctl.reassign.planner.plan import Plan
+    from kctl.reassign.planner.plan_document import Execution
 
 _BROKERS = "N,…"
 
@@ -148,7 +148,7 @@ def _size(option: str, text: str | None) -> int | None:
 def _topics(names: Sequence[str], file: Path | None) -> list[str]:
     if file is None:
         return list(names)
-    from kctl.reassign.live_cluster import read_topics_file
+    from kctl.reassign.planner.live_cluster import read_topics_file
 
     return [*names, *read_topics_file(file)]
 
@@ -193,7 +193,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _read(inv: Invocation, from_file: Path | None) -> Snapshot:
-    from kctl.reassign.live_cluster import read_cluster, read_export
+    from kctl.reassign.planner.live_cluster import read_cluster, read_export
 
     if from_file is not None:
         return read_export(from_file)
@@ -202,7 +202,7 @@ def _read(inv: Invocation, from_file: Path | None) -> Snapshot:
 
 
 def _selected(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
-    from kctl.reassign.live_cluster import select_topics
+    from kctl.reassign.planner.live_cluster import select_topics
 
     for line in snapshot.lacks:
         output.warn(line)
@@ -210,8 +210,8 @@ def _selected(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pa
 
 
 def _make(snapshot: Snapshot, goals: Goals) -> Plan:
-    from kctl.reassign.cautions import about_unnamed
-    from kctl.reassign.plan import make_plan
+    from kctl.reassign.planner.cautions import about_unnamed
+    from kctl.reassign.planner.plan import make_plan
 
     with output.progress("planning"):
         made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
@@ -222,7 +222,7 @@ def _make(snapshot: Snapshot, goals: Goals) -> Plan:
 def _about_min_isr(inv: Invocation, made: Plan) -> list[str]:
     """What fewer replicas mean for acks=all; asked only when there will be fewer."""
     from kctl.health.collect import min_isr_of
-    from kctl.reassign.cautions import about_min_isr, lowered_topics
+    from kctl.reassign.planner.cautions import about_min_isr, lowered_topics
 
     lowered = lowered_topics(made.cluster.topics, made.cluster.topic_of, made.changes)
     if not lowered:
@@ -235,9 +235,9 @@ def _execution(
     made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
 ) -> Execution:
     """How it would be carried out."""
-    from kctl.reassign.batches import default_concurrency, make_batches
-    from kctl.reassign.estimate import DEFAULT_RATE, estimated_ms
-    from kctl.reassign.plan_document import Execution, reassignments
+    from kctl.reassign.planner.batches import default_concurrency, make_batches
+    from kctl.reassign.planner.estimate import DEFAULT_RATE, estimated_ms
+    from kctl.reassign.planner.plan_document import Execution, reassignments
 
     rows = reassignments(made)
     alive = sum(1 for broker in made.cluster.brokers if broker.alive)
@@ -254,7 +254,7 @@ def _execution(
 
 def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables
-    from kctl.reassign.plan_document import document, text_of
+    from kctl.reassign.planner.plan_document import document, text_of
 
     if inv.output in output.FOR_PEOPLE:
         output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")

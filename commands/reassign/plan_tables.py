@@ -10,12 +10,12 @@ from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.bars import change_bar
 from kctl.commands.terminal.output import Column, Table
-from kctl.reassign.goals import Balance, Goals
-from kctl.reassign.loads import rack_loads
+from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.loads import rack_loads
 
 if TYPE_CHECKING:
-    from kctl.reassign.plan import Plan
-    from kctl.reassign.plan_document import Execution
+    from kctl.reassign.planner.plan import Plan
+    from kctl.reassign.planner.plan_document import Execution
 
 _ROWS = 20  # of a table, where there is no -o wide
 _MOVES = 10

@@ -13,8 +13,8 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 
 if TYPE_CHECKING:
-    from kctl.reassign.run_state import Run
-    from kctl.reassign.steps import RunState
+    from kctl.reassign.run.run_state import Run
+    from kctl.reassign.run.steps import RunState
 
 
 def resume(
@@ -31,8 +31,8 @@ def resume(
 
     Example: kctl topic reassign resume --throttle 100MB/s
     """
-    from kctl.reassign import run as library
-    from kctl.reassign.run_status import read_run
+    from kctl.reassign.run import run as library
+    from kctl.reassign.run.run_status import read_run
 
     inv = invocation(ctx)
     rate = None if throttle in {None, "none"} else parse_rate(str(throttle))

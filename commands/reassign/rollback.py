@@ -41,8 +41,8 @@ def rollback(
 
     Example: kctl topic reassign rollback --throttle 50MB/s
     """
-    from kctl.reassign.plan_file import read_plan, reversed_plan
-    from kctl.reassign.run_status import last_run
+    from kctl.reassign.run.plan_file import read_plan, reversed_plan
+    from kctl.reassign.run.run_status import last_run
 
     inv = invocation(ctx)
     chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)

@@ -31,14 +31,14 @@ from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
 if TYPE_CHECKING:
     from kctl.base.journal import Journal
     from kctl.protocol.client import ClusterClient
-    from kctl.reassign.begin import RunPlan
-    from kctl.reassign.journals import Request
-    from kctl.reassign.outcome import RunResult
-    from kctl.reassign.plan_file import PlanFile
-    from kctl.reassign.prepare import Options, Prepared
-    from kctl.reassign.progress import Progress
-    from kctl.reassign.run_state import Run
-    from kctl.reassign.run_status import RunOverview, Status
+    from kctl.reassign.run.begin import RunPlan
+    from kctl.reassign.run.journals import Request
+    from kctl.reassign.run.outcome import RunResult
+    from kctl.reassign.run.plan_file import PlanFile
+    from kctl.reassign.run.prepare import Options, Prepared
+    from kctl.reassign.run.progress import Progress
+    from kctl.reassign.run.run_state import Run
+    from kctl.reassign.run.run_status import RunOverview, Status
 
 _LINES_EVERY_S = 30.0
 _BAR = 16  # beside the figures there is no room for more in 80 columns
@@ -64,7 +64,7 @@ def options(
     throttle: str | None, max_moves: int | None, batch_bytes: str | None, *, no_elect: bool, stall_after: str
 ) -> Options:
     """The options of apply and rollback as values. Raises UsageError."""
-    from kctl.reassign.prepare import Options
+    from kctl.reassign.run.prepare import Options
 
     return Options(
         throttle_bytes=None if throttle is None else parse_rate(throttle),
@@ -91,7 +91,7 @@ def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
 
     reopen: also of one that has ended, but had to leave throttles on brokers that were down.
     """
-    from kctl.reassign import journals
+    from kctl.reassign.run import journals
 
     path = journals.unfinished(cluster_id(client))
     if path is None and reopen:
@@ -106,7 +106,7 @@ def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
 
 
 def _with_throttle_left(cluster: str) -> Path | None:
-    from kctl.reassign.run_status import last_run
+    from kctl.reassign.run.run_status import last_run
 
     try:
         last = last_run(cluster)
@@ -117,7 +117,7 @@ def _with_throttle_left(cluster: str) -> Path | None:
 
 def refuse_while_unfinished(client: ClusterClient) -> None:
     """Raise Refused when a run of this cluster has not ended."""
-    from kctl.reassign import journals
+    from kctl.reassign.run import journals
 
     other = journals.unfinished(cluster_id(client))
     if other is not None:
@@ -142,7 +142,7 @@ def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal
     Raises Refused (Busy) without a request, TimedOut when that process does not let go.
     """
     from kctl.base import journal
-    from kctl.reassign import journals
+    from kctl.reassign.run import journals
 
     if request is not None and journal.held(path):
         limit_s = None if request is journals.Request.PAUSE and inv.timeout is None else inv.timeout_s(_YIELD_S)
@@ -181,11 +181,11 @@ def begin_and_carry_out(
 ) -> None:
     """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
     from kctl.cluster import unchanged
-    from kctl.reassign import journals
-    from kctl.reassign.cautions import about_one_replica, lowered_by
-    from kctl.reassign.prepare import prepare, preview
-    from kctl.reassign.run import carry_out
-    from kctl.reassign.run_status import with_what_was_left
+    from kctl.reassign.planner.cautions import about_one_replica, lowered_by
+    from kctl.reassign.run import journals
+    from kctl.reassign.run.prepare import prepare, preview
+    from kctl.reassign.run.run import carry_out
+    from kctl.reassign.run.run_status import with_what_was_left
 
     refuse_while_unfinished(client)
     prepared = prepare(client, file, chosen, kind=kind, source=source, cluster=client.target.name)
@@ -216,7 +216,7 @@ def begin_and_carry_out(
 
 
 def _nothing_to_do(inv: Invocation, client: ClusterClient, prepared: Prepared) -> None:
-    from kctl.reassign.outcome import result_without_run
+    from kctl.reassign.run.outcome import result_without_run
 
     output.note(f"nothing to do: every partition of {prepared.plan.source} is where it is to be")
     show(inv, result_without_run(client, prepared.plan))
@@ -243,8 +243,8 @@ class _Terminal:
 
 def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callable[[Run], None]) -> None:
     """Let `act` go on with the journal's run, and show what came of it."""
-    from kctl.reassign.outcome import result_of
-    from kctl.reassign.run_state import open_run
+    from kctl.reassign.run.outcome import result_of
+    from kctl.reassign.run.run_state import open_run
 
     with undone_when_terminated(), output.progress("reassigning", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
         run = open_run(client, journal, _Terminal(bar))
@@ -257,7 +257,7 @@ def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callabl
 @contextmanager
 def _interruptible(run: Run) -> Iterator[None]:
     """Ctrl-C says what goes on, and how to go on."""
-    from kctl.reassign.run_state import WAYS_OUT
+    from kctl.reassign.run.run_state import WAYS_OUT
 
     try:
         yield
@@ -270,9 +270,9 @@ def _interruptible(run: Run) -> Iterator[None]:
 
 def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: bool) -> None:
     """Bring the journal's run to its pause, where that was not done yet, and show where it stands."""
-    from kctl.reassign.outcome import result_of
-    from kctl.reassign.run import pause
-    from kctl.reassign.run_state import open_run
+    from kctl.reassign.run.outcome import result_of
+    from kctl.reassign.run.run import pause
+    from kctl.reassign.run.run_state import open_run
 
     with undone_when_terminated(), output.progress("pausing", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
         run = open_run(client, journal, _Terminal(bar))
@@ -292,7 +292,7 @@ def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: 
 
 def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
-    from kctl.reassign.run_state import Paused
+    from kctl.reassign.run.run_state import Paused
 
     inv.emit(result, lambda: tables(result))
     if result.outcome == "cancelled" and result.reached:
@@ -317,7 +317,7 @@ def show(inv: Invocation, result: RunResult) -> None:
 
 def emit_status(inv: Invocation, client: ClusterClient) -> Status:
     """What the journal says and what the cluster does."""
-    from kctl.reassign.run_status import read_status
+    from kctl.reassign.run.run_status import read_status
 
     status = read_status(client)
     inv.emit(status, lambda: status_tables(status))

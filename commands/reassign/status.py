@@ -19,7 +19,7 @@ def status(
 
     Example: kctl topic reassign status -o json
     """
-    from kctl.reassign.run_status import read_status
+    from kctl.reassign.run.run_status import read_status
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None

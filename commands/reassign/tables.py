@@ -10,13 +10,13 @@ from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
-    from kctl.reassign.outcome import RunResult
-    from kctl.reassign.prepare import Preview
-    from kctl.reassign.progress import Progress
-    from kctl.reassign.reached import NotReached
-    from kctl.reassign.run_status import RunOverview, Status
-    from kctl.reassign.steps import RunState
-    from kctl.reassign.verify import Verification
+    from kctl.reassign.run.outcome import RunResult
+    from kctl.reassign.run.prepare import Preview
+    from kctl.reassign.run.progress import Progress
+    from kctl.reassign.run.reached import NotReached
+    from kctl.reassign.run.run_status import RunOverview, Status
+    from kctl.reassign.run.steps import RunState
+    from kctl.reassign.run.verify import Verification
 
 _SHOWN = 20
 _APPLY = "it was not begun on this machine: `kctl topic reassign apply PLAN` carries it out"
@@ -110,7 +110,7 @@ def progress_line(p: Progress) -> str:
 
 def rest_line(state: RunState, *, rate_bytes: int | None) -> str:
     """«apply of p.json: 12 replicas (1.7 MB) in 2 of 3 batches are left, at 50 MB/s for each broker»."""
-    from kctl.reassign.steps import Mode
+    from kctl.reassign.run.steps import Mode
 
     plan = state.plan
     name = f"{plan.kind} of {plan.source}"
@@ -290,7 +290,7 @@ def status_tables(status: Status) -> list[Table]:
 
 def status_lines(status: Status) -> list[str]:
     """What stands beside the tables, a line each; warnings are `status_warnings`."""
-    from kctl.reassign.settings import in_short
+    from kctl.reassign.run.settings import in_short
 
     lines = []
     if status.run is None:

@@ -14,8 +14,8 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.configs.dynamic import Resource
 
 if TYPE_CHECKING:
-    from kctl.reassign.settings import ThrottleSetting
-    from kctl.reassign.take_over import TakenOver
+    from kctl.reassign.run.settings import ThrottleSetting
+    from kctl.reassign.run.take_over import TakenOver
 
 _NAMED = 20
 _VALUE = 40
@@ -24,9 +24,9 @@ _VALUE = 40
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     """Show what of the plan is in flight and throttled, ask, take it back."""
     from kctl.cluster import unchanged
-    from kctl.reassign import run as library
-    from kctl.reassign.plan_file import read_plan
-    from kctl.reassign.take_over import begin, look
+    from kctl.reassign.run import run as library
+    from kctl.reassign.run.plan_file import read_plan
+    from kctl.reassign.run.take_over import begin, look
 
     file = read_plan(plan)
     with inv.connect() as client:

@@ -16,8 +16,8 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, NotHealthy
 
 if TYPE_CHECKING:
-    from kctl.reassign.run_status import LastRun
-    from kctl.reassign.verify import Verification
+    from kctl.reassign.run.run_status import LastRun
+    from kctl.reassign.run.verify import Verification
 
 
 def verify(
@@ -32,9 +32,9 @@ def verify(
 
     Example: kctl topic reassign verify plan.json
     """
-    from kctl.reassign.plan_file import read_plan
-    from kctl.reassign.run_status import last_run
-    from kctl.reassign.verify import verify as compare
+    from kctl.reassign.run.plan_file import read_plan
+    from kctl.reassign.run.run_status import last_run
+    from kctl.reassign.run.verify import verify as compare
 
     inv = invocation(ctx)
     file = None if plan is None else read_plan(plan)

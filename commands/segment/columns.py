@@ -19,7 +19,7 @@ Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest reco
 def message_limit(given: str | None) -> int:
     """--max-message-size in bytes. Raises UsageError."""
     from kctl.base.units import parse_size
-    from kctl.segment.query import MAX_MESSAGE_BYTES
+    from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 
     return MAX_MESSAGE_BYTES if given is None else parse_size(given)
 

@@ -16,8 +16,8 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotHealthy
 
 if TYPE_CHECKING:
-    from kctl.segment.diff import Divergence, DivergentRecord
-    from kctl.segment.diff_report import DiffReport
+    from kctl.segment.diff.diff import Divergence, DivergentRecord
+    from kctl.segment.diff.report import DiffReport
 
 
 def diff(
@@ -42,8 +42,8 @@ def diff(
 
     Example: kctl segment diff broker1/orders-0 broker2/orders-0
     """
-    from kctl.segment.diff_report import diff as compare
-    from kctl.segment.partition_log import partition_log
+    from kctl.segment.diff.report import diff as compare
+    from kctl.segment.log.partition_log import partition_log
 
     inv = invocation(ctx)
     limit = message_limit(max_message_size)

@@ -29,11 +29,11 @@ from kctl.commands.terminal.output import Column
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.dump import DumpRun, Row
-    from kctl.segment.kafka_text_options import KafkaTextOptions, Parser
-    from kctl.segment.parallel import Processes
-    from kctl.segment.query import Query
-    from kctl.segment.rows import RowDecoder
+    from kctl.segment.dump.dump import DumpRun, Row
+    from kctl.segment.dump.kafka_text_options import KafkaTextOptions, Parser
+    from kctl.segment.dump.query import Query
+    from kctl.segment.dump.rows import RowDecoder
+    from kctl.segment.log.parallel import Processes
 
 
 _ALL_BYTES = 2**31 - 1  # the default of DumpLogSegments
@@ -132,7 +132,7 @@ def _check_options(chosen: str | None, given: Mapping[str, Any]) -> None:
 
 def _paths(paths: list[str] | None, files: str | None) -> list[str]:
     """Files as they were given; a folder stands for its logs."""
-    from kctl.segment.partition import is_folder
+    from kctl.segment.log.partition import is_folder
 
     found = [*(paths or []), *(name for name in (files or "").split(",") if name)]
     if not found:
@@ -151,7 +151,7 @@ def _logs_of(folder: str) -> list[str]:
 
 
 def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
-    from kctl.segment.kafka_text import KafkaText
+    from kctl.segment.dump.kafka_text import KafkaText
 
     text = KafkaText(_kafka_options(given), output.raw_writer(), _processes(given["jobs"]))
     for name in names:
@@ -174,7 +174,7 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
 
 
 def _processes(jobs: int) -> Processes | None:
-    from kctl.segment.parallel import Processes
+    from kctl.segment.log.parallel import Processes
 
     if jobs == 1 or sys.stdout.isatty():  # they write to it directly: nothing would be escaped
         return None
@@ -183,7 +183,7 @@ def _processes(jobs: int) -> Processes | None:
 
 def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
     from kctl.base.units import parse_size
-    from kctl.segment.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
+    from kctl.segment.dump.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
 
     parser, plain = _parser(given)
     size = given["max_message_size"]
@@ -207,11 +207,11 @@ def _internal_topic(given: Mapping[str, Any]) -> str | None:
 
 def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
     """What prints keys and values, and whether it prints them as they are."""
-    from kctl.segment import decoders
+    from kctl.segment.dump import decoders
 
     internal = _internal_topic(given)
     if internal is not None:
-        from kctl.segment import internal_topics
+        from kctl.segment.dump import internal_topics
 
         return internal_topics.TEXTS[internal], False
     names = given["key_decoder_class"], given["value_decoder_class"]
@@ -225,8 +225,8 @@ def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
 
 
 def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[str, Any]) -> None:
-    from kctl.segment.dump import DumpOptions, DumpRun, row_types
-    from kctl.segment.partition import offset_of
+    from kctl.segment.dump.dump import DumpOptions, DumpRun, row_types
+    from kctl.segment.log.partition import offset_of
 
     if inv.output == "yaml":
         raise UsageError("-o yaml is not a format of kctl segment dump", hint="use -o json for programs")
@@ -261,24 +261,24 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
 
 def _texts(run: DumpRun) -> Iterator[Row | bytes | None]:
     """Rows, and the text of many of them."""
-    from kctl.segment.dump import JsonLines
+    from kctl.segment.dump.dump import JsonLines
 
     return (row.text if isinstance(row, JsonLines) else row for row in run.rows_and_lines())
 
 
 def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
     """What makes objects or numbers of keys and values; None: they are text or base64."""
-    from kctl.segment.decoders import decoder_name
+    from kctl.segment.dump.decoders import decoder_name
 
     internal = _internal_topic(given)
     if internal is not None:
-        from kctl.segment.row_decoders import INTERNAL_TOPICS
+        from kctl.segment.dump.row_decoders import INTERNAL_TOPICS
 
         return INTERNAL_TOPICS[internal]
     names = given["key_decoder_class"], given["value_decoder_class"]
     if names == (None, None):
         return None
-    from kctl.segment.row_decoders import of_types
+    from kctl.segment.dump.row_decoders import of_types
 
     key, value = (decoder_name(name or "string") for name in names)
     return of_types(key, value)
@@ -286,8 +286,8 @@ def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
 
 def _query(given: Mapping[str, Any]) -> Query:
     from kctl.base.moments import parse_moment
-    from kctl.segment.query import Query
-    from kctl.segment.ranges import parse_offsets, parse_pattern
+    from kctl.segment.dump.query import Query
+    from kctl.segment.log.ranges import parse_offsets, parse_pattern
 
     first, last = parse_offsets(given["offsets"]) if given["offsets"] else (None, None)
     return Query(
@@ -343,7 +343,7 @@ def _marked(row: Row | None) -> dict[str, Any] | None:
 
 def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
     """Rows of contents; damage and notes go to stderr."""
-    from kctl.segment.rows import DamageRow, NoteRow
+    from kctl.segment.dump.rows import DamageRow, NoteRow
 
     for row in rows:
         if isinstance(row, DamageRow):

@@ -17,8 +17,8 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.find import Found, IndexUse, Place
-    from kctl.segment.partition_log import PartitionLog
+    from kctl.segment.find.find import Found, IndexUse, Place
+    from kctl.segment.log.partition_log import PartitionLog
 
 
 def find(
@@ -47,7 +47,7 @@ def find(
 
     Example: kctl segment find /var/kafka/orders-* --key customer-17 -o json
     """
-    from kctl.segment.partition_log import partition_logs
+    from kctl.segment.log.partition_log import partition_logs
 
     inv = invocation(ctx)
     given = sum(each is not None for each in (offset, timestamp, key))
@@ -91,14 +91,14 @@ class _Search:
     def run(self, log: PartitionLog) -> Found:
         """In one partition."""
         if self._offset is not None:
-            from kctl.segment.find import find_offset
+            from kctl.segment.find.find import find_offset
 
             return find_offset(log, self._offset, indexes=self._indexes, limit=self._limit)
         if self._timestamp is not None:
-            from kctl.segment.find import find_timestamp
+            from kctl.segment.find.find import find_timestamp
 
             return find_timestamp(log, self._timestamp, indexes=self._indexes, limit=self._limit)
-        from kctl.segment.find_key import find_key
+        from kctl.segment.find.find_key import find_key
 
         return find_key(log, _bytes(self._key or ""), limit=self._limit)
 
@@ -187,9 +187,9 @@ def _passed_over(found: Found) -> int:
 
 
 def _every_record(inv: Invocation, logs: Sequence[PartitionLog], key: bytes, limit: int) -> None:
-    from kctl.segment.find import Found
-    from kctl.segment.find_key import every_record
-    from kctl.segment.rows import RecordRow
+    from kctl.segment.dump.rows import RecordRow
+    from kctl.segment.find.find import Found
+    from kctl.segment.find.find_key import every_record
 
     if inv.output == "yaml":
         raise UsageError("-o yaml is not a format of --all", hint="use -o json for programs")

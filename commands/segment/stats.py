@@ -16,8 +16,8 @@ from kctl.commands.terminal.invocation import invocation
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.collect_statistics import StatisticsOptions
-    from kctl.segment.statistics import SegmentStatistics
+    from kctl.segment.stats.collect_statistics import StatisticsOptions
+    from kctl.segment.stats.statistics import SegmentStatistics
 
 _NONE = "-1"  # as Kafka's configs have it
 
@@ -56,8 +56,8 @@ def stats(
     Example: kctl segment stats --batches-only 00000000000000000000.log
     """
     from kctl.commands.segment.stats_tables import tables
-    from kctl.segment.collect_statistics import collect_statistics
-    from kctl.segment.log_selection import select_logs
+    from kctl.segment.log.log_selection import select_logs
+    from kctl.segment.stats.collect_statistics import collect_statistics
 
     inv = invocation(ctx)
     options = _options(ctx.params)
@@ -78,7 +78,7 @@ def _options(given: Mapping[str, Any]) -> StatisticsOptions:
 
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms, parse_size
-    from kctl.segment.collect_statistics import StatisticsOptions
+    from kctl.segment.stats.collect_statistics import StatisticsOptions
 
     ms, size = given["retention_ms"], given["retention_bytes"]
     memory = parse_size(given["memory"])

@@ -10,7 +10,7 @@ from kctl.commands.terminal.bars import bar
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
-    from kctl.segment.statistics import SegmentStatistics
+    from kctl.segment.stats.statistics import SegmentStatistics
 
 Row = Mapping[str, Any]
 

@@ -20,9 +20,9 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotAuthorized, NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.repair_index import IndexRepair
-    from kctl.segment.verify import VerifyResult
-    from kctl.segment.verify_context import VerifyOptions
+    from kctl.segment.verify.context import VerifyOptions
+    from kctl.segment.verify.repair_index import IndexRepair
+    from kctl.segment.verify.verify import VerifyResult
 
 _REPAIR_HINT = "kctl segment verify --repair-index shows which indexes can be written anew"
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
@@ -88,13 +88,13 @@ def verify(
 
 
 def _options(deep: bool, max_findings: int, max_message_size: str | None) -> VerifyOptions:
-    from kctl.segment.verify_context import VerifyOptions
+    from kctl.segment.verify.context import VerifyOptions
 
     return VerifyOptions(deep=deep, max_findings=max_findings, max_message_bytes=message_limit(max_message_size))
 
 
 def _verify(paths: Sequence[Path], options: VerifyOptions) -> VerifyResult:
-    from kctl.segment.verify import verify as run
+    from kctl.segment.verify.verify import verify as run
 
     with _progress(paths) as progress:
         return run(paths, dataclasses.replace(options, progress=progress))
@@ -102,7 +102,7 @@ def _verify(paths: Sequence[Path], options: VerifyOptions) -> VerifyResult:
 
 @contextmanager
 def _progress(paths: Sequence[Path]) -> Iterator[Callable[[str, int], None]]:
-    from kctl.segment.verify import size_of
+    from kctl.segment.verify.verify import size_of
 
     with output.progress("verifying") as bar:
         total, done, shown = size_of(paths) if sys.stderr.isatty() else 0, 0, ""
@@ -126,7 +126,7 @@ def _emit(inv: Invocation, result: VerifyResult) -> None:
 
 
 def _end(result: VerifyResult, *, repairing: bool = False) -> None:
-    from kctl.segment.findings import INDEX_CODES
+    from kctl.segment.verify.findings import INDEX_CODES
 
     if result.denied:
         text = f"{counted(result.denied, 'file or folder', 'files or folders')} cannot be read: permission denied"
@@ -204,7 +204,7 @@ def _repair(
     assume_stopped: bool,
 ) -> None:
     from kctl.commands.terminal.confirm import interactive
-    from kctl.segment.repair_index import carry_out, plan_repair
+    from kctl.segment.verify.repair_index import carry_out, plan_repair
 
     plan = plan_repair(result.findings, interval_bytes=interval_bytes)
     for warning in plan.warnings:

@@ -42,7 +42,7 @@ from kctl.commands.terminal.views import (
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.lag.limits import Limit
+    from kctl.history.limits import Limit
     from kctl.spark.lag_planning import LagPlan, Wanted
 
 _LEAST_WINDOW = 2
@@ -120,8 +120,8 @@ def lag(
     """
     from kctl.base.units import parse_duration_ms
     from kctl.groups.overview import known_states
+    from kctl.history.status import StandingRules
     from kctl.lag.selection import names_of
-    from kctl.lag.status import StandingRules
 
     inv, groups = invocation(ctx), names_of(group, match)
     when = _when(store, now=now, last=last, from_=from_, to=to, at=at)
@@ -218,7 +218,7 @@ def _now_ms() -> int:
 
 
 def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
-    from kctl.lag.limits import parse_limit
+    from kctl.history.limits import parse_limit
 
     limits = [parse_limit(text) for text in texts or ()]
     for limit in limits:
@@ -259,7 +259,7 @@ def _stored_plan(when: _When, wanted: Wanted) -> LagPlan:
 
 
 def _shown(rows: list[Any], count: int | None) -> list[Any]:
-    from kctl.lag.report_sums import worst
+    from kctl.history.report_sums import worst
 
     return rows if count is None else worst(rows, count)
 
@@ -269,7 +269,7 @@ def _result(rows: list[Any], rules: Any) -> list[Any]:
     if rules is None:
         return rows
     from kctl.commands.terminal.output import jsonable
-    from kctl.lag.explain import explain
+    from kctl.history.explain import explain
 
     return [jsonable(row) | {"explain": [line._asdict() for line in explain(row, rules)]} for row in rows]
 
@@ -282,8 +282,8 @@ def _tables(rows: list[Any], by: By, rules: Any, *, wide: bool) -> list[output.T
 
 
 def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: list[Any]) -> None:
-    from kctl.lag.explain import HELD
-    from kctl.lag.limits import unknown
+    from kctl.history.explain import HELD
+    from kctl.history.limits import unknown
 
     for text in plan.notes:
         output.note(text)
@@ -308,8 +308,8 @@ def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]
     """Raise NotHealthy when a row is over a limit."""
     from kctl.base.text import counted
     from kctl.errors import NotHealthy
-    from kctl.lag.limits import broken
-    from kctl.lag.report_sums import severity
+    from kctl.history.limits import broken
+    from kctl.history.report_sums import severity
 
     judge(rows, by, max_lag)
     found = broken(sorted(rows, key=severity), limits)

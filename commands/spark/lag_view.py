@@ -13,8 +13,8 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import By, row_name
 
 if TYPE_CHECKING:
+    from kctl.history.window import WindowRules
     from kctl.lag.selection import Names
-    from kctl.lag.window import WindowRules
 
 _STYLES = {"WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
 
@@ -32,7 +32,7 @@ def lag_tables(rows: Sequence[Any], by: By, *, wide: bool = False) -> list[Table
 
 def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
     """For each row a table of how its figures came about."""
-    from kctl.lag.explain import explain
+    from kctl.history.explain import explain
 
     columns = [Column("name", "FIGURE"), Column("text", "HOW IT CAME ABOUT")]
     return [

@@ -20,7 +20,7 @@ from kctl.commands.terminal.views import incomplete
 from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.report.model import Report
+    from kctl.history.report.model import Report
     from kctl.spark.lag_planning import Wanted
     from kctl.spark.report_job import ReadGroups
     from kctl.spark.settings import SparkSettings
@@ -76,7 +76,7 @@ def report(
     if not found.lacking and not found.overview.group_count and not (wanted.groups.everything and found.topics):
         require_match(wanted.groups, wanted.topics)
     if html is not None:
-        from kctl.report.html_page import html_page
+        from kctl.history.report.html_page import html_page
 
         write_whole(html, html_page(found))
     _show(inv, found, worst)
@@ -105,7 +105,7 @@ def _by_spark(
 
 
 def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted, read_groups: ReadGroups | None = None) -> Report:
-    from kctl.snapshots.rows import BadRows
+    from kctl.history.snapshots.rows import BadRows
     from kctl.spark.lag_planning import plan_span
     from kctl.spark.report_job import read_here, report_of
     from kctl.spark.windows import NotSorted

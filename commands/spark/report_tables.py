@@ -16,7 +16,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.sparkline import WIDTH, sparkline, state_line
 
 if TYPE_CHECKING:
-    from kctl.report.model import Gap, Report
+    from kctl.history.report.model import Gap, Report
 
 _MOST_GAPS = 5
 _STATES = "; status over time: . OK, W WARN, E ERR, ? not known, blank not read"

@@ -16,8 +16,8 @@ from kctl.commands.terminal.views import incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.history.segment_usage import FilesReport
     from kctl.lag.log_config import LogConfig
-    from kctl.lag.segment_usage import FilesReport
     from kctl.lag.selection import Names
 
 _WHY = {
@@ -44,7 +44,7 @@ def files_report(
 ) -> None:
     """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
     from kctl.base.units import parse_size
-    from kctl.lag.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
+    from kctl.history.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
 
     buffer_bytes = parse_size(dedupe_buffer)
     check_parquet(parquet, overwrite=overwrite, embedded=True)
@@ -84,8 +84,8 @@ def _end(found: FilesReport, lacking: list[str]) -> None:
 def _configs(inv: Invocation, topics: set[str], store: Path | None) -> tuple[dict[str, LogConfig], list[str]]:
     """The configs of topics, and a line for each of which they are not known."""
     if store is not None:
-        from kctl.snapshots.disk_moment import newest_configs
-        from kctl.snapshots.store import open_store
+        from kctl.history.snapshots.disk_moment import newest_configs
+        from kctl.history.snapshots.store import open_store
 
         damaged: list[Any] = []
         found = newest_configs(open_store(store), damaged=damaged.append)

@@ -15,10 +15,10 @@ from kctl.commands.terminal.output import Table, jsonable
 from kctl.errors import NotFound, NotHealthy, Refused, UsageError
 
 if TYPE_CHECKING:
-    from kctl.lag.explain import Line
-    from kctl.lag.outlook import LogDirOutlook, Outlook
+    from kctl.history.explain import Line
+    from kctl.history.outlook import LogDirOutlook, Outlook
+    from kctl.history.what_if import Change
     from kctl.lag.selection import Names
-    from kctl.lag.what_if import Change
     from kctl.spark.outlook_job import OutlookJob
 
 _OLD_MS = 10 * 60_000  # a newest snapshot that is older is told
@@ -67,9 +67,9 @@ def asked_of(
     """Check the options, and look for the newest snapshot. Raises UsageError, NotFound, and what open_store does."""
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms
-    from kctl.lag.what_if import parse_change
-    from kctl.snapshots.passes import iso, latest_ms, newest_ms
-    from kctl.snapshots.store import open_store
+    from kctl.history.snapshots.passes import iso, latest_ms, newest_ms
+    from kctl.history.snapshots.store import open_store
+    from kctl.history.what_if import parse_change
 
     change = parse_change(what_if) if what_if else None
     within = None if full_within is None else parse_duration_ms(full_within)
@@ -95,7 +95,7 @@ def asked_of(
 def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: bool) -> Result:
     """Read the store, and show what was asked for. keep: the rows are written as Parquet as well."""
     spark = run.driver.session()
-    from kctl.snapshots.remote import as_given, text_of
+    from kctl.history.snapshots.remote import as_given, text_of
     from kctl.spark.outlook_job import job_of
     from kctl.spark.rows_frame import frame_of
 
@@ -135,8 +135,8 @@ class Shown:
 def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
     """What was asked for, as rows. Raises NotFound for a topic that was named and is not there."""
     from kctl.commands.spark import retention_view as view
-    from kctl.lag.outlook import SkewRow
-    from kctl.lag.reader_losses import DiskLoss, TombstoneRow, disk_losses, tombstones
+    from kctl.history.outlook import SkewRow
+    from kctl.history.reader_losses import DiskLoss, TombstoneRow, disk_losses, tombstones
 
     _check_topics(asked.topics, outlook)
     if asked.change is not None:
@@ -180,7 +180,7 @@ def _check_topics(topics: Names, outlook: Outlook) -> None:
 
 
 def _usage(outlook: Outlook, by: str) -> tuple[Sequence[Any], type[Any]]:
-    from kctl.lag import outlook as rows
+    from kctl.history import outlook as rows
 
     reports: dict[str, tuple[Callable[[], Sequence[Any]], type[Any]]] = {
         "topic": (outlook.by_topic, rows.TopicOutlook),
@@ -194,7 +194,7 @@ def _usage(outlook: Outlook, by: str) -> tuple[Sequence[Any], type[Any]]:
 
 
 def _explained(row: Any) -> tuple[str, Sequence[Line]]:
-    from kctl.lag.explain_disks import explain_log_dir, explain_logs
+    from kctl.history.explain_disks import explain_log_dir, explain_logs
 
     if hasattr(row, "log_dir"):
         return f"broker {row.broker}, {row.log_dir}", explain_log_dir(row)
@@ -204,7 +204,7 @@ def _explained(row: Any) -> tuple[str, Sequence[Line]]:
 
 def _what_if(asked: Asked, change: Change, job: OutlookJob, outlook: Outlook) -> Shown:
     from kctl.commands.spark.retention_view import what_if_tables
-    from kctl.lag.what_if_report import TopicWhatIf, what_if
+    from kctl.history.what_if_report import TopicWhatIf, what_if
 
     moments = [] if change.retention_ms is None or change.retention_ms < 0 else [outlook.now_ms - change.retention_ms]
     ends = job.ends_near(moments, outlook.now_ms)

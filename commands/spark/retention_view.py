@@ -11,8 +11,8 @@ from kctl.commands.spark.run import show_bytes_limit, show_duration, show_size
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
-    from kctl.lag.explain import Line
-    from kctl.lag.what_if_report import WhatIf
+    from kctl.history.explain import Line
+    from kctl.history.what_if_report import WhatIf
 
 _SOON_MS = 7 * 24 * 3_600_000
 _MOST_EXPLAINED = 100

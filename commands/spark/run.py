@@ -50,13 +50,13 @@ TopicNames = Annotated[list[str] | None, typer.Option("--topic", help="Only this
 
 
 def _store(text: str) -> Path:
-    from kctl.snapshots.remote import place
+    from kctl.history.snapshots.remote import place
 
     return place(text)
 
 
 def store_folder(text: str) -> Path:
-    from kctl.snapshots.remote import is_remote
+    from kctl.history.snapshots.remote import is_remote
 
     found = _store(text)
     if is_remote(found):

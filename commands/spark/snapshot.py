@@ -20,8 +20,8 @@ from kctl.commands.terminal.views import incomplete
 from kctl.errors import ExitCode, NotSupported, OperationFailed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.snapshots.commit import PassReport
-    from kctl.snapshots.run import Pace
+    from kctl.history.snapshots.commit import PassReport
+    from kctl.history.snapshots.run import Pace
 
 _REQUEST_TIMEOUT_S = 10.0
 _LEAST_S = 1.0
@@ -50,10 +50,10 @@ def snapshot(
     inv = invocation(ctx)
     pace, keep_ms = _pace(inv, once=once, every=every, for_=for_), _keep_ms(keep)
     _need_pyarrow()
-    from kctl.snapshots import lock
-    from kctl.snapshots.collect import Collector
-    from kctl.snapshots.run import run
-    from kctl.snapshots.store import create_store
+    from kctl.history.snapshots import lock
+    from kctl.history.snapshots.collect import Collector
+    from kctl.history.snapshots.run import run
+    from kctl.history.snapshots.store import create_store
 
     with undone_when_terminated(), inv.connect(timeout_s=_REQUEST_TIMEOUT_S) as client:
         cluster_id = client.metadata(()).cluster_id
@@ -76,7 +76,7 @@ def snapshot(
 
 def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -> Pace:
     from kctl.base.units import parse_duration_ms
-    from kctl.snapshots.run import Pace
+    from kctl.history.snapshots.run import Pace
 
     if once:
         if every is not None or for_ is not None:

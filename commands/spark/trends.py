@@ -34,9 +34,9 @@ from kctl.commands.terminal.views import incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.history.snapshots.store import Store
+    from kctl.history.trends import Course
     from kctl.lag.selection import Names
-    from kctl.lag.trends import Course
-    from kctl.snapshots.store import Store
     from kctl.spark.rollup_job import CaughtUp
 
 _HOUR_MS = 3_600_000
@@ -87,8 +87,8 @@ def trends(
     Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
     """
     from kctl.base.units import parse_duration_ms
+    from kctl.history.snapshots.store import open_store
     from kctl.lag.selection import names_of
-    from kctl.snapshots.store import open_store
     from kctl.spark.settings import need_packages
 
     inv = invocation(ctx)
@@ -142,8 +142,8 @@ def _catch_up(
 def _rows(
     store: Store, of: Of, every: Every, span_ms: int, groups: Names, topics: Names, *, whole: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    from kctl.lag.trends import course_columns
-    from kctl.snapshots.rollup_files import days_done, hours_done, rows_of
+    from kctl.history.snapshots.rollup_files import days_done, hours_done, rows_of
+    from kctl.history.trends import course_columns
 
     days = every is Every.DAY
     starts = days_done(store) if days else {hour.start_ms for hour in hours_done(store)}
@@ -161,7 +161,7 @@ def _rows(
 def _emit(
     inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None, parquet: str | None
 ) -> None:
-    from kctl.lag.trends import courses, with_times
+    from kctl.history.trends import courses, with_times
 
     period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
     found = courses(of.value, rows, period_ms)
@@ -173,7 +173,7 @@ def _emit(
     told = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
     inv.emit(told, lambda: [_table(of, shown)])
     if parquet is not None:
-        from kctl.snapshots.rollup_files import table_of
+        from kctl.history.snapshots.rollup_files import table_of
         from kctl.spark.parquet import write_table
 
         write_table(table_of(of.value, rows), parquet)
@@ -183,7 +183,7 @@ def _emit(
 
 
 def _key_names(of: Of) -> tuple[str, ...]:
-    from kctl.lag.rollup import key_columns
+    from kctl.history.rollup import key_columns
 
     return key_columns(of.value)
 

@@ -276,7 +276,7 @@ def _run(
     from kctl.commands.validate.run import run_scenarios
     from kctl.errors import UsageError
     from kctl.validate.plan import Wishes
-    from kctl.validate.verdict import Budgets
+    from kctl.validate.report.verdict import Budgets
 
     if acks not in {"0", "1", "all"}:
         raise UsageError(f"--acks {acks} is none of 0, 1 and all")

@@ -78,8 +78,8 @@ def run_scenarios(
 ) -> None:  # fmt: skip
     """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
     from kctl.validate.plan import WAIT_S
-    from kctl.validate.report import csv_rows, result_value, run_value
-    from kctl.validate.sentences import unmeasured_line
+    from kctl.validate.report.report import csv_rows, result_value, run_value
+    from kctl.validate.report.sentences import unmeasured_line
 
     wishes = replace(wishes, wait_s=inv.timeout_s(WAIT_S))
     results: list[Result] = []
@@ -116,7 +116,7 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
     from kctl.validate.matrix import SCENARIO
     from kctl.validate.matrix import run_matrix as carry_out
     from kctl.validate.plan import WAIT_S, Wishes
-    from kctl.validate.report import matrix_value
+    from kctl.validate.report.report import matrix_value
 
     matrix: Matrix | None = None
     failed: KctlError | None = None
@@ -157,7 +157,7 @@ def _prepared(
     from kctl.validate import leftovers
     from kctl.validate.means import find_means
     from kctl.validate.plan import make_plan
-    from kctl.validate.report_folder import check_folder
+    from kctl.validate.report.report_folder import check_folder
     from kctl.validate.scenarios import SCENARIOS, find
 
     if report is not None:
@@ -237,7 +237,7 @@ def _show(
     output.note(f"the evidence is in {value['evidence']}")
     if prepared.report is None:
         return None
-    from kctl.validate.report_folder import write_report
+    from kctl.validate.report.report_folder import write_report
 
     try:
         write_report(prepared.report, value, results, matrix)

@@ -118,7 +118,7 @@ def _fault_row(scenario: str, fault: Mapping[str, Any]) -> dict[str, str]:
 
 def _budget_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """A row for each validation and budget."""
-    from kctl.validate.sentences import OPTIONS, kept
+    from kctl.validate.report.sentences import OPTIONS, kept
 
     rows = [
         {**each, "scenario": result["scenario"], "budget": OPTIONS[each["budget"]], "told": kept(each)}
@@ -177,9 +177,9 @@ def _tenths(value: int) -> str:
 
 def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) -> None:
     """On stderr, for people: why something did not hold, where lost records are, and the plots on a terminal."""
-    from kctl.validate.plot_terminal import plot_lines
-    from kctl.validate.report_folder import label
-    from kctl.validate.sentences import missing_line, why_not
+    from kctl.validate.report.plot_terminal import plot_lines
+    from kctl.validate.report.report_folder import label
+    from kctl.validate.report.sentences import missing_line, why_not
 
     for result in results:
         if not matrix:

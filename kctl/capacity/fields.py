@@ -12,7 +12,7 @@ from fractions import Fraction
 from kctl.base.units import parse_duration_ms, parse_percent, parse_size, parse_throughput
 from kctl.doctor.rules_sizes import LARGE_PARTITION
 from kctl.errors import UsageError
-from kctl.records.pace import parse_record_rate
+from kctl.records.produce.pace import parse_record_rate
 
 Number = int | Fraction
 TOPIC, CLUSTER = "topic", "cluster"

@@ -16,13 +16,13 @@ from kctl.base.deadline import Deadline
 from kctl.cluster.log_offsets import read_log_offsets
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import ClusterState, TopicPartition
-from kctl.records.background import Background
-from kctl.records.batches import decode
-from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetched, Fetcher
-from kctl.records.produce_batch import ClosedBatch, compressor
-from kctl.records.produce_options import ACKS, SenderOptions
-from kctl.records.produce_sender import ACKNOWLEDGED, Sender
-from kctl.records.producer_id import producer_id
+from kctl.records.consume.batches import decode
+from kctl.records.consume.fetcher import OFFSET_OUT_OF_RANGE, Fetched, Fetcher
+from kctl.records.produce.background import Background
+from kctl.records.produce.batch import ClosedBatch, compressor
+from kctl.records.produce.options import ACKS, SenderOptions
+from kctl.records.produce.producer_id import producer_id
+from kctl.records.produce.sender import ACKNOWLEDGED, Sender
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -14,7 +14,6 @@ from kctl.deploy.destroy import remove_cluster
 from kctl.deploy.files import ConfigFile, config_files, without_secrets, write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
-from kctl.deploy.java import find_java
 from kctl.deploy.layout import (
     ClusterSpec,
     LayoutRequest,
@@ -23,7 +22,8 @@ from kctl.deploy.layout import (
     check_request,
     port_count,
 )
-from kctl.deploy.runtime import KafkaRuntime
+from kctl.deploy.runtime.java import find_java
+from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
 from kctl.deploy.waiting import Progress
 from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Refused

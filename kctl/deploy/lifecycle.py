@@ -13,9 +13,9 @@ from kctl.deploy import faults, store
 from kctl.deploy.create import put_cluster_context
 from kctl.deploy.data import cluster_id_on_disk
 from kctl.deploy.host import Host, LocalHost
-from kctl.deploy.java import find_java
 from kctl.deploy.layout import ClusterSpec
 from kctl.deploy.nodes import observe
+from kctl.deploy.runtime.java import find_java
 from kctl.deploy.start import DEFAULT_TIMEOUT_S as START_TIMEOUT_S
 from kctl.deploy.start import StartResult, check_runtime, start
 from kctl.deploy.status import ClusterStatus, cluster_status

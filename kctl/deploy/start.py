@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 
 from kctl.base.deadline import Deadline
 from kctl.deploy import health
-from kctl.deploy.class_archive import kafka_archives
 from kctl.deploy.data import check_data, check_registered_cluster
 from kctl.deploy.files import write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
-from kctl.deploy.java import Java
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.logs import log_excerpt
 from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, note_stopped, observe, write_record
 from kctl.deploy.process import ProcessIdentity
+from kctl.deploy.runtime.class_archive import kafka_archives
+from kctl.deploy.runtime.java import Java
 from kctl.deploy.waiting import NoProgress, Progress, wait_until
 from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
 
@@ -91,7 +91,7 @@ def start(
 ) -> StartResult:
     """Bring every node up and wait until the cluster is ready; running ones are left alone, paused ones go on.
 
-    archive_flags: Java's flags for class archives; None: use those that are there (kctl.deploy.class_archive).
+    archive_flags: Java's flags for class archives; None: use those that are there (kctl.deploy.runtime.class_archive).
     only: names of the nodes to start; the others stay as they are, and those that do not run are not waited for.
     Raises Busy (a port is taken), Refused (another cluster's data), OperationFailed (a process died: with the end of
     its log) or TimedOut. Whatever this call started is stopped again then, also on Ctrl-C.

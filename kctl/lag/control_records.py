@@ -24,7 +24,7 @@ from kctl.errors import KctlError
 from kctl.lag.log_times import Wanted
 from kctl.model import TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
-from kctl.segment.batch import CONTROL_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER
+from kctl.segment.format.batch import CONTROL_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

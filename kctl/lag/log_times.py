@@ -2,8 +2,8 @@
 
 ListOffsets with a timestamp answers with the first record that is not older, and with its own timestamp
 (ListOffsetsRequest; UnifiedLog.fetchOffsetByTimestamp). From the one time to the other the log ended at that
-offset: points of the kind that snapshots observe (kctl.lag.rates.LogEnd), as many as are asked for. They are asked for
-from young to old, each age twice the last, until the oldest offset that is of interest lies behind them. So what is
+offset: points of the kind that snapshots observe (kctl.lag.rates.LogEnd), as many as are asked for. They are asked
+for from young to old, each age twice the last, until the oldest offset that is of interest lies behind them. So what is
 interpolated of a time lag is at most half of it, and no message is fetched.
 
 Timestamps are the producers', unless message.timestamp.type is LogAppendTime; those of the future count as now.

@@ -14,8 +14,8 @@ from kctl.cluster.offsets import OffsetSpec, fetch_offsets_each
 from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.model import TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
-from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
-from kctl.segment.offset_commits import TOPIC
+from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
+from kctl.segment.format.offset_commits import TOPIC
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -17,13 +17,13 @@ from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.errors import KctlError, OutcomeUnknown
 from kctl.leader.election import Election, carry_out, choose, plan_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
-from kctl.reassign import journals
-from kctl.reassign.alter import alter_reassignments
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.cluster import from_state
-from kctl.reassign.goals import Goals
-from kctl.reassign.plan import Plan, make_plan
-from kctl.reassign.plan_document import reassignments
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.planner.cluster import from_state
+from kctl.reassign.planner.goals import Goals
+from kctl.reassign.planner.plan import Plan, make_plan
+from kctl.reassign.planner.plan_document import reassignments
+from kctl.reassign.run import journals
+from kctl.reassign.run.alter import alter_reassignments
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

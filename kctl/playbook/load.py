@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kctl.errors import KctlError
-from kctl.playbook.lint import lint
+from kctl.playbook.lint.lint import lint
+from kctl.playbook.lint.problems import as_error, errors_of, in_order
 from kctl.playbook.model import Playbook, Problem
 from kctl.playbook.operations import Operations
-from kctl.playbook.problems import as_error, errors_of, in_order
 from kctl.playbook.read import read_all
 from kctl.playbook.shipped import Found, find, text_of
 

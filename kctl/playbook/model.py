@@ -79,8 +79,8 @@ class Step:
     their expressions; a short form written out (`wait: 5s` is {duration: 5s}).
 
     when, until: expressions without braces. loop: a list, or a text that is one expression. retries, delay_s, timeout,
-    context, stdin: a text may have expressions in it; see kctl.playbook.step_settings. accept: exit codes that are no
-    failure. dry_run: the operation only tells what it would do.
+    context, stdin: a text may have expressions in it; see kctl.playbook.run.step_settings. accept: exit codes that are
+    no failure. dry_run: the operation only tells what it would do.
     """
 
     id: str

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kctl.errors import KctlError
-from kctl.playbook.changes import can_change_step
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
 from kctl.playbook.operations import Operations, operations
+from kctl.playbook.run.changes import can_change_step
 from kctl.playbook.shipped import Found, find, text_of
 
 

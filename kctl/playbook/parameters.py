@@ -15,7 +15,7 @@ from kctl.base.suggestions import closest, did_you_mean
 from kctl.base.text import encodable
 from kctl.base.units import parse_duration_ms, parse_size
 from kctl.errors import InvalidFile, KctlError, UsageError
-from kctl.playbook.json_text import value_of_json
+from kctl.playbook.expressions.json_text import value_of_json
 from kctl.playbook.model import Parameter, Playbook
 
 ENVIRONMENT = "KCTL_PARAM_"

@@ -9,9 +9,9 @@ from typing import Any
 
 from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.errors import InvalidFile
+from kctl.playbook.lint.problems import Problems, as_error, in_order, position
 from kctl.playbook.model import GIVEN, PARAMETER_TYPES, VERSION, Parameter, Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
-from kctl.playbook.problems import Problems, as_error, in_order, position
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 100

@@ -10,11 +10,11 @@ from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
 from kctl.base.text import STEERING
 from kctl.errors import KctlError, NotFound
-from kctl.playbook.expressions import is_expression
+from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.lint.problems import MAX_PROBLEMS, Problems, position
 from kctl.playbook.model import OnError, Step
 from kctl.playbook.operations import Operations
 from kctl.playbook.own_steps import OWN_STEPS
-from kctl.playbook.problems import MAX_PROBLEMS, Problems, position
 
 # key → what it says, for the schema and the docs
 STEP_KEYS = {

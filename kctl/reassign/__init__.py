@@ -1,1 +1,1 @@
-"""Planning of partition reassignments: pure functions from a cluster's state and goals to the smallest plan."""
+"""Reassignment of partitions: planned, and carried out."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kctl.model import TopicPartition
 from kctl.records.record import Record
-from kctl.segment.record import Header
-from kctl.segment.rows import Shown
+from kctl.segment.dump.rows import Shown
+from kctl.segment.format.record import Header
 
 _NO_HEADERS: tuple[Header, ...] = ()
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.errors import KctlError
-from kctl.segment.find_key import find_key
-from kctl.segment.partition_log import partition_log
+from kctl.segment.find.find_key import find_key
+from kctl.segment.log.partition_log import partition_log
 from kctl.validate.invariants import Findings
-from kctl.validate.records import key_of
+from kctl.validate.workload.records import key_of
 
 MOST = 10  # records of a kind that are looked for
 

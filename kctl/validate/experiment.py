@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.protocol.target import Target
-from kctl.validate.gaps import Fault
 from kctl.validate.noted_faults import note_fault
-from kctl.validate.processes import (
+from kctl.validate.report.gaps import Fault
+from kctl.validate.report.timeline import recoveries
+from kctl.validate.report.verdict import Budgets, Verdict, judge
+from kctl.validate.sampler import Sampler
+from kctl.validate.workload.processes import (
     ConsumerWorker,
     ProducerWorker,
     Worker,
@@ -20,11 +23,8 @@ from kctl.validate.processes import (
     start_consumer,
     start_producer,
 )
-from kctl.validate.read_log import read_log, wait_quiet
-from kctl.validate.sampler import Sampler
-from kctl.validate.settings import ConsumerSettings, ProducerSettings
-from kctl.validate.timeline import recoveries
-from kctl.validate.verdict import Budgets, Verdict, judge
+from kctl.validate.workload.read_log import read_log, wait_quiet
+from kctl.validate.workload.settings import ConsumerSettings, ProducerSettings
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

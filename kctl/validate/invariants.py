@@ -23,8 +23,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from kctl.validate.entries import ACKED, FAILED
-from kctl.validate.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
+from kctl.validate.workload.entries import ACKED, FAILED
+from kctl.validate.workload.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
 
 LIMIT = 100  # findings of a kind that are named; all are counted
 _Finding = TypeVar("_Finding")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl.validate.invariants import INVARIANTS
 from kctl.validate.plan import PlannedScenario
-from kctl.validate.verdict import Budgets
+from kctl.validate.report.verdict import Budgets
 
 if TYPE_CHECKING:
     from kctl.validate.run import Result, ValidationRun

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kctl.errors import InvalidFile, OperationFailed
-from kctl.validate.gaps import Fault
+from kctl.validate.report.gaps import Fault
 
 _NAME = "faults.jsonl"
 

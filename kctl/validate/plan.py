@@ -20,9 +20,9 @@ from kctl.topics.elect import why_no_election
 from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two
 from kctl.validate.means import Means
+from kctl.validate.report.sentences import OPTIONS
+from kctl.validate.report.verdict import Budgets
 from kctl.validate.scenarios import SCENARIOS, Scenario, find
-from kctl.validate.sentences import OPTIONS
-from kctl.validate.verdict import Budgets
 from kctl.zookeeper.session import zookeeper
 
 if TYPE_CHECKING:

@@ -33,13 +33,13 @@ from kctl.validate.leaders import astray, put_back
 from kctl.validate.means import Breaker, Means
 from kctl.validate.noted_faults import read_faults
 from kctl.validate.plan import Plan, PlannedScenario, Wishes, refuse_others, wait_healthy
-from kctl.validate.plot import Plot, plot_of
-from kctl.validate.processes import read_sent
-from kctl.validate.records import new_run
+from kctl.validate.report.plot import Plot, plot_of
+from kctl.validate.report.verdict import Budgets, Verdict
 from kctl.validate.scenarios import find
-from kctl.validate.settings import ProducerSettings
 from kctl.validate.stage import Stage, Told, began_and_failed
-from kctl.validate.verdict import Budgets, Verdict
+from kctl.validate.workload.processes import read_sent
+from kctl.validate.workload.records import new_run
+from kctl.validate.workload.settings import ProducerSettings
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -21,7 +21,7 @@ from kctl.protocol.client import connect
 from kctl.protocol.connection import Connection
 from kctl.protocol.preflight import read_cluster
 from kctl.protocol.target import Target
-from kctl.validate.timeline import ControllerSample, PartitionView, Sample
+from kctl.validate.report.timeline import ControllerSample, PartitionView, Sample
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -1,4 +1,4 @@
-"""Read a cluster's state for planning, as kctl.reassign.live_cluster does, from answers that are in files.
+"""Read a cluster's state for planning, as kctl.reassign.planner.live_cluster does, from answers that are in files.
 
 `python read_state.py FOLDER`: what kctl does with them, without a network and without brokers' own time. Prints how
 many requests were sent, and what was read.
@@ -15,7 +15,7 @@ from typing import Any, cast
 from kctl.model import ClusterState
 from kctl.protocol import wire
 from kctl.protocol.client import ClusterClient
-from kctl.reassign.live_cluster import read_cluster
+from kctl.reassign.planner.live_cluster import read_cluster
 
 METADATA_VERSION, LOG_DIRS_VERSION = 12, 4
 

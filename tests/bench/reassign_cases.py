@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cases import Setting
-from kctl.reassign.cluster import PlanCluster
+from kctl.reassign.planner.cluster import PlanCluster
 from kctl_testing import SCRIPT
 from measure import Figures, median, run_once
 from reassign_inputs import even, skewed_leaders, uneven_racks, write_answers, write_export

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from kctl.reassign.cluster import PlanCluster
+from kctl.reassign.planner.cluster import PlanCluster
 from reassign_clusters import cluster_of, striped
 
 SIZE_BYTES = 1_000_000_000

@@ -97,7 +97,7 @@ def main() -> None:
     chosen = parser.parse_args()
     names = chosen.names or list(CASES)
     with tempfile.TemporaryDirectory(prefix="kctl-bench-") as home:
-        from kctl.deploy.runtime import ensure_runtime
+        from kctl.deploy.runtime.runtime import ensure_runtime
 
         libs = ensure_runtime().libs
         setting = cases.Setting(Kctl(Path(home), {"KAFKA_HOME": str(libs.parent)}), libs, chosen.runs)

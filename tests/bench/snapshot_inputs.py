@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.lag.rollup import COLUMNS, GROUPS
-from kctl.snapshots import rollup_files, schema
-from kctl.snapshots.layout import HOUR_MS, DataFile, Hour
-from kctl.snapshots.store import Store, create_store, open_store
+from kctl.history.rollup import COLUMNS, GROUPS
+from kctl.history.snapshots import rollup_files, schema
+from kctl.history.snapshots.layout import HOUR_MS, DataFile, Hour
+from kctl.history.snapshots.store import Store, create_store, open_store
 from kctl.spark.column_arrays import numeric
 
 MINUTE_MS, PASSES_PER_HOUR = 60_000, 60

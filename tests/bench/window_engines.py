@@ -1,7 +1,7 @@
 """The status of each row of a store by its last ten: `python window_engines.py ENGINE STORE`.
 
 Prints how many rows have each status, and the sum of their lags: all engines have to print the same. The peers do what
-kctl.lag.window does of it with rows a minute apart and without null; kctl also gets time lags, rates and more.
+kctl.history.window does of it with rows a minute apart and without null; kctl also gets time lags, rates and more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CORES = 2
 Found = dict[int, tuple[int, int]]  # status → rows, sum of lags
 
-# kctl.lag.status, as SQL: Spark's and DuckDB's. Numbers as kctl.lag.status.Status has them.
+# kctl.history.status, as SQL: Spark's and DuckDB's. Numbers as kctl.history.status.Status has them.
 SQL = """
 WITH seen AS (
   SELECT *, greatest(log_end_offset - committed_offset, 0) AS behind FROM commits
@@ -75,7 +75,7 @@ def kctl_spark(store: Path) -> Found:
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.types import LongType, StructField, StructType
 
-    from kctl.snapshots.store import open_store
+    from kctl.history.snapshots.store import open_store
     from kctl.spark.session import SparkDriver
     from kctl.spark.settings import SparkSettings
     from kctl.spark.snapshot_ranges import group_ranges
@@ -110,8 +110,8 @@ def _judged(store: Path, groups: GroupRange) -> Found:
     import numpy as np
     import pyarrow as pa
 
-    from kctl.snapshots.read import read_sorted
-    from kctl.snapshots.store import open_store
+    from kctl.history.snapshots.read import read_sorted
+    from kctl.history.snapshots.store import open_store
     from kctl.spark.column_arrays import numbers
     from kctl.spark.windows import judge_batches
 

@@ -15,7 +15,7 @@ from kctl.base.moments import parse_moment
 from kctl.base.units import parse_duration_ms
 from kctl.commands import app
 from kctl.commands.terminal.invocation import Invocation
-from kctl.deploy.java import find_java
+from kctl.deploy.runtime.java import find_java
 from kctl.errors import KctlError
 from kctl.topics.offsets import parse_place
 

@@ -6,8 +6,8 @@ import json
 
 from kctl.validate.invariants import INVARIANTS
 from kctl.validate.matrix import SETUPS
+from kctl.validate.report.sentences import OPTIONS
 from kctl.validate.scenarios import SCENARIOS
-from kctl.validate.sentences import OPTIONS
 from reliability_page import KEPT, TARGET, page
 
 TEXT = TARGET.read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy.java import bundled_java_home
+from kctl.deploy.runtime.java import bundled_java_home
 from kctl_testing import SCRIPT, Kctl, Result, TestCluster, closed_port, within
 
 CONNECTION_S = 5.0

@@ -24,7 +24,7 @@ from kctl.commands.terminal import confirm
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.reassign.alter import alter_reassignments
+from kctl.reassign.run.alter import alter_reassignments
 from kctl_testing import Kctl, TestCluster, eventually
 
 LOGGER = "kafka.utils.CoreUtils$"

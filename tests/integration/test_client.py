@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureBroker]:
-    from kctl.deploy.java import find_java
+    from kctl.deploy.runtime.java import find_java
 
     made = SecureBroker(tmp_path_factory.mktemp("client"), find_java().executable, kafka_home / "libs")
     with made.running():
@@ -151,7 +151,7 @@ def test_kafka_pythons_clients(target: Target) -> None:
 def test_a_broker_that_dies(tmp_path: Path, kafka_home: Path) -> None:
     from kafka.protocol.admin import ListGroupsRequest
 
-    from kctl.deploy.java import find_java
+    from kctl.deploy.runtime.java import find_java
 
     made = SecureBroker(tmp_path, find_java().executable, kafka_home / "libs")
     with made.running():

@@ -18,13 +18,13 @@ import pytest
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.reassign.alter import alter_reassignments
+from kctl.reassign.run.alter import alter_reassignments
 from kctl.records.chunk import Chunk
-from kctl.records.consume import ConsumeOptions, consume
-from kctl.records.consume_plan import Plan
-from kctl.records.delivery import Delivery, Stats
-from kctl.records.direct import Direct
-from kctl.records.fetcher import Fetcher
+from kctl.records.consume.consume import ConsumeOptions, consume
+from kctl.records.consume.delivery import Delivery, Stats
+from kctl.records.consume.direct import Direct
+from kctl.records.consume.fetcher import Fetcher
+from kctl.records.consume.plan import Plan
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 from registry_server import serve
 

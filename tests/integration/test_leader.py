@@ -12,7 +12,7 @@ import pytest
 from kctl.model import TopicPartition
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
-from kctl.reassign.alter import alter_reassignments
+from kctl.reassign.run.alter import alter_reassignments
 from kctl.topics.elect import elect_leaders
 from kctl_testing import Kctl, TestCluster, eventually
 

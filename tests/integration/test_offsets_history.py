@@ -18,15 +18,15 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.cluster.offsets import fetch_committed
 from kctl.errors import KctlError, Refused
+from kctl.history.snapshots.collect import Collector
+from kctl.history.snapshots.commit import put_pass
+from kctl.history.snapshots.store import create_store
 from kctl.lag.offsets_topic import offsets_logs as live_logs
 from kctl.lag.offsets_topic import partition_of
 from kctl.lag.selection import EVERY, Names
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.segment.listing import folders_of, list_segments
-from kctl.snapshots.collect import Collector
-from kctl.snapshots.commit import put_pass
-from kctl.snapshots.store import create_store
+from kctl.segment.log.listing import folders_of, list_segments
 from kctl.spark.lag_planning import Wanted, plan_span
 from kctl.spark.lag_source import read as read_lag
 from kctl.spark.live_commit_times import with_commit_times

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.playbook.run_journal import Entry
+from kctl.playbook.run.run_journal import Entry
 from kctl_testing import Kctl, Result, TestCluster
 from playbook_real import NOTHING, REST, WHOLE, Book, book
 

@@ -16,7 +16,7 @@ from in_process import InProcess
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.reassign.alter import alter_reassignments
+from kctl.reassign.run.alter import alter_reassignments
 from kctl_testing import Kctl, TestCluster, eventually
 from protected_cases import CLUSTER
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy.java import find_java
-from kctl.reassign.plan_file import read_plan
+from kctl.deploy.runtime.java import find_java
+from kctl.reassign.run.plan_file import read_plan
 from kctl_testing import Kctl, TestCluster, eventually
 
 PLAN = ("topic", "reassign", "plan")

@@ -10,8 +10,8 @@ from kctl.configs.dynamic import Resource, alter_dynamic, read_dynamic
 from kctl.errors import OperationFailed
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.throttle import (
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -25,7 +25,7 @@ from kctl.reassign.throttle import (
     restore_throttle,
     set_throttle,
 )
-from kctl.reassign.throttle_changes import renew
+from kctl.reassign.run.throttle_changes import renew
 from kctl_testing import Kctl, TestCluster, eventually
 
 B1, B2, B3 = (Resource.broker(node) for node in (1, 2, 3))

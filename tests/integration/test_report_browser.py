@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from headless_browser import Browser, Page
-from kctl.report.html_page import html_page
-from kctl.report.model import Report
+from kctl.history.report.html_page import html_page
+from kctl.history.report.model import Report
 from report_samples import HOSTILE, group_report, sample_report
 
 pytestmark = pytest.mark.long

@@ -14,11 +14,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from kctl.lag.outlook import Outlook
-from kctl.lag.reader_losses import disk_losses
+from kctl.history.outlook import Outlook
+from kctl.history.reader_losses import disk_losses
+from kctl.history.what_if import parse_change
+from kctl.history.what_if_report import WhatIf, what_if
 from kctl.lag.selection import names_of
-from kctl.lag.what_if import parse_change
-from kctl.lag.what_if_report import WhatIf, what_if
 from kctl.spark.outlook_job import OutlookJob, job_of
 from kctl_testing import Kctl, eventually
 from small_disk import SmallDisk, small_disk

@@ -23,8 +23,8 @@ from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.restart.steps import Step
 from kctl.validate.experiment import Experiment
-from kctl.validate.records import new_run
-from kctl.validate.settings import ProducerSettings
+from kctl.validate.workload.records import new_run
+from kctl.validate.workload.settings import ProducerSettings
 from kctl_forks import KILLED_AT
 from kctl_testing import SCRIPT, Kctl, Result, eventually, within
 

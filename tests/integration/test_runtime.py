@@ -50,7 +50,7 @@ def alone(own_kctl: Kctl, mirror: Mirror, tmp_path: Path) -> Kctl:
 
 
 def _java_home() -> Path:
-    from kctl.deploy.java import find_java
+    from kctl.deploy.runtime.java import find_java
 
     return find_java().home
 
@@ -335,7 +335,7 @@ def _read(path: Path) -> bytes:
 @pytest.mark.long
 def test_kafka_runs_on_the_jre_of_the_wheel(own_kctl: Kctl, kafka_home: Path) -> None:
     """A cluster, started and used with no other Java in reach."""
-    from kctl.deploy.java import bundled_java_home
+    from kctl.deploy.runtime.java import bundled_java_home
 
     home = bundled_java_home()
     assert home is not None

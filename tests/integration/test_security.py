@@ -27,7 +27,7 @@ SECRETS = (PASSWORD, WRONG_PASSWORD, KEY_PASSWORD)
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureBroker]:
-    from kctl.deploy.java import find_java
+    from kctl.deploy.runtime.java import find_java
 
     made = SecureBroker(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs")
     with made.running():

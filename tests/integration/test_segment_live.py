@@ -208,7 +208,7 @@ def logs(kctl: Kctl, cluster: TestCluster) -> Iterator[Logs]:
 
 
 def _theirs(kafka_home: Path, files: Sequence[Path], options: Sequence[str]) -> Printed:
-    from kctl.deploy.java import find_java
+    from kctl.deploy.runtime.java import find_java
 
     argv = [
         str(find_java().executable), "-Xmx128M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",

@@ -27,8 +27,8 @@ from consumer_groups_tool import described
 from kctl.base.deadline import Deadline
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.output import jsonable
-from kctl.deploy.class_archive import ClassArchive
-from kctl.deploy.java import find_java
+from kctl.deploy.runtime.class_archive import ClassArchive
+from kctl.deploy.runtime.java import find_java
 from kctl.errors import OperationFailed, TimedOut
 from kctl.lag.retention import PartitionUsage
 from kctl.lag.selection import names_of

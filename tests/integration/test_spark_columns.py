@@ -17,15 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.store import open_store
+from kctl.history.status import Status
+from kctl.history.usage import Usage
+from kctl.history.window import MINUTE_MS, WindowRules
 from kctl.lag import retention
 from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
-from kctl.lag.status import Status
-from kctl.lag.usage import Usage
-from kctl.lag.window import MINUTE_MS, WindowRules
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.store import open_store
 from kctl.spark import columns, sources
 from kctl.spark.reading import ConfigRow, LogDirRow, LogRow
 from kctl.spark.retention_job import Readings, RetentionJob

@@ -24,13 +24,13 @@ from typing import Any
 
 import pytest
 
-from kctl.deploy.java_launcher import java_home_for_spark
-from kctl.lag.report import PartitionStatus
+from kctl.deploy.runtime.java_launcher import java_home_for_spark
+from kctl.history.lag_report import PartitionStatus
+from kctl.history.snapshots.store import Store
 from kctl.lag.selection import EVERY, names_of
 from kctl.protocol.client import connect
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.snapshots.store import Store
 from kctl.spark import lag_source, retention_job, rollup_job
 from kctl.spark.java_command import pyspark_home
 from kctl.spark.lag_planning import Wanted, plan_live, plan_span

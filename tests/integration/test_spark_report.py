@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headless_browser import Browser, Page
-from kctl.snapshots import schema
-from kctl.snapshots.read import read_table
-from kctl.snapshots.store import open_store
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.store import open_store
 from kctl_testing import Kctl, TestCluster
 from report_pages import report_in
 from report_stores import small_cluster

@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from kctl.lag.reader_losses import disk_losses
-from kctl.lag.rollup import TABLES, TOPICS
+from kctl.history.reader_losses import disk_losses
+from kctl.history.rollup import TABLES, TOPICS
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.rollup_files import rows_of
+from kctl.history.snapshots.store import create_store, open_store
+from kctl.history.what_if import Change
+from kctl.history.what_if_report import what_if
 from kctl.lag.selection import EVERY
-from kctl.lag.what_if import Change
-from kctl.lag.what_if_report import what_if
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.rollup_files import rows_of
-from kctl.snapshots.store import create_store, open_store
 from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.rollup_job import catch_up
 from kctl.spark.session import SparkDriver

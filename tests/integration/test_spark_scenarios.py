@@ -21,9 +21,9 @@ import pyarrow.parquet
 import pytest
 
 from group_admin import join
-from kctl.lag.report import PartitionStatus
+from kctl.history.lag_report import PartitionStatus
+from kctl.history.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.lag.selection import names_of
-from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_span

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.store import open_store
 from kctl.lag.selection import EVERY, Names
-from kctl.snapshots import schema
-from kctl.snapshots.read import read_table
-from kctl.snapshots.store import open_store
 from kctl.spark.lag_planning import Wanted, plan_span
 from kctl.spark.lag_source import read as read_lag
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually

@@ -17,14 +17,14 @@ from kctl.deploy.process import identify, is_running
 from kctl.errors import OperationFailed
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.validate.entries import ACKED, SENT, Entry, encode
 from kctl.validate.experiment import Experiment
 from kctl.validate.invariants import INVARIANTS, Duplicated
-from kctl.validate.processes import read_delivered, read_sent
-from kctl.validate.read_log import read_log, wait_quiet
-from kctl.validate.records import key_of, new_run, value_of
-from kctl.validate.settings import ProducerSettings
-from kctl.validate.verdict import Budgets, judge
+from kctl.validate.report.verdict import Budgets, judge
+from kctl.validate.workload.entries import ACKED, SENT, Entry, encode
+from kctl.validate.workload.processes import read_delivered, read_sent
+from kctl.validate.workload.read_log import read_log, wait_quiet
+from kctl.validate.workload.records import key_of, new_run, value_of
+from kctl.validate.workload.settings import ProducerSettings
 from kctl_testing import TestCluster, eventually, within
 
 PARTITIONS = 3
@@ -116,8 +116,8 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from kctl.contexts.choose import Target
-from kctl.validate.processes import start_producer
-from kctl.validate.settings import ProducerSettings
+from kctl.validate.workload.processes import start_producer
+from kctl.validate.workload.settings import ProducerSettings
 worker = start_producer(Target("t", (sys.argv[1],)), ProducerSettings(sys.argv[2], "0" * 16), Path(sys.argv[3]))
 worker.wait_acked(10, 60)
 print(worker.identity.pid, flush=True)

@@ -10,9 +10,9 @@ from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
 from kctl.validate.noted_faults import read_faults
-from kctl.validate.records import new_run
-from kctl.validate.settings import ProducerSettings
-from kctl.validate.verdict import Budgets
+from kctl.validate.report.verdict import Budgets
+from kctl.validate.workload.records import new_run
+from kctl.validate.workload.settings import ProducerSettings
 from kctl_testing import Kctl, eventually, within
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

@@ -18,14 +18,14 @@ import sys
 import time
 from pathlib import Path
 
+from kctl.history.snapshots import lock, run
+from kctl.history.snapshots.collect import Collector
+from kctl.history.snapshots.commit import PassReport
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import hour_of
+from kctl.history.snapshots.store import create_store
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.snapshots import lock, run
-from kctl.snapshots.collect import Collector
-from kctl.snapshots.commit import PassReport
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import hour_of
-from kctl.snapshots.store import create_store
 
 LONGEST_S = 0.5  # that a child lives after its first pass, or its second or third
 

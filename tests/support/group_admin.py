@@ -8,7 +8,7 @@ from typing import Any
 
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.records.consumer import unstick
+from kctl.records.consume.consumer import unstick
 from kctl_testing import eventually, within
 
 

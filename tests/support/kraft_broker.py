@@ -58,8 +58,8 @@ def _settings(folder: Path, bootstrap: str, controller: int) -> dict[str, object
 @contextmanager
 def kraft_broker(folder: Path, *, port: int | None = None) -> Iterator[KraftBroker]:
     """One that runs in `folder`, from the jars of VERSION, which are provisioned when they are not there yet."""
-    from kctl.deploy.java import find_java
-    from kctl.deploy.runtime import ensure_runtime
+    from kctl.deploy.runtime.java import find_java
+    from kctl.deploy.runtime.runtime import ensure_runtime
 
     chosen, controller = free_ports(2)
     bootstrap = f"127.0.0.1:{port or chosen}"

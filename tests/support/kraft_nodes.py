@@ -16,8 +16,8 @@ class KraftNodes:
     """Brokers 1 to `count`. bootstrap: of broker 1, which must stay up: it is the only controller."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        from kctl.deploy.java import find_java
-        from kctl.deploy.runtime import ensure_runtime
+        from kctl.deploy.runtime.java import find_java
+        from kctl.deploy.runtime.runtime import ensure_runtime
 
         *ports, self._controller = free_ports(count + 1)
         self._ports = dict(enumerate(ports, start=1))

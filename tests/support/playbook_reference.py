@@ -12,8 +12,8 @@ from typing import Any
 
 from kctl.commands.terminal.operations import JSON_LINES
 from kctl.playbook import schema
-from kctl.playbook.evaluation import MAX_ITEMS
-from kctl.playbook.expressions import (
+from kctl.playbook.expressions.evaluation import MAX_ITEMS
+from kctl.playbook.expressions.expressions import (
     MAX_CHARACTERS,
     MAX_DEPTH,
     MAX_INSERTED,
@@ -21,13 +21,13 @@ from kctl.playbook.expressions import (
     MAX_TEXT,
     MAX_VALUES,
 )
-from kctl.playbook.filters import FILTERS, FUNCTIONS
+from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
+from kctl.playbook.expressions.value_tests import TESTS
 from kctl.playbook.model import FAILURE, GIVEN, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTERED
 from kctl.playbook.operations import Argument, Operation, operations
 from kctl.playbook.own_steps import OWN_STEPS, OwnArgument
 from kctl.playbook.read import MAX_STEPS
 from kctl.playbook.read_steps import STEP_KEYS
-from kctl.playbook.value_tests import TESTS
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs" / "playbooks.md"

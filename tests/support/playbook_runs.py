@@ -13,15 +13,15 @@ from kctl.base import journal
 from kctl.commands.terminal import operations as real
 from kctl.deploy.process import Completed
 from kctl.errors import KctlError, NotConfirmed, TimedOut
-from kctl.playbook import run_journal
-from kctl.playbook.engine import Ending, Engine, Settings
 from kctl.playbook.load import examine_text
 from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operation, Outcome, Where
-from kctl.playbook.outside import Choice, Outside
 from kctl.playbook.parameters import collect
-from kctl.playbook.resume import check_names, check_unsure, to_resume
-from kctl.playbook.run_journal import RunJournal
+from kctl.playbook.run import run_journal
+from kctl.playbook.run.engine import Ending, Engine, Settings
+from kctl.playbook.run.outside import Choice, Outside
+from kctl.playbook.run.resume import check_names, check_unsure, to_resume
+from kctl.playbook.run.run_journal import RunJournal
 
 Answer = Callable[[Mapping[str, Any]], Any]
 

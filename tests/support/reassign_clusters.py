@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from kctl.reassign.cluster import PlanBroker, PlanCluster
+from kctl.reassign.planner.cluster import PlanBroker, PlanCluster
 
 
 def cluster_of(

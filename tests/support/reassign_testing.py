@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kctl.deploy.java import find_java
+from kctl.deploy.runtime.java import find_java
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
 from kctl_forks import KILLED_AT

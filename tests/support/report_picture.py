@@ -12,13 +12,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from headless_browser import Browser
+from kctl.history.report.html_page import html_page
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.commit import put_pass
+from kctl.history.snapshots.layout import HOUR_MS
+from kctl.history.snapshots.store import create_store
 from kctl.lag.selection import EVERY
-from kctl.report.html_page import html_page
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.commit import put_pass
-from kctl.snapshots.layout import HOUR_MS
-from kctl.snapshots.store import create_store
 from kctl.spark.lag_planning import Wanted, plan_span
 from kctl.spark.report_job import report_of
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from kctl.lag.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
-from kctl.lag.reader_losses import DiskLoss
-from kctl.lag.report import GroupStatus, PartitionStatus
-from kctl.report.buckets import status_spans
-from kctl.report.findings import findings
-from kctl.report.model import GroupReport, LogDirReport, Report, Span, State, TopicReport
-from kctl.report.overview import overview
+from kctl.history.lag_report import GroupStatus, PartitionStatus
+from kctl.history.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
+from kctl.history.reader_losses import DiskLoss
+from kctl.history.report.buckets import status_spans
+from kctl.history.report.findings import findings
+from kctl.history.report.model import GroupReport, LogDirReport, Report, Span, State, TopicReport
+from kctl.history.report.overview import overview
 
 FROM = datetime(2026, 9, 21, 10, 0, tzinfo=timezone.utc)
 BUCKETS = 60

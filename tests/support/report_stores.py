@@ -16,11 +16,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.commit import put_pass
-from kctl.snapshots.layout import HOUR_MS
-from kctl.snapshots.store import Store, create_store
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.commit import put_pass
+from kctl.history.snapshots.layout import HOUR_MS
+from kctl.history.snapshots.store import Store, create_store
 
 START_MS = 1_790_000_000_000 // HOUR_MS * HOUR_MS
 MINUTE_MS = 60_000

@@ -109,8 +109,8 @@ def secure_cluster(folder: Path, java: Path, libs: Path) -> Iterator[SecureClust
 
 def main(folder: Path, port: int) -> int:
     """Start one and leave it running."""
-    from kctl.deploy.java import find_java
-    from kctl.deploy.runtime import ensure_runtime
+    from kctl.deploy.runtime.java import find_java
+    from kctl.deploy.runtime.runtime import ensure_runtime
 
     folder.mkdir(parents=True, exist_ok=True)
     process = _process(folder, find_java().executable, ensure_runtime().libs, (port, port + 1, port + 2)).start()

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from kctl.segment.collect_statistics import StatisticsOptions, collect_statistics
-from kctl.segment.log_selection import select_logs
-from kctl.segment.statistics import SegmentStatistics
+from kctl.segment.log.log_selection import select_logs
+from kctl.segment.stats.collect_statistics import StatisticsOptions, collect_statistics
+from kctl.segment.stats.statistics import SegmentStatistics
 from segment_files import BASE_TIMESTAMP
 
 HOUR = 3_600_000

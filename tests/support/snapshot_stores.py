@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.commit import PassReport, put_pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import HOUR_MS, Hour
-from kctl.snapshots.read import read_table
-from kctl.snapshots.store import Damaged, Store, create_store
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.commit import PassReport, put_pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import HOUR_MS, Hour
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.store import Damaged, Store, create_store
 
 HOUR = Hour(1_790_000_000_000 // HOUR_MS * HOUR_MS)
 FOREVER = (0, 10**13)

@@ -6,15 +6,15 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from kctl.validate.entries import ACKED
 from kctl.validate.evidence import find_missing
-from kctl.validate.gaps import Fault
-from kctl.validate.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
 from kctl.validate.plan import Plan, PlannedScenario
-from kctl.validate.plot import plot_of
+from kctl.validate.report.gaps import Fault
+from kctl.validate.report.plot import plot_of
+from kctl.validate.report.timeline import Recovery
+from kctl.validate.report.verdict import Budgets, judge
 from kctl.validate.run import Result, Trial
-from kctl.validate.timeline import Recovery
-from kctl.validate.verdict import Budgets, judge
+from kctl.validate.workload.entries import ACKED
+from kctl.validate.workload.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
 
 SECOND = 1_000_000_000
 RUN = "0123456789abcdef"

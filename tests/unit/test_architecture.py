@@ -40,7 +40,7 @@ PARTS = (
     "base", "protocol", "contexts", "zookeeper", "segment", "deploy",
     "cluster", "health",
     "access", "configs", "lag", "groups", "transactions", "brokers", "records", "topics",
-    "doctor", "capacity", "snapshots", "report",
+    "doctor", "capacity", "history",
     "reassign", "leader", "restart", "validate", "playbook",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy import archive
+from kctl.deploy.runtime import archive
 from kctl.errors import InvalidFile, KctlError, Refused
 
 DIGEST = hashlib.sha512(b"kafka").hexdigest()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kctl.records.avro_schema import read_value, schema_reader
+from kctl.records.decode.avro_schema import read_value, schema_reader
 
 INT_ARRAY = {"type": "array", "items": "int"}
 TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["null", "Tree"]}]}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import plot
-from kctl.lag.status import Status
-from kctl.snapshots import schema
-from kctl.snapshots.read import read_table
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.read import read_table
+from kctl.history.status import Status
 from snapshot_inputs import Shape, make_store
 from snapshot_stores import no_damage
 from window_engines import kctl_python
@@ -24,7 +24,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_pass_has_each_partition_of_each_group(store: Path) -> None:
-    from kctl.snapshots.store import open_store
+    from kctl.history.snapshots.store import open_store
 
     seen: dict[int, int] = {}
     for batch in read_table(open_store(store), schema.COMMITS, 0, 10**13, damaged=no_damage, columns=["at_ms"]):

@@ -17,7 +17,7 @@ from kctl.capacity.measure import MeasureOptions, Meter, Writing, payloads, warm
 from kctl.capacity.own_topic import PREFIX, OwnTopic, folder, leftovers, new_topic
 from kctl.errors import OperationFailed
 from kctl.model import ClusterState, TopicState
-from kctl.records.produce_sender import ACKNOWLEDGED, Sender
+from kctl.records.produce.sender import ACKNOWLEDGED, Sender
 from kctl.topics.create import CreatedTopic
 from kctl.topics.delete import DeletedTopic
 

@@ -20,7 +20,7 @@ from kctl.deploy.create import create
 from kctl.deploy.destroy import destroy, destroy_plan
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LayoutRequest
-from kctl.deploy.runtime import KafkaRuntime
+from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.errors import AlreadyExists, Busy, InvalidFile, NotFound, NotSupported, OperationFailed, Refused
 
 

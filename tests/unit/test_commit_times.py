@@ -13,13 +13,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import UsageError
-from kctl.lag.commit_times import CommitTime, commit_time_of
-from kctl.lag.status import Status
-from kctl.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.commit import put_pass
-from kctl.snapshots.store import create_store
+from kctl.history.commit_times import CommitTime, commit_time_of
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.commit import put_pass
+from kctl.history.snapshots.store import create_store
+from kctl.history.status import Status
+from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.spark.commit_times import CommitTimes, times_of_logs
 from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_logs
 from kctl.spark.snapshot_ranges import GroupRange

@@ -19,14 +19,14 @@ import pytest
 
 from kctl.errors import AuthenticationFailed, ConnectionFailed, ConnectionTimedOut, KctlError, UsageError
 from kctl.model import TopicPartition
-from kctl.records import registry_http, schema_registry
 from kctl.records.chunk import Chunk
-from kctl.records.decoder_settings import DecoderSettings
-from kctl.records.decoding import load, record_decoder
-from kctl.records.delivery import Delivery, Stats
-from kctl.records.options import ConsumeOptions
-from kctl.records.schema_ids import SchemaId
-from kctl.records.schema_registry import SchemaRegistry
+from kctl.records.consume.delivery import Delivery, Stats
+from kctl.records.consume.options import ConsumeOptions
+from kctl.records.decode import registry_http, schema_registry
+from kctl.records.decode.decoder_settings import DecoderSettings
+from kctl.records.decode.decoding import load, record_decoder
+from kctl.records.decode.schema_ids import SchemaId
+from kctl.records.decode.schema_registry import SchemaRegistry
 from kctl_testing import closed_port
 
 ADDRESS = {"type": "record", "name": "Address", "namespace": "x", "fields": [{"name": "city", "type": "string"}]}

@@ -9,10 +9,10 @@ import pytest
 
 from kctl.errors import NotSupported, OperationFailed
 from kctl.model import TopicPartition
-from kctl.records import batches
-from kctl.records.batches import decode, next_offset
+from kctl.records.consume import batches
+from kctl.records.consume.batches import decode, next_offset
 from kctl.records.record import Record
-from kctl.segment import compression
+from kctl.segment.format import compression
 from segment_files import Rec, batch, marker, with_bytes
 
 TP = TopicPartition("t", 3)

@@ -12,13 +12,13 @@ import pytest
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.records import absence, asking, direct
 from kctl.records.chunk import Chunk
-from kctl.records.consume_plan import Plan
-from kctl.records.delivery import Delivery, Stats
-from kctl.records.direct import Direct
-from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetched
-from kctl.records.options import ConsumeOptions
+from kctl.records.consume import absence, asking, direct
+from kctl.records.consume.delivery import Delivery, Stats
+from kctl.records.consume.direct import Direct
+from kctl.records.consume.fetcher import OFFSET_OUT_OF_RANGE, Fetched
+from kctl.records.consume.options import ConsumeOptions
+from kctl.records.consume.plan import Plan
 from segment_files import batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -12,8 +12,8 @@ import pytest
 
 from kctl.errors import ConnectionFailed, ConnectionRefused, KctlError, NotAuthorized, OperationFailed
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.records import absence
-from kctl.records.fetcher import Fetcher
+from kctl.records.consume import absence
+from kctl.records.consume.fetcher import Fetcher
 
 TP = TopicPartition("t", 0)
 

@@ -15,10 +15,10 @@ from kctl.commands.consume import formats
 from kctl.commands.terminal.output import jsonable
 from kctl.errors import NotSupported, UsageError
 from kctl.model import TopicPartition
-from kctl.records import decoding
 from kctl.records.chunk import Chunk
-from kctl.records.decoder_settings import DecoderSettings
-from kctl.records.decoding import record_decoder
+from kctl.records.decode import decoding
+from kctl.records.decode.decoder_settings import DecoderSettings
+from kctl.records.decode.decoding import record_decoder
 from kctl.records.record import Record, view
 
 TP = TopicPartition("orders", 2)

@@ -14,15 +14,15 @@ from kafka.structs import TopicPartition as TheirTopicPartition
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import OperationFailed
 from kctl.model import TopicPartition
-from kctl.records import group_reader
-from kctl.records.batches import batches_in, next_offset
 from kctl.records.chunk import Chunk
-from kctl.records.consume_plan import Plan
-from kctl.records.consumer import ours, theirs
-from kctl.records.delivery import Delivery, Stats
-from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetched
-from kctl.records.group_reader import GroupReader
-from kctl.records.options import ConsumeOptions
+from kctl.records.consume import group_reader
+from kctl.records.consume.batches import batches_in, next_offset
+from kctl.records.consume.consumer import ours, theirs
+from kctl.records.consume.delivery import Delivery, Stats
+from kctl.records.consume.fetcher import OFFSET_OUT_OF_RANGE, Fetched
+from kctl.records.consume.group_reader import GroupReader
+from kctl.records.consume.options import ConsumeOptions
+from kctl.records.consume.plan import Plan
 from segment_files import Rec, batch, marker, with_bytes
 
 TP = TopicPartition("t", 3)

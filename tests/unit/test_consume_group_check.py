@@ -10,8 +10,8 @@ import pytest
 from kctl.cluster.groups.model import Group, Groups, Member
 from kctl.errors import ConnectionRefused, KctlError, NotFound, Refused
 from kctl.protocol.client import ClusterClient
-from kctl.records import group_check
-from kctl.records.group_check import check_group, verdict
+from kctl.records.consume import group_check
+from kctl.records.consume.group_check import check_group, verdict
 
 MEMBER = Member("m", None, "c", "h", ())
 

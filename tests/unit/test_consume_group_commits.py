@@ -17,14 +17,14 @@ from kafka.structs import MemberState
 
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition
-from kctl.records import group_reader
 from kctl.records.chunk import Chunk
-from kctl.records.consume_plan import Plan
-from kctl.records.consumer import theirs
-from kctl.records.delivery import Delivery
-from kctl.records.fetcher import Fetched
-from kctl.records.options import ConsumeOptions
-from kctl.records.select import Selection
+from kctl.records.consume import group_reader
+from kctl.records.consume.consumer import theirs
+from kctl.records.consume.delivery import Delivery
+from kctl.records.consume.fetcher import Fetched
+from kctl.records.consume.options import ConsumeOptions
+from kctl.records.consume.plan import Plan
+from kctl.records.consume.select import Selection
 from segment_files import Rec, batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -11,10 +11,10 @@ import pytest
 from kctl.errors import OperationFailed, UsageError
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
-from kctl.records.decoder_settings import DecoderSettings
-from kctl.records.decoding import record_decoder
-from kctl.records.json_path import parse_condition
-from kctl.records.select import Selection, parse_header
+from kctl.records.consume.json_path import parse_condition
+from kctl.records.consume.select import Selection, parse_header
+from kctl.records.decode.decoder_settings import DecoderSettings
+from kctl.records.decode.decoding import record_decoder
 
 ORDER = {
     "id": 17, "paid": True, "total": 12.5, "note": None, "user": {"name": "Åsa", "e-mail": "a@b"},
@@ -179,7 +179,7 @@ def test_a_header_without_a_name() -> None:
     ],
 )
 def test_a_pattern_that_would_take_for_ever_is_ended(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.records.select._SEARCH_S", 0.2)
+    monkeypatch.setattr("kctl.records.consume.select._SEARCH_S", 0.2)
     before = signal.getsignal(signal.SIGVTALRM)
     chunk = Chunk(TP, [7, 8], [0, 0], [None, None], [b"b", b'"' + b"a" * 60 + b'"'], {1: ((b"h", b"a" * 60),)})
     with pytest.raises(OperationFailed, match=r"more than 0.2 s for offsets 7 to 8 of t-0"):

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from kctl.model import TopicPartition
-from kctl.records import direct
-from kctl.records.batches import next_offset
 from kctl.records.chunk import Chunk
-from kctl.records.consume_plan import Plan
-from kctl.records.delivery import Delivery, Stats
-from kctl.records.direct import Direct
-from kctl.records.fetcher import Fetched
-from kctl.records.options import ConsumeOptions
+from kctl.records.consume import direct
+from kctl.records.consume.batches import next_offset
+from kctl.records.consume.delivery import Delivery, Stats
+from kctl.records.consume.direct import Direct
+from kctl.records.consume.fetcher import Fetched
+from kctl.records.consume.options import ConsumeOptions
+from kctl.records.consume.plan import Plan
 from segment_files import Rec, batch
 
 

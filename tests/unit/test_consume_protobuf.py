@@ -11,12 +11,12 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from kctl.errors import NotSupported
-from kctl.records import protobuf, protoc
-from kctl.records.decoder_settings import DecoderSettings
-from kctl.records.decoding import load
-from kctl.records.protobuf import message_reader
-from kctl.records.schema_ids import Framed, SchemaId
-from kctl.records.schema_registry import NoSchema, Schema, SchemaText
+from kctl.records.decode import protobuf, protoc
+from kctl.records.decode.decoder_settings import DecoderSettings
+from kctl.records.decode.decoding import load
+from kctl.records.decode.protobuf import message_reader
+from kctl.records.decode.schema_ids import Framed, SchemaId
+from kctl.records.decode.schema_registry import NoSchema, Schema, SchemaText
 from registry_server import RegistryServer, registry
 
 __all__ = ["registry"]  # a fixture

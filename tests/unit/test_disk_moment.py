@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near, newest_configs
+from kctl.history.snapshots.layout import HOUR_MS
+from kctl.history.snapshots.store import Damaged, Store, create_store
+from kctl.history.window import MINUTE_MS
 from kctl.lag.rates import LogEnd
-from kctl.lag.window import MINUTE_MS
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near, newest_configs
-from kctl.snapshots.layout import HOUR_MS
-from kctl.snapshots.store import Damaged, Store, create_store
 from snapshot_stores import HOUR, no_damage, put
 
 BEGIN = HOUR.start_ms

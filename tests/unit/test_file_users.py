@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import Busy, OperationFailed, Refused
-from kctl.segment import repair_index
-from kctl.segment.file_users import Usage, User, usage_of
-from kctl.segment.findings import Finding
-from kctl.segment.log_dir_lock import log_dirs_of
-from kctl.segment.repair_index import carry_out, plan_repair
-from kctl.segment.verify import verify
+from kctl.segment.log.file_users import Usage, User, usage_of
+from kctl.segment.log.log_dir_lock import log_dirs_of
+from kctl.segment.verify import repair_index
+from kctl.segment.verify.findings import Finding
+from kctl.segment.verify.repair_index import carry_out, plan_repair
+from kctl.segment.verify.verify import verify
 from segment_files import batch, offset_index, write
 
 NAME = f"{0:020d}"

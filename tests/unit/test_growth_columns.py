@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.lag.growth import SizeSample, growth
-from kctl.snapshots import schema
-from kctl.snapshots.rows import batch_of
+from kctl.history.growth import SizeSample, growth
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.rows import batch_of
 from kctl.spark.growth_columns import MOST_BYTES, Sizes, by_key, growths
 
 REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))

@@ -9,8 +9,8 @@ import pytest
 
 from command_tree import every_command
 from kctl.commands import app
-from kctl.records.decoding import BUILT_IN
-from kctl.segment.row_decoders import INTERNAL_TOPICS
+from kctl.records.decode.decoding import BUILT_IN
+from kctl.segment.dump.row_decoders import INTERNAL_TOPICS
 
 
 @pytest.mark.parametrize("path", ["", "topic", "topic list", "broker loggers", "lag"])

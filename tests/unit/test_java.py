@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy import java_launcher
-from kctl.deploy.java import Java, bundled_java_home, feature_version, find_java, inspect_java
+from kctl.deploy.runtime import java_launcher
+from kctl.deploy.runtime.java import Java, bundled_java_home, feature_version, find_java, inspect_java
 from kctl.errors import NotSupported
 
 

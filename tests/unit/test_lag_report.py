@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from kctl.errors import UsageError
-from kctl.lag.deletion import Limits
-from kctl.lag.explain import explain
-from kctl.lag.limits import broken, parse_limit, unknown
-from kctl.lag.report import (
+from kctl.history.deletion import Limits
+from kctl.history.explain import explain
+from kctl.history.lag_report import (
     GroupStatus,
     Key,
     Offsets,
@@ -23,12 +22,13 @@ from kctl.lag.report import (
     partition_status,
     undecided,
 )
-from kctl.lag.report_sums import by_group, by_topic, severity, worst
+from kctl.history.limits import broken, parse_limit, unknown
+from kctl.history.report_sums import by_group, by_topic, severity, worst
+from kctl.history.snapshots.moment import COLUMNS, moment_of
+from kctl.history.span import span_of
+from kctl.history.status import Status
+from kctl.history.window import DEFAULT_RULES, MINUTE_MS, Observation, Reading, judge
 from kctl.lag.selection import names_of
-from kctl.lag.span import span_of
-from kctl.lag.status import Status
-from kctl.lag.window import DEFAULT_RULES, MINUTE_MS, Observation, Reading, judge
-from kctl.snapshots.moment import COLUMNS, moment_of
 
 NOW = 1_790_000_000_000
 HOUR_MS = 60 * MINUTE_MS

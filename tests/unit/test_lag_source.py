@@ -19,11 +19,8 @@ from pyspark import cloudpickle
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import NotFound, Refused
-from kctl.lag.control_records import Markers
-from kctl.lag.deletion import Limits
-from kctl.lag.limits import parse_limit
-from kctl.lag.rates import LogEnd
-from kctl.lag.report import (
+from kctl.history.deletion import Limits
+from kctl.history.lag_report import (
     Key,
     Offsets,
     Owner,
@@ -31,16 +28,19 @@ from kctl.lag.report import (
     Surroundings,
     partition_status,
 )
-from kctl.lag.report_sums import by_group, by_topic
+from kctl.history.limits import parse_limit
+from kctl.history.report_sums import by_group, by_topic
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.store import Store, open_store
+from kctl.history.span import span_of
+from kctl.history.window import MINUTE_MS, Observation, WindowRules, judge
+from kctl.lag.control_records import Markers
+from kctl.lag.rates import LogEnd
 from kctl.lag.retention import at
 from kctl.lag.selection import names_of
-from kctl.lag.span import span_of
-from kctl.lag.window import MINUTE_MS, Observation, WindowRules, judge
 from kctl.model import TopicPartition
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.store import Store, open_store
 from kctl.spark import lag_planning
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_moment, plan_span
 from kctl.spark.lag_source import ROWS, arrow_schema, kinds, read, spark_schema
@@ -402,7 +402,7 @@ class _Asked:
 
 
 class _Collector:
-    """Stands for kctl.snapshots.collect.Collector."""
+    """Stands for kctl.history.snapshots.collect.Collector."""
 
     found: Pass
 

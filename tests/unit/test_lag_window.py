@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from kctl.history.status import Status
+from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, keeps_up, per_second, time_lag
-from kctl.lag.status import Status
-from kctl.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 
 OK, WARN, STOP, STALL, REWIND, UNKNOWN = (
     Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND, Status.UNKNOWN,

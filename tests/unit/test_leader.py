@@ -20,7 +20,7 @@ from kctl.leader.losses import Loss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.brokers import negotiate
 from kctl.protocol.client import ClusterClient
-from kctl.reassign.alter import alter_reassignments
+from kctl.reassign.run.alter import alter_reassignments
 from kctl.topics.elect import elect_leaders
 
 NOT_NEEDED, NOT_AUTHORIZED, NOT_AVAILABLE, NO_REASSIGNMENT = 84, 31, 80, 85

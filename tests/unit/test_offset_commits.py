@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import NotFound
-from kctl.segment.batch import Batch
-from kctl.segment.offset_commits import CommitLog, OffsetCommit, PendingCommits, Told
-from kctl.segment.partition_log import partition_log
-from kctl.segment.source import Source
-from kctl.segment.walk import batches, content_of, is_valid
+from kctl.segment.format.batch import Batch
+from kctl.segment.format.offset_commits import CommitLog, OffsetCommit, PendingCommits, Told
+from kctl.segment.log.partition_log import partition_log
+from kctl.segment.log.source import Source
+from kctl.segment.log.walk import batches, content_of, is_valid
 from kctl.spark import offsets_columns, offsets_history
 from kctl.spark.offsets_effects import Commits
 from kctl.spark.offsets_history import ARROW, Span, log_partition, offsets_logs, read_log, read_logs
@@ -151,7 +151,7 @@ def test_what_a_real_broker_wrote() -> None:
 
 
 def _plain(folder: Path, told: Told) -> Iterator[OffsetCommit]:
-    """Every batch by kctl.segment.offset_commits, damage as read_log tells it."""
+    """Every batch by kctl.segment.format.offset_commits, damage as read_log tells it."""
     log = partition_log(folder)
     follower = CommitLog(told)
     for files in log.segments:

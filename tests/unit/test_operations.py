@@ -18,7 +18,7 @@ from kctl.commands import app
 from kctl.commands.terminal import operations, output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.errors import NotFound, NotHealthy, Refused, UsageError
-from kctl.playbook.lint_operation import placeholder
+from kctl.playbook.lint.operation import placeholder
 from kctl.playbook.operations import Operation, Where
 from kctl.playbook.operations import operations as known
 

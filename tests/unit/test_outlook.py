@@ -13,23 +13,23 @@ from kctl.commands.spark import retention_store as over_store
 from kctl.commands.spark.retention_view import usage_table, what_if_tables
 from kctl.commands.terminal.output import emit, jsonable
 from kctl.errors import NotFound, NotHealthy
-from kctl.lag.deletion import Log
-from kctl.lag.disk_loss import Reader, losses
-from kctl.lag.explain_disks import explain_log_dir
-from kctl.lag.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
+from kctl.history.deletion import Log
+from kctl.history.disk_loss import Reader, losses
+from kctl.history.explain_disks import explain_log_dir
+from kctl.history.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
+from kctl.history.outlook import Outlook
+from kctl.history.reader_losses import tombstones
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.store import Store, create_store
+from kctl.history.volumes import Disks, same_volumes
+from kctl.history.what_if import parse_change
+from kctl.history.what_if_report import what_if
+from kctl.history.window import MINUTE_MS
 from kctl.lag.log_config import LogConfig
-from kctl.lag.outlook import Outlook
-from kctl.lag.reader_losses import tombstones
 from kctl.lag.retention import LogDirSize, PartitionLog
 from kctl.lag.selection import names_of
-from kctl.lag.volumes import Disks, same_volumes
-from kctl.lag.what_if import parse_change
-from kctl.lag.what_if_report import what_if
-from kctl.lag.window import MINUTE_MS
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.store import Store, create_store
 from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.rows_frame import plain, schema_of
 from snapshot_stores import HOUR, put

@@ -17,9 +17,9 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table
 from kctl.errors import NotFound
 from kctl.model import TopicPartition
-from kctl.reassign.checks import Problem
-from kctl.reassign.prepare import refusal
-from kctl.reassign.run_state import Paused
+from kctl.reassign.run.checks import Problem
+from kctl.reassign.run.prepare import refusal
+from kctl.reassign.run.run_state import Paused
 
 
 @dataclass(frozen=True)

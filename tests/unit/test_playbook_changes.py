@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import kctl
-from kctl.playbook.changes import ONLY_WITH, RULES, UNCHANGED_WORDS, by_words, can_change, changed
 from kctl.playbook.operations import operations
+from kctl.playbook.run.changes import ONLY_WITH, RULES, UNCHANGED_WORDS, by_words, can_change, changed
 
 STARTED = {"name": "dev", "started": ["broker-1"], "already_running": [], "resumed": [], "duration_ms": 5}
 NONE_STARTED = {**STARTED, "started": [], "already_running": ["broker-1"]}

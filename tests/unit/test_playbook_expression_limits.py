@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kctl.base.suggestions import closest
-from kctl.playbook import evaluation
-from kctl.playbook.expressions import MAX_TEXT, ExpressionError, evaluate, parse_text, render
-from kctl.playbook.json_text import value_of_json
+from kctl.playbook.expressions import evaluation
+from kctl.playbook.expressions.expressions import MAX_TEXT, ExpressionError, evaluate, parse_text, render
+from kctl.playbook.expressions.json_text import value_of_json
 from kctl.playbook.model import Parameter, Position
 from kctl.playbook.parameters import from_text
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.playbook.evaluation import MAX_WORK
-from kctl.playbook.expressions import (
+from kctl.playbook.expressions.evaluation import MAX_WORK
+from kctl.playbook.expressions.expressions import (
     MAX_CHARACTERS,
     MAX_TEXT,
     ExpressionError,
@@ -22,8 +22,8 @@ from kctl.playbook.expressions import (
     parse_text,
     render,
 )
-from kctl.playbook.filters import FILTERS, FUNCTIONS
-from kctl.playbook.value_tests import TESTS
+from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
+from kctl.playbook.expressions.value_tests import TESTS
 
 BROKERS = [{"id": 2, "rack": "b", "disk": {"percent": 91.5}}, {"id": 1, "rack": "a", "disk": {"percent": 40}}]
 VARIABLES: dict[str, Any] = {

@@ -6,9 +6,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kctl.playbook.report import RunReport, StepReport
-from kctl.playbook.report_junit import junit
-from kctl.playbook.states import State
+from kctl.playbook.run.report import RunReport, StepReport
+from kctl.playbook.run.report_junit import junit
+from kctl.playbook.run.states import State
 
 
 def _step(step: str, state: State | None, code: int | None = 0, operation: str = "lag", ms: int = 1000) -> StepReport:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from kctl.base.strict_yaml import MAX_DEPTH
 from kctl.commands.terminal import output
 from kctl.errors import InvalidFile, UsageError
+from kctl.playbook.lint.problems import MAX_PROBLEMS, as_error
 from kctl.playbook.load import examine_text
 from kctl.playbook.model import Playbook, Position, Problem
-from kctl.playbook.problems import MAX_PROBLEMS, as_error
 from kctl.playbook.read import read, read_all
 from kctl.playbook.read_steps import slug
-from kctl.playbook.step_settings import items_of, settings_of
+from kctl.playbook.run.step_settings import items_of, settings_of
 
 HEAD = "playbook: 1\nname: p\n"
 WHOLE = """\

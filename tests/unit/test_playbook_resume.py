@@ -11,10 +11,10 @@ import pytest
 
 from kctl.base import journal
 from kctl.errors import Busy, ExitCode, InvalidFile, NotFound, NotHealthy, OperationFailed, Refused, UsageError
-from kctl.playbook import resume as library
-from kctl.playbook import run_journal
 from kctl.playbook.own_steps import OWN_STEPS
-from kctl.playbook.repeats import NOT_TWICE
+from kctl.playbook.run import resume as library
+from kctl.playbook.run import run_journal
+from kctl.playbook.run.repeats import NOT_TWICE
 from playbook_runs import Killed, World, messages, resume, run, states
 
 INNER = """\

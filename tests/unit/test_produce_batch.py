@@ -7,13 +7,13 @@ import struct
 import pytest
 
 from kctl.protocol.wire import WireError
-from kctl.records.outgoing import Outgoing
-from kctl.records.produce_batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, record_room, smallest_batch
-from kctl.records.produce_lane import Lane
-from kctl.records.produce_wire import Answer, decode, encode, version_for
-from kctl.segment.batch import V2_HEADER, Batch, crc_is_valid, parse_v2
-from kctl.segment.compression import decompress
-from kctl.segment.record import Record, records_of
+from kctl.records.produce.batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, record_room, smallest_batch
+from kctl.records.produce.lane import Lane
+from kctl.records.produce.outgoing import Outgoing
+from kctl.records.produce.wire import Answer, decode, encode, version_for
+from kctl.segment.format.batch import V2_HEADER, Batch, crc_is_valid, parse_v2
+from kctl.segment.format.compression import decompress
+from kctl.segment.format.record import Record, records_of
 
 RECORDS = [
     Outgoing(None, b"first", (), 1000),

@@ -13,11 +13,11 @@ import pytest
 from kctl.commands.produce.report import report_check
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotHealthy, UsageError
-from kctl.records.destination import Destination
-from kctl.records.outgoing import Outgoing, Unfit
-from kctl.records.produce_check import PartitionRecords, ProduceCheck, check_lines
-from kctl.records.produce_input import Endless, Lines
-from kctl.records.produce_options import ProduceOptions
+from kctl.records.produce.check import PartitionRecords, ProduceCheck, check_lines
+from kctl.records.produce.destination import Destination
+from kctl.records.produce.input import Endless, Lines
+from kctl.records.produce.options import ProduceOptions
+from kctl.records.produce.outgoing import Outgoing, Unfit
 from produce_fakes import state
 
 

@@ -11,16 +11,17 @@ import pytest
 
 from console_lines import DATA
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, UsageError
-from kctl.records import partitioner, produce_input
-from kctl.records.lost_file import LostFile
-from kctl.records.outgoing import Outgoing, Unfit
-from kctl.records.pace import Pace, parse_record_rate
-from kctl.records.partitioner import murmur2, partition_of
-from kctl.records.produce_input import Lines, check_files
-from kctl.records.produce_json import json_line, json_parser
-from kctl.records.produce_options import Lost
-from kctl.records.produce_template import MAX_RANDOM, random_text, template
-from kctl.records.produce_text import TextFormat, check_separators, parse_header, text_parser
+from kctl.records.produce import input as produce_input
+from kctl.records.produce import partitioner
+from kctl.records.produce.input import Lines, check_files
+from kctl.records.produce.json import json_line, json_parser
+from kctl.records.produce.lost_file import LostFile
+from kctl.records.produce.options import Lost
+from kctl.records.produce.outgoing import Outgoing, Unfit
+from kctl.records.produce.pace import Pace, parse_record_rate
+from kctl.records.produce.partitioner import murmur2, partition_of
+from kctl.records.produce.template import MAX_RANDOM, random_text, template
+from kctl.records.produce.text import TextFormat, check_separators, parse_header, text_parser
 
 
 def _all(lines: Lines) -> list[tuple[int, bytes]]:

@@ -20,14 +20,14 @@ from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
 from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
 from kctl.protocol.client import ClusterClient
-from kctl.records.destination import Destination, check_topic, longest_line
-from kctl.records.lost_file import LostFile
-from kctl.records.outgoing import Outgoing
-from kctl.records.produce import Producing
-from kctl.records.produce_batch import ClosedBatch, OpenBatch
-from kctl.records.produce_input import Lines
-from kctl.records.produce_lane import Lane
-from kctl.records.produce_options import Lost, ProduceOptions, ProduceResult
+from kctl.records.produce.batch import ClosedBatch, OpenBatch
+from kctl.records.produce.destination import Destination, check_topic, longest_line
+from kctl.records.produce.input import Lines
+from kctl.records.produce.lane import Lane
+from kctl.records.produce.lost_file import LostFile
+from kctl.records.produce.options import Lost, ProduceOptions, ProduceResult
+from kctl.records.produce.outgoing import Outgoing
+from kctl.records.produce.produce import Producing
 from produce_fakes import FakeBroker, FakeClient, state
 
 Parse = Callable[[bytes, int], Outgoing]
@@ -77,7 +77,7 @@ def test_a_line_longer_than_any_record_is_refused_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parse: Parse | None, skip: bool
 ) -> None:
     """Compressed, no limit of the topic stops it: what was read of it must not be sent for it."""
-    monkeypatch.setattr("kctl.records.destination.MAX_RECORD_BYTES", 300_000)
+    monkeypatch.setattr("kctl.records.produce.destination.MAX_RECORD_BYTES", 300_000)
     path = tmp_path / "lines"
     path.write_bytes(b"a" * 300_000 + b"\n" + b"b" * 900_000 + b"\nnext\n")
     run = _run([path], codec="gzip", parse=parse, skip=skip)
@@ -291,7 +291,7 @@ def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> No
 def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     known = state(1)
     internal = replace(known, topics={"t": replace(known.topics["t"], internal=True)})
-    monkeypatch.setattr("kctl.records.destination.known_topics", lambda *_: internal)
+    monkeypatch.setattr("kctl.records.produce.destination.known_topics", lambda *_: internal)
     with pytest.raises(Refused, match="topic t is Kafka's own") as refused:
         check_topic(cast(ClusterClient, FakeClient(internal)), ProduceOptions("t"))
     assert refused.value.exit_code == 4

@@ -14,13 +14,13 @@ import pytest
 from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed
 from kctl.protocol.client import ClusterClient
 from kctl.protocol.connection import Connection
-from kctl.records import produce_sender
-from kctl.records.background import Background
-from kctl.records.outgoing import Outgoing
-from kctl.records.produce_batch import ClosedBatch
-from kctl.records.produce_link import Link
-from kctl.records.produce_options import SenderOptions
-from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender
+from kctl.records.produce import sender as produce_sender
+from kctl.records.produce.background import Background
+from kctl.records.produce.batch import ClosedBatch
+from kctl.records.produce.link import Link
+from kctl.records.produce.options import SenderOptions
+from kctl.records.produce.outgoing import Outgoing
+from kctl.records.produce.sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender
 from produce_fakes import FakeBroker, FakeClient, state
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.batches import WITHOUT_COPIES, copies_to, default_concurrency, make_batches
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.planner.batches import WITHOUT_COPIES, copies_to, default_concurrency, make_batches
 
 replica_lists = st.lists(st.integers(0, 6), min_size=1, max_size=4, unique=True).map(tuple)
 reassignments = st.lists(

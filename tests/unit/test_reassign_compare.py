@@ -7,11 +7,11 @@ import pytest
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.cluster.reassignments import Moving
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.compare import Place, Standing, View, misplaced, places_of, reason, standing, went_back
-from kctl.reassign.live_state import LiveState
-from kctl.reassign.observe import copies_of
-from kctl.reassign.outcome import held_by, judge
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.compare import Place, Standing, View, misplaced, places_of, reason, standing, went_back
+from kctl.reassign.run.live_state import LiveState
+from kctl.reassign.run.observe import copies_of
+from kctl.reassign.run.outcome import held_by, judge
 
 TP = TopicPartition("t", 0)
 MOVE = Reassignment("t", 0, after=(4, 2), before=(1, 2), topic_id="id", size_bytes=100)

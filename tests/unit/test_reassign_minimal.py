@@ -6,10 +6,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import Refused
-from kctl.reassign.cluster import PlanCluster
-from kctl.reassign.goals import Balance, Goals, resolve
-from kctl.reassign.plan import make_plan
-from kctl.reassign.rules import make_rules
+from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.goals import Balance, Goals, resolve
+from kctl.reassign.planner.plan import make_plan
+from kctl.reassign.planner.rules import make_rules
 from reassign_clusters import cluster_of, clusters
 from reassign_oracle import fewest_copies, fewest_leader_changes, squares
 

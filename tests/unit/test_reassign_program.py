@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import Refused
-from kctl.reassign.cluster import PlanCluster
-from kctl.reassign.goals import Balance, Goals
-from kctl.reassign.plan import make_plan
+from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.plan import make_plan
 from reassign_clusters import cluster_of, clusters, striped
 from reassign_program import Wish, smallest_plan
 

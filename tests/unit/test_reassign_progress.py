@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kctl.model import TopicPartition
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.batch import missing
-from kctl.reassign.progress import Cause, Copy, Meter, StallWatch, eta_ms, waits_for
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.batch import missing
+from kctl.reassign.run.progress import Cause, Copy, Meter, StallWatch, eta_ms, waits_for
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)

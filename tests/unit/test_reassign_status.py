@@ -9,13 +9,13 @@ from kctl.commands.reassign.tables import status_lines, status_tables, status_wa
 from kctl.commands.terminal.output import jsonable
 from kctl.configs.dynamic import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.begin import RunPlan, begin_entry
-from kctl.reassign.live_state import LiveState
-from kctl.reassign.run_status import MovingPartition, RunOverview, Status, _throttle_now, between_log_dirs
-from kctl.reassign.settings import ThrottleSetting
-from kctl.reassign.steps import ThrottlePhase, replay
-from kctl.reassign.throttle import Throttle
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.begin import RunPlan, begin_entry
+from kctl.reassign.run.live_state import LiveState
+from kctl.reassign.run.run_status import MovingPartition, RunOverview, Status, _throttle_now, between_log_dirs
+from kctl.reassign.run.settings import ThrottleSetting
+from kctl.reassign.run.steps import ThrottlePhase, replay
+from kctl.reassign.run.throttle import Throttle
 
 TP = TopicPartition("t", 0)
 B4 = Resource.broker(4)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kctl.errors import InvalidFile
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.begin import RunPlan, begin_entry, plan_of
-from kctl.reassign.steps import Mode, Step, ThrottlePhase, next_step, replay
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.begin import RunPlan, begin_entry, plan_of
+from kctl.reassign.run.steps import Mode, Step, ThrottlePhase, next_step, replay
 
 ROWS = (
     Reassignment("a", 0, after=(4, 2), before=(1, 2), size_bytes=10, topic_id="id-a"),

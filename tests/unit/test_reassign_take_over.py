@@ -10,13 +10,20 @@ from kctl.base import journal, paths
 from kctl.cluster.reassignments import Moving
 from kctl.configs.dynamic import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.begin import RunPlan
-from kctl.reassign.live_state import LiveState
-from kctl.reassign.settings import ThrottleSetting, concerned, in_short, rate_of, set_ones, throttle_of
-from kctl.reassign.steps import Step, next_step, replay
-from kctl.reassign.take_over import TakenOver, begin, with_before
-from kctl.reassign.throttle import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, Throttle, restoration
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.begin import RunPlan
+from kctl.reassign.run.live_state import LiveState
+from kctl.reassign.run.settings import ThrottleSetting, concerned, in_short, rate_of, set_ones, throttle_of
+from kctl.reassign.run.steps import Step, next_step, replay
+from kctl.reassign.run.take_over import TakenOver, begin, with_before
+from kctl.reassign.run.throttle import (
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    Throttle,
+    restoration,
+)
 
 T, B1, B10, B2 = Resource.topic("t"), Resource.broker(1), Resource.broker(10), Resource.broker(2)
 MOVE = Reassignment("t", 0, after=(3, 2), before=(1, 2))

@@ -9,8 +9,8 @@ import pytest
 
 from kctl.configs.dynamic import Resource
 from kctl.errors import InvalidFile
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.throttle import (
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -22,7 +22,7 @@ from kctl.reassign.throttle import (
     restoration,
     throttled_resources,
 )
-from kctl.reassign.throttle_changes import is_off, renew, tampering
+from kctl.reassign.run.throttle_changes import is_off, renew, tampering
 
 T, U = Resource.topic("t"), Resource.topic("u")
 B1, B2, B3, B4 = (Resource.broker(node) for node in (1, 2, 3, 4))

@@ -20,15 +20,15 @@ from kctl.commands.reassign.tables import (
 from kctl.commands.reassign.verify import _tables as verification_tables
 from kctl.commands.terminal import output
 from kctl.errors import Refused
-from kctl.reassign.assignment import Reassignment
-from kctl.reassign.begin import RunPlan
-from kctl.reassign.outcome import RunResult
-from kctl.reassign.prepare import Preview
-from kctl.reassign.progress import Progress
-from kctl.reassign.reached import BrokerLeft, NotReached
-from kctl.reassign.run_status import RunOverview
-from kctl.reassign.steps import Mode, RunState
-from kctl.reassign.verify import ThrottleLeft, Verification
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.begin import RunPlan
+from kctl.reassign.run.outcome import RunResult
+from kctl.reassign.run.prepare import Preview
+from kctl.reassign.run.progress import Progress
+from kctl.reassign.run.reached import BrokerLeft, NotReached
+from kctl.reassign.run.run_status import RunOverview
+from kctl.reassign.run.steps import Mode, RunState
+from kctl.reassign.run.verify import ThrottleLeft, Verification
 
 PREVIEW = Preview("apply", "newc", 4, 0, 12, 1_700_000, 0, 0, 0, 2, None, None, [])
 PLAN = RunPlan("apply", "p.json", "d", "c1", "newc", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kctl.errors import InvalidFile, UsageError
-from kctl.records.decoder_settings import DecoderSettings
-from kctl.records.registry_settings import RegistryOptions, decoder_settings
+from kctl.records.decode.decoder_settings import DecoderSettings
+from kctl.records.decode.registry_settings import RegistryOptions, decoder_settings
 
 TLS = Path(__file__).parents[1] / "data" / "tls"
 SASL_INHERIT = """basic.auth.credentials.source=SASL_INHERIT

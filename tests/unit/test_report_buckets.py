@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.commands.terminal.sparkline import sparkline, state_line
-from kctl.report.buckets import MOST_BUCKETS, Buckets, buckets_of, status_spans
-from kctl.report.model import State, StatusSpan
+from kctl.history.report.buckets import MOST_BUCKETS, Buckets, buckets_of, status_spans
+from kctl.history.report.model import State, StatusSpan
 
 MINUTE_MS = 60_000
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
+from kctl.history.report.model import FindingKind, Report
+from kctl.history.report.verdict import with_verdict
+from kctl.history.snapshots.commit import put_pass
+from kctl.history.snapshots.layout import HOUR_MS
 from kctl.lag.selection import EVERY, names_of
-from kctl.report.model import FindingKind, Report
-from kctl.report.verdict import with_verdict
-from kctl.snapshots.commit import put_pass
-from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import Wanted, plan_span
 from kctl.spark.report_groups import Most
 from kctl.spark.report_job import report_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kctl.lag.disk_full import Cause
-from kctl.report.findings import MOST, findings
-from kctl.report.model import (
+from kctl.history.disk_full import Cause
+from kctl.history.report.findings import MOST, findings
+from kctl.history.report.model import (
     Finding,
     FindingKind,
     Gap,
@@ -21,7 +21,7 @@ from kctl.report.model import (
     State,
     StatusSpan,
 )
-from kctl.report.verdict import DAY_MS, WEEK_MS, with_verdict
+from kctl.history.report.verdict import DAY_MS, WEEK_MS, with_verdict
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
 SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kctl.commands.terminal.output import jsonable
-from kctl.report import model
-from kctl.report.html_page import LIBRARY, html_page, report_json
+from kctl.history.report import model
+from kctl.history.report.html_page import LIBRARY, html_page, report_json
 from report_pages import report_in
 from report_samples import HOSTILE, group_report, sample_report
 
@@ -134,7 +134,7 @@ def test_the_pages_own_script_makes_no_html_of_text(page: Page) -> None:
 
 
 def test_the_library_is_as_it_was_published_and_its_licence_goes_with_it(page: Page) -> None:
-    folder = files("kctl.report").joinpath("page")
+    folder = files("kctl.history.report").joinpath("page")
     assert hashlib.sha256(folder.joinpath(LIBRARY).read_bytes()).hexdigest() == LIBRARY_SHA256
     assert folder.joinpath(LIBRARY).read_text() in page.texts[2][1]
     assert "Permission is hereby granted" in page.texts[2][1]

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.lag.status import Status, alarm_of, group_status, standing_of
-from kctl.lag.window import Observation, Reading, WindowRules, judge
-from kctl.report.buckets import Buckets, buckets_of, status_spans
-from kctl.report.model import GroupSeries, State
-from kctl.snapshots import schema
-from kctl.snapshots.rows import batch_of
+from kctl.history.report.buckets import Buckets, buckets_of, status_spans
+from kctl.history.report.model import GroupSeries, State
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.rows import batch_of
+from kctl.history.status import Status, alarm_of, group_status, standing_of
+from kctl.history.window import Observation, Reading, WindowRules, judge
 from kctl.spark.report_keys import OwnedRows
 from kctl.spark.report_series import SeriesWatch, Times
 from kctl.spark.report_states import StateStream

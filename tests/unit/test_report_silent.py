@@ -6,9 +6,9 @@ from datetime import datetime, timezone
 
 import pytest
 
-from kctl.report.model import Gap, SilentBroker
-from kctl.report.silent import gaps_of, silent_brokers
-from kctl.snapshots.passes import PassInfo
+from kctl.history.report.model import Gap, SilentBroker
+from kctl.history.report.silent import gaps_of, silent_brokers
+from kctl.history.snapshots.passes import PassInfo
 
 DOWN = "broker 1 is down: 32 replicas of it were not read"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kctl.history.report.model import GroupSeries, Report, State
+from kctl.history.snapshots.layout import HOUR_MS
 from kctl.lag.selection import EVERY
-from kctl.report.model import GroupSeries, Report, State
-from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_span
 from kctl.spark.report_groups import GroupsPart, Listed, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_job import read_here, report_of

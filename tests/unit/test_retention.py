@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kctl.history.usage import Usage
 from kctl.lag.retention import (
     LogDirSize,
     PartitionLog,
@@ -19,7 +20,6 @@ from kctl.lag.retention import (
     disk_used,
     used,
 )
-from kctl.lag.usage import Usage
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.lag.disk_full import ReplicaGrowth, ceiling_bytes, disk_full, grown_by, never_stops
-from kctl.lag.growth import HOUR_MS, Growth, SizeSample, added, growth
+from kctl.history.disk_full import ReplicaGrowth, ceiling_bytes, disk_full, grown_by, never_stops
+from kctl.history.growth import HOUR_MS, Growth, SizeSample, added, growth
+from kctl.history.skew import skew
 from kctl.lag.log_config import LogConfig, compacts
-from kctl.lag.skew import skew
 
 GB = 10**9
 DAY_MS = 24 * HOUR_MS

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.errors import UsageError
-from kctl.lag.disk_loss import Reader, deleted_in, lag_in, losses
-from kctl.lag.growth import HOUR_MS, SizeSample, growth
-from kctl.lag.log_config import LogConfig
-from kctl.lag.rates import LogEnd
-from kctl.lag.tombstones import (
+from kctl.history.disk_loss import Reader, deleted_in, lag_in, losses
+from kctl.history.growth import HOUR_MS, SizeSample, growth
+from kctl.history.tombstones import (
     CompactedSegment,
     dedupe_keys,
     dirty,
@@ -21,7 +19,9 @@ from kctl.lag.tombstones import (
     wanted_since_ms,
     wants_cleaning,
 )
-from kctl.lag.what_if import Change, Freed, KnownLog, freed, lost_unread, offsets_at, parse_change
+from kctl.history.what_if import Change, Freed, KnownLog, freed, lost_unread, offsets_at, parse_change
+from kctl.lag.log_config import LogConfig
+from kctl.lag.rates import LogEnd
 
 NOW = 1_700_000_000_000
 MB = 10**6

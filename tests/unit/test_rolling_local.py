@@ -13,7 +13,7 @@ from kctl.deploy import lifecycle
 from kctl.deploy.create import create
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec, LayoutRequest
-from kctl.deploy.runtime import KafkaRuntime
+from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.errors import ConnectionFailed, NotFound, NotSupported, Refused
 from kctl.model import Broker
 from kctl.restart import journals

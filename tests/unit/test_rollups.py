@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 
 from kctl.__main__ import main
 from kctl.errors import Busy
+from kctl.history.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
+from kctl.history.snapshots import lock, rollup_files, schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import HOUR_MS, Hour
+from kctl.history.snapshots.passes import latest_ms, newest_ms
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.rows import BATCH_ROWS
+from kctl.history.snapshots.store import Damaged, Store, create_store, open_store
+from kctl.history.trends import courses
+from kctl.history.window import MINUTE_MS
 from kctl.lag.rates import consumed
-from kctl.lag.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
 from kctl.lag.rules import lag_of, lost_of
-from kctl.lag.trends import courses
-from kctl.lag.window import MINUTE_MS
-from kctl.snapshots import lock, rollup_files, schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import HOUR_MS, Hour
-from kctl.snapshots.passes import latest_ms, newest_ms
-from kctl.snapshots.read import read_sorted
-from kctl.snapshots.rows import BATCH_ROWS
-from kctl.snapshots.store import Damaged, Store, create_store, open_store
 from kctl.spark import rollup_hours, rollup_job
 from kctl.spark.rollup_hours import roll_up
 from kctl.spark.rollup_job import catch_up, make_day, make_hour, make_share, missing_hours

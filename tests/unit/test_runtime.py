@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy import apache, ivy, jars, maven, provision, runtime
+from kctl.deploy.runtime import apache, ivy, jars, maven, provision, runtime
 from kctl.errors import Busy, ConnectionFailed, InvalidFile, NotFound, OperationFailed, Refused, UsageError
 
 

@@ -23,12 +23,12 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
-from kctl.records.decoder_settings import DecoderSettings
-from kctl.records.decoding import load, record_decoder
+from kctl.records.decode.decoder_settings import DecoderSettings
+from kctl.records.decode.decoding import load, record_decoder
+from kctl.records.decode.registry_http import RegistryAccess, check_urls
+from kctl.records.decode.schema_ids import IdKind, IdSize, SchemaId, find_schema_id
+from kctl.records.decode.schema_registry import NoSchema, SchemaRegistry
 from kctl.records.record import Record
-from kctl.records.registry_http import RegistryAccess, check_urls
-from kctl.records.schema_ids import IdKind, IdSize, SchemaId, find_schema_id
-from kctl.records.schema_registry import NoSchema, SchemaRegistry
 from kctl_testing import closed_port
 from registry_server import RegistryServer, registry, serve
 

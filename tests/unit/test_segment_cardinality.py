@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from kctl.segment.cardinality import DistinctSketch, HotKeys, KeyTable, identity, shown_part
+from kctl.segment.stats.cardinality import DistinctSketch, HotKeys, KeyTable, identity, shown_part
 
 
 def _keys(count: int, distinct: int, seed: int = 1) -> list[bytes]:

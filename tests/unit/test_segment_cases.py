@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kctl.segment import internal_topics
-from kctl.segment.decoders import decoder, parser
-from kctl.segment.kafka_text import KafkaText
-from kctl.segment.kafka_text_options import KafkaTextOptions, Parser
+from kctl.segment.dump import internal_topics
+from kctl.segment.dump.decoders import decoder, parser
+from kctl.segment.dump.kafka_text import KafkaText
+from kctl.segment.dump.kafka_text_options import KafkaTextOptions, Parser
 
 DATA = Path(__file__).parent.parent / "data" / "segments"
 CASES: list[dict[str, Any]] = json.loads((DATA / "cases.json").read_text(encoding="utf-8"))

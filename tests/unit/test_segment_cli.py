@@ -29,10 +29,10 @@ from rich.cells import cell_len
 
 import segment_files as build
 from kctl.commands.app import main
-from kctl.segment.decoders import TEXT
-from kctl.segment.dump import DumpOptions, DumpRun
-from kctl.segment.kafka_text import KafkaText
-from kctl.segment.kafka_text_options import KafkaTextOptions
+from kctl.segment.dump.decoders import TEXT
+from kctl.segment.dump.dump import DumpOptions, DumpRun
+from kctl.segment.dump.kafka_text import KafkaText
+from kctl.segment.dump.kafka_text_options import KafkaTextOptions
 from kctl_testing import SCRIPT
 from peak_memory import PeakMemory
 from segment_files import Rec

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
-from kctl.segment.diff import Where
-from kctl.segment.diff_report import DiffReport, Verdict, diff
-from kctl.segment.epoch_truncation import EpochHistory, history, truncation
-from kctl.segment.partition_log import partition_log
+from kctl.segment.diff.diff import Where
+from kctl.segment.diff.epoch_truncation import EpochHistory, history, truncation
+from kctl.segment.diff.report import DiffReport, Verdict, diff
+from kctl.segment.log.partition_log import partition_log
 from segment_files import BASE_TIMESTAMP, Rec, batch, leader_epochs, marker, with_bytes, write
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -296,7 +296,7 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_many_ranges_are_counted_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.segment.diff.MOST_RANGES", 3)
+    monkeypatch.setattr("kctl.segment.diff.diff.MOST_RANGES", 3)
     one = replica(tmp_path, "a", [batch(0, 40)])
     two = replica(tmp_path, "b", [batch(0, [Rec(offset=n, timestamp=n) for n in range(0, 40, 2)])])
     found = diff(partition_log(one), partition_log(two))

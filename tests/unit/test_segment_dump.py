@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.segment.dump import DumpOptions, DumpRun
-from kctl.segment.query import Query
+from kctl.segment.dump.dump import DumpOptions, DumpRun
+from kctl.segment.dump.query import Query
 from segment_files import (
     BASE_TIMESTAMP,
     Rec,
@@ -487,7 +487,7 @@ class Following:
     """A dump that follows a log, one event after the other. None: it waits."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
-        monkeypatch.setattr("kctl.segment.follow.POLL_S", 0.001)
+        monkeypatch.setattr("kctl.segment.log.follow.POLL_S", 0.001)
         self.run = DumpRun([path], DumpOptions(follow=True, **options))
         self._rows: Iterator[Any] = self.run.rows()
 
@@ -563,7 +563,7 @@ def test_follow_shows_rows_before_it_waits(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     """--limit ends it with the batch that another thread appends once the first one was shown."""
-    monkeypatch.setattr("kctl.segment.follow.POLL_S", 0.005)
+    monkeypatch.setattr("kctl.segment.log.follow.POLL_S", 0.005)
     log = write(tmp_path, 0, [batch(0, 3)])
     shown = ""
     appended = threading.Event()

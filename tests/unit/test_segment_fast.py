@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.terminal import output
-from kctl.segment import decoders, kafka_text_log
-from kctl.segment.batch import V2_HEADER, Batch
-from kctl.segment.fast_json import records_json
-from kctl.segment.kafka_text import KafkaText
-from kctl.segment.kafka_text_options import KafkaTextOptions
-from kctl.segment.query import all_records
-from kctl.segment.record_columns import record_columns
-from kctl.segment.rows import record_row
-from kctl.segment.source import Source
-from kctl.segment.walk import batches
+from kctl.segment.dump import decoders, kafka_text_log
+from kctl.segment.dump.fast_json import records_json
+from kctl.segment.dump.kafka_text import KafkaText
+from kctl.segment.dump.kafka_text_options import KafkaTextOptions
+from kctl.segment.dump.query import all_records
+from kctl.segment.dump.rows import record_row
+from kctl.segment.format.batch import V2_HEADER, Batch
+from kctl.segment.format.record_columns import record_columns
+from kctl.segment.log.source import Source
+from kctl.segment.log.walk import batches
 from segment_files import Rec, batch, varint, write
 
 DATA = Path(__file__).parent.parent / "data" / "segments"

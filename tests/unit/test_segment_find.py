@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
-from kctl.segment.find import Found, Reason, find_offset, find_timestamp, open_log, records, scan
-from kctl.segment.find_key import every_record, find_key
-from kctl.segment.index_lookup import offset_lookup, time_lookup
-from kctl.segment.partition_log import PartitionLog, partition_log, partition_logs
-from kctl.segment.query import MAX_MESSAGE_BYTES
-from kctl.segment.record import Record
-from kctl.segment.source import Source
+from kctl.segment.dump.query import MAX_MESSAGE_BYTES
+from kctl.segment.find.find import Found, Reason, find_offset, find_timestamp, open_log, records, scan
+from kctl.segment.find.find_key import every_record, find_key
+from kctl.segment.format.index_lookup import offset_lookup, time_lookup
+from kctl.segment.format.record import Record
+from kctl.segment.log.partition_log import PartitionLog, partition_log, partition_logs
+from kctl.segment.log.source import Source
 from segment_files import BASE_TIMESTAMP, Rec, batch, marker, offset_index, positions, time_index, with_bytes, write
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")

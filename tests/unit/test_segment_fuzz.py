@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 
 import segment_files as build
 from kctl.commands.terminal.output import jsonable
-from kctl.segment import fast_text, internal_topics, kafka_text_log
-from kctl.segment.checkpoints import NAMES, BadCheckpoint, read_checkpoint
-from kctl.segment.decoders import TEXT, decoder, parser
-from kctl.segment.dump import DumpOptions, DumpRun, JsonLines
-from kctl.segment.kafka_text import KafkaText
-from kctl.segment.kafka_text_options import KafkaTextOptions
-from kctl.segment.query import Query
-from kctl.segment.rows import BatchRow, RecordRow
+from kctl.segment.dump import fast_text, internal_topics, kafka_text_log
+from kctl.segment.dump.decoders import TEXT, decoder, parser
+from kctl.segment.dump.dump import DumpOptions, DumpRun, JsonLines
+from kctl.segment.dump.kafka_text import KafkaText
+from kctl.segment.dump.kafka_text_options import KafkaTextOptions
+from kctl.segment.dump.query import Query
+from kctl.segment.dump.rows import BatchRow, RecordRow
+from kctl.segment.format.checkpoints import NAMES, BadCheckpoint, read_checkpoint
 from segment_fuzzing import (
     LIMIT,
     NAME,

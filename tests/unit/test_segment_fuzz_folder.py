@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 import segment_files as build
 from kctl.commands.terminal.output import jsonable
 from kctl.errors import UsageError
-from kctl.segment.collect_statistics import StatisticsOptions, collect_statistics
-from kctl.segment.diff_report import Verdict, diff
-from kctl.segment.dump import DumpOptions, DumpRun
-from kctl.segment.find import Found, find_offset, find_timestamp
-from kctl.segment.find_key import find_key
-from kctl.segment.log_selection import select_logs
-from kctl.segment.partition_log import partition_log
-from kctl.segment.rows import RecordRow
-from kctl.segment.verify import VerifyResult, verify
-from kctl.segment.verify_context import VerifyOptions
+from kctl.segment.diff.report import Verdict, diff
+from kctl.segment.dump.dump import DumpOptions, DumpRun
+from kctl.segment.dump.rows import RecordRow
+from kctl.segment.find.find import Found, find_offset, find_timestamp
+from kctl.segment.find.find_key import find_key
+from kctl.segment.log.log_selection import select_logs
+from kctl.segment.log.partition_log import partition_log
+from kctl.segment.stats.collect_statistics import StatisticsOptions, collect_statistics
+from kctl.segment.verify.context import VerifyOptions
+from kctl.segment.verify.verify import VerifyResult, verify
 from segment_fuzzing import LIMIT, NAME, Scratch, built_log, damaged, in_memory, in_time, inputs, starts
 from segment_mutations import Mutation, apply, mutations
 

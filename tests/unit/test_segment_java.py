@@ -10,18 +10,18 @@ import pytest
 
 from java_dumps import SOURCES, Dump, load
 from kctl.commands.app import main
-from kctl.segment import decoders, internal_topics
-from kctl.segment.dump import DumpOptions, DumpRun
-from kctl.segment.findings import Findings
-from kctl.segment.kafka_text import KafkaText
-from kctl.segment.kafka_text_options import KafkaTextOptions
-from kctl.segment.log_selection import select_logs
-from kctl.segment.log_tally import TallyOptions, read_logs
-from kctl.segment.row_decoders import INTERNAL_TOPICS
-from kctl.segment.rows import RecordRow
-from kctl.segment.source import Source
-from kctl.segment.verify_log import LogCheck
-from kctl.segment.verify_log_facts import Companions, LogOptions
+from kctl.segment.dump import decoders, internal_topics
+from kctl.segment.dump.dump import DumpOptions, DumpRun
+from kctl.segment.dump.kafka_text import KafkaText
+from kctl.segment.dump.kafka_text_options import KafkaTextOptions
+from kctl.segment.dump.row_decoders import INTERNAL_TOPICS
+from kctl.segment.dump.rows import RecordRow
+from kctl.segment.log.log_selection import select_logs
+from kctl.segment.log.log_tally import TallyOptions, read_logs
+from kctl.segment.log.source import Source
+from kctl.segment.verify.findings import Findings
+from kctl.segment.verify.log import LogCheck
+from kctl.segment.verify.log_facts import Companions, LogOptions
 from segment_files import Rec, batch, write
 
 DUMPS = [pytest.param(dump, id=f"{name}: {dump.form.name}") for name in SOURCES for dump in load(name)]

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import OperationFailed
-from kctl.segment import decoders, kafka_text, parallel
-from kctl.segment.kafka_text import KafkaText
-from kctl.segment.kafka_text_options import KafkaTextOptions
-from kctl.segment.parallel import Processes, in_order
+from kctl.segment.dump import decoders, kafka_text
+from kctl.segment.dump.kafka_text import KafkaText
+from kctl.segment.dump.kafka_text_options import KafkaTextOptions
+from kctl.segment.log import parallel
+from kctl.segment.log.parallel import Processes, in_order
 
 DATA = Path(__file__).parent.parent / "data" / "segments"
 LOGS = sorted(path.relative_to(DATA) for path in DATA.rglob("*.log"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import NotFound, UsageError
-from kctl.segment.listing import SegmentListing, folders_of, list_segments
+from kctl.segment.log.listing import SegmentListing, folders_of, list_segments
 from kctl.spark import segments_source
 from kctl.spark.dealing import deal_by_weight
 from segment_files import BASE_TIMESTAMP as T

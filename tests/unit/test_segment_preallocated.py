@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
-from kctl.segment.verify import verify
-from kctl.segment.verify_context import VerifyOptions
+from kctl.segment.verify.context import VerifyOptions
+from kctl.segment.verify.verify import verify
 from segment_files import BASE_TIMESTAMP, batch, offset_index, time_index, write
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")

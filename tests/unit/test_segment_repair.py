@@ -15,17 +15,17 @@ import pytest
 
 from kctl.commands.app import main
 from kctl.errors import Busy, OperationFailed, Refused
-from kctl.segment import repair_index
-from kctl.segment.findings import INDEX_CODES
-from kctl.segment.index_entries import extent
-from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY
-from kctl.segment.log_dir_lock import hold, holder, log_dir_of
-from kctl.segment.rebuild_index import rebuild
-from kctl.segment.repair_index import IndexRepair, carry_out, plan_repair
-from kctl.segment.source import Source
-from kctl.segment.transactions import TransactionTracker
-from kctl.segment.verify import VerifyResult, verify
-from kctl.segment.verify_context import VerifyOptions
+from kctl.segment.format.index_entries import extent
+from kctl.segment.format.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kctl.segment.log.log_dir_lock import hold, holder, log_dir_of
+from kctl.segment.log.source import Source
+from kctl.segment.log.transactions import TransactionTracker
+from kctl.segment.verify import repair_index
+from kctl.segment.verify.context import VerifyOptions
+from kctl.segment.verify.findings import INDEX_CODES
+from kctl.segment.verify.rebuild_index import rebuild
+from kctl.segment.verify.repair_index import IndexRepair, carry_out, plan_repair
+from kctl.segment.verify.verify import VerifyResult, verify
 from segment_files import (
     BASE_TIMESTAMP,
     batch,
@@ -211,7 +211,7 @@ def test_where_a_broker_would_stop(parts: list[bytes], note: str | None, tmp_pat
 
 
 def test_an_index_is_not_larger_than_a_broker_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.segment.rebuild_index.MAX_INDEX_BYTES", 16)
+    monkeypatch.setattr("kctl.segment.verify.rebuild_index.MAX_INDEX_BYTES", 16)
     rebuilt = rebuild(write(tmp_path, 0, PARTS), 0, TransactionTracker(), interval_bytes=0)
     assert rebuilt.stopped == f"the index is full at {AT[3]}: 16 bytes"
     assert len(rebuilt.index) == 16
@@ -275,7 +275,8 @@ def test_no_broker_can_start_meanwhile(tmp_path: Path) -> None:
     log_dir = broken(tmp_path).parent
     lock = log_dir / ".lock"
     code = (
-        f"from pathlib import Path\nfrom kctl.segment.log_dir_lock import holder\nprint(holder(Path({str(log_dir)!r})))"
+        "from pathlib import Path\nfrom kctl.segment.log.log_dir_lock import holder\n"
+        f"print(holder(Path({str(log_dir)!r})))"
     )
     with hold(log_dir):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

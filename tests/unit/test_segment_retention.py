@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kctl.segment.segment_retention import Deletion, Limits, LogSegment, Pin, Reason, deletions
+from kctl.segment.log.segment_retention import Deletion, Limits, LogSegment, Pin, Reason, deletions
 
 NOW = 1_000_000
 DAY = 1000

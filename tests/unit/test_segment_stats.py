@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from kctl.segment import record_rows
-from kctl.segment.batch import V2_HEADER, crc_is_valid
-from kctl.segment.compression import decompress
-from kctl.segment.query import all_records
-from kctl.segment.source import Source
-from kctl.segment.statistics import SegmentStatistics
-from kctl.segment.walk import Damage, batches, is_preallocated
+from kctl.segment.dump.query import all_records
+from kctl.segment.format.batch import V2_HEADER, crc_is_valid
+from kctl.segment.format.compression import decompress
+from kctl.segment.log.source import Source
+from kctl.segment.log.walk import Damage, batches, is_preallocated
+from kctl.segment.stats import record_rows
+from kctl.segment.stats.statistics import SegmentStatistics
 from segment_files import (
     BASE_TIMESTAMP,
     Rec,

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.segment.batch import Batch
-from kctl.segment.collect_statistics import StatisticsOptions, collect_statistics
-from kctl.segment.log_selection import select_logs
-from kctl.segment.producer_shares import ProducerShares
+from kctl.segment.format.batch import Batch
+from kctl.segment.log.log_selection import select_logs
+from kctl.segment.stats.collect_statistics import StatisticsOptions, collect_statistics
+from kctl.segment.stats.producer_shares import ProducerShares
 from segment_files import (
     BASE_TIMESTAMP,
     Rec,

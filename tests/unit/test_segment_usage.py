@@ -13,12 +13,12 @@ import pytest
 
 from kctl.__main__ import main
 from kctl.errors import NotFound, UsageError
+from kctl.history.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.store import create_store
 from kctl.lag.log_config import LogConfig
-from kctl.lag.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
-from kctl.segment.segment_retention import Pin, Reason
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.store import create_store
+from kctl.segment.log.segment_retention import Pin, Reason
 from segment_files import BASE_TIMESTAMP, Rec, batch
 from snapshot_stores import put
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import NotAuthorized, NotFound, UsageError
-from kctl.segment.findings import CODES, Severity, effect_of, severity_of
-from kctl.segment.verify import verify
-from kctl.segment.verify_context import VerifyOptions
+from kctl.segment.verify.context import VerifyOptions
+from kctl.segment.verify.findings import CODES, Severity, effect_of, severity_of
+from kctl.segment.verify.verify import verify
 from segment_defects import AT, CASES, INDEX, PARTS, TIMES, TXN, Build, T, a_bit_is_flipped, partition, transactional
 from segment_defects_folders import beyond, log_dir
 from segment_files import (
@@ -38,7 +38,7 @@ def codes(paths: list[Path], **options: int) -> set[str]:
 
 @pytest.mark.parametrize(("code", "build"), CASES, ids=[f"{code}-{build.__name__}" for code, build in CASES])
 def test_a_defect_is_found(code: str, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.segment.verify_transactions.MAX_OPEN", 20)
+    monkeypatch.setattr("kctl.segment.verify.transactions.MAX_OPEN", 20)
     folder = tmp_path / "orders-0"
     folder.mkdir()
     result = verify(build(folder), VerifyOptions(deep=True, max_message_bytes=5 << 20))
@@ -312,7 +312,7 @@ def test_an_index_of_gigabytes_of_garbage(suffix: str, tmp_path: Path) -> None:
 
 
 def test_messages_fit_into_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.segment.verify_transactions.MAX_OPEN", 20)
+    monkeypatch.setattr("kctl.segment.verify.transactions.MAX_OPEN", 20)
     for number, (_, build) in enumerate(CASES):
         folder = tmp_path / str(number) / "orders-0"
         folder.mkdir(parents=True)

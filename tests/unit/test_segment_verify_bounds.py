@@ -9,9 +9,9 @@ import pytest
 
 from kctl.commands.app import main
 from kctl.errors import UsageError
-from kctl.segment.findings import Finding
-from kctl.segment.verify import verify
-from kctl.segment.verify_context import VerifyOptions
+from kctl.segment.verify.context import VerifyOptions
+from kctl.segment.verify.findings import Finding
+from kctl.segment.verify.verify import verify
 from segment_defects import INDEX, PARTS, T, partition
 from segment_defects_folders import beyond, log_dir, second_segment
 from segment_files import batch, offset_index, positions, time_index, with_bytes, write

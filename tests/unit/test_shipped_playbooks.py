@@ -13,7 +13,7 @@ from kctl.playbook.load import load_playbook
 from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Outcome
 from kctl.playbook.parameters import collect
-from kctl.playbook.selection import selection
+from kctl.playbook.run.selection import selection
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, run
 

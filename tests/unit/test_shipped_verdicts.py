@@ -18,9 +18,9 @@ from kctl.health.disks import check_disks
 from kctl.health.model import Facts, Limits, Status
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
-from kctl.playbook.engine import Ending, Settings
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import Outcome
+from kctl.playbook.run.engine import Ending, Settings
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, resume, run, states
 

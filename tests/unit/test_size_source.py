@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kctl.lag.growth import SizeSample, growth
-from kctl.lag.window import MINUTE_MS
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import HOUR_MS
-from kctl.snapshots.store import Store, create_store, open_store
+from kctl.history.growth import SizeSample, growth
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import HOUR_MS
+from kctl.history.snapshots.store import Store, create_store, open_store
+from kctl.history.window import MINUTE_MS
 from kctl.spark.size_source import ARROW, SCHEMA, SizesAsked, read, replicas_of, rows_of, topic_ranges, volumes
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from snapshot_stores import HOUR, no_damage, put

@@ -14,14 +14,14 @@ from typing import Any, cast
 import pytest
 
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotAuthorized
+from kctl.history.snapshots import collect as collecting
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Collector, Pass
+from kctl.history.snapshots.layout import HOUR_MS
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.protocol.error_codes import error_for
 from kctl.protocol.silence import Silence
-from kctl.snapshots import collect as collecting
-from kctl.snapshots import schema
-from kctl.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Collector, Pass
-from kctl.snapshots.layout import HOUR_MS
 from snapshot_stores import HOUR
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from kctl.errors import OperationFailed
-from kctl.snapshots import files, schema
-from kctl.snapshots.compact import compact, discard
-from kctl.snapshots.expire import expire, sweep
-from kctl.snapshots.layout import HOUR_MS, parse_name
-from kctl.snapshots.store import Store, create_store
+from kctl.history.snapshots import files, schema
+from kctl.history.snapshots.compact import compact, discard
+from kctl.history.snapshots.expire import expire, sweep
+from kctl.history.snapshots.layout import HOUR_MS, parse_name
+from kctl.history.snapshots.store import Store, create_store
 from snapshot_stores import HOUR, a_pass, compact_all, put, seen, store_with
 
 

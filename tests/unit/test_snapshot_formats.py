@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import NotSupported
-from kctl.snapshots import schema
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import DataFile
-from kctl.snapshots.store import Store, open_store
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import DataFile
+from kctl.history.snapshots.store import Store, open_store
 from snapshot_stores import HOUR, a_pass, compact_all, put, seen, store_with
 
 DATA = Path(__file__).resolve().parent.parent / "data"

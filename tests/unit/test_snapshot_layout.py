@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.snapshots import schema
-from kctl.snapshots.layout import (
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import (
     HOUR_MS,
     DataFile,
     Hour,

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.snapshots import compact as module
-from kctl.snapshots import schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.commit import put_pass
-from kctl.snapshots.merge import merged
-from kctl.snapshots.read import read_sorted
-from kctl.snapshots.rows import BadRows, batch_of, read_rows
-from kctl.snapshots.store import create_store
+from kctl.history.snapshots import compact as module
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.commit import put_pass
+from kctl.history.snapshots.merge import merged
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.rows import BadRows, batch_of, read_rows
+from kctl.history.snapshots.store import create_store
 from snapshot_stores import FOREVER, HOUR, commit, compact_all, names, no_damage, put, rows_of, seen
 
 KEYS = schema.SORT_KEYS[schema.COMMITS]

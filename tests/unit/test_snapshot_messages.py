@@ -13,12 +13,12 @@ from kctl.commands.spark import snapshot as spark_snapshot
 from kctl.commands.spark.run import check_span
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.commit import PassReport, report
+from kctl.history.snapshots.passes import oldest_ms
+from kctl.history.snapshots.store import create_store, open_store
 from kctl.lag.selection import EVERY
 from kctl.protocol.error_codes import error_for
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.commit import PassReport, report
-from kctl.snapshots.passes import oldest_ms
-from kctl.snapshots.store import create_store, open_store
 from kctl.spark.lag_planning import Wanted, plan_moment
 from snapshot_stores import HOUR, compact_all, store_with
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from kctl.errors import ConnectionRefused
-from kctl.snapshots import run as module
-from kctl.snapshots import schema
-from kctl.snapshots.collect import AnotherCluster, Pass
-from kctl.snapshots.commit import PassReport, put_pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import HOUR_MS, DataFile, Hour
-from kctl.snapshots.run import Clock, Pace, run
-from kctl.snapshots.store import create_store
+from kctl.history.snapshots import run as module
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.collect import AnotherCluster, Pass
+from kctl.history.snapshots.commit import PassReport, put_pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import HOUR_MS, DataFile, Hour
+from kctl.history.snapshots.run import Clock, Pace, run
+from kctl.history.snapshots.store import create_store
 from snapshot_stores import HOUR, a_pass, seen, store_with
 
 

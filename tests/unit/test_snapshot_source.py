@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kctl.lag.status import Status
-from kctl.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
-from kctl.snapshots import files, schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import compact
-from kctl.snapshots.layout import HOUR_MS, DataFile, hour_of
-from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.history.snapshots import files, schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import compact
+from kctl.history.snapshots.layout import HOUR_MS, DataFile, hour_of
+from kctl.history.snapshots.store import Damaged, Store, open_store
+from kctl.history.status import Status
+from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.spark import snapshot_ranges
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
 from kctl.spark.snapshot_source import ARROW, SCHEMA, Question, read

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, NotSupported, OperationFailed, Refused
-from kctl.snapshots import footer, lock, rows, schema
-from kctl.snapshots.collect import Pass
-from kctl.snapshots.compact import NotCompacted, compact, discard, replaced
-from kctl.snapshots.expire import expire, sweep
-from kctl.snapshots.layout import HOUR_MS, STORE_FILE, DataFile, Hour
-from kctl.snapshots.read import read_file, read_table
-from kctl.snapshots.rows import EVERYTHING
-from kctl.snapshots.store import Damaged, Store, create_store, open_store
+from kctl.history.snapshots import footer, lock, rows, schema
+from kctl.history.snapshots.collect import Pass
+from kctl.history.snapshots.compact import NotCompacted, compact, discard, replaced
+from kctl.history.snapshots.expire import expire, sweep
+from kctl.history.snapshots.layout import HOUR_MS, STORE_FILE, DataFile, Hour
+from kctl.history.snapshots.read import read_file, read_table
+from kctl.history.snapshots.rows import EVERYTHING
+from kctl.history.snapshots.store import Damaged, Store, create_store, open_store
 from snapshot_stores import FOREVER, HOUR, a_pass, commit, compact_all, names, no_damage, put, rows_of, seen, store_with
 
 # --- whose it is ------------------------------------------------------------------------------------------------------

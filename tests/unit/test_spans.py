@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.lag.span import span_of
-from kctl.lag.status import Status
-from kctl.lag.window import Reading
-from kctl.snapshots.columns import column
+from kctl.history.snapshots.columns import column
+from kctl.history.span import span_of
+from kctl.history.status import Status
+from kctl.history.window import Reading
 from kctl.spark.spans import SPAN_TYPES, spans
 from kctl.spark.windows import READING_TYPES
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.commands.spark import retention as spark_retention
-from kctl.deploy.class_archive import ClassArchive
-from kctl.deploy.java import Java
+from kctl.deploy.runtime.class_archive import ClassArchive
+from kctl.deploy.runtime.java import Java
 from kctl.errors import (
     AlreadyExists,
     ConnectionFailed,
@@ -27,9 +27,9 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.history.snapshots.columns import column
 from kctl.lag.selection import EVERY
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
-from kctl.snapshots.columns import column
 from kctl.spark import failures, java_command, parquet, retention_job, scratch
 from kctl.spark.class_archive import class_archive
 from kctl.spark.planning import deal, plan_retention

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
-from kctl.snapshots import schema
-from kctl.snapshots.footer import BadFooter, reason_of
-from kctl.snapshots.layout import HOUR_MS
-from kctl.snapshots.store import Damaged
-from kctl.snapshots.whole import check_files
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.footer import BadFooter, reason_of
+from kctl.history.snapshots.layout import HOUR_MS
+from kctl.history.snapshots.store import Damaged
+from kctl.history.snapshots.whole import check_files
 from kctl.spark.outlook_job import OutlookJob
 from report_stores import START_MS, at_ms, small_cluster
 from snapshot_stores import compact_all

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy.java import find_java
-from kctl.deploy.trust_store import system_certificates, trust_options, trust_store
+from kctl.deploy.runtime.java import find_java
+from kctl.deploy.runtime.trust_store import system_certificates, trust_options, trust_store
 
 CA = Path(__file__).parent.parent / "data" / "tls" / "ca.pem"
 

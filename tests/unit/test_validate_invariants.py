@@ -13,18 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.validate import invariants
-from kctl.validate.entries import ACKED, FAILED, READ, SENT, UNKNOWN, Entry
-from kctl.validate.gaps import Fault
-from kctl.validate.history import (
-    Delivered,
-    DeliveredPartition,
-    Log,
-    LogPartition,
-    Sent,
-    SentPartition,
-    delivered_of,
-    sent_of,
-)
 from kctl.validate.invariants import (
     INVARIANTS,
     LIMIT,
@@ -37,9 +25,21 @@ from kctl.validate.invariants import (
     OutOfOrder,
     check,
 )
-from kctl.validate.records import FOREIGN
-from kctl.validate.timeline import Recovery
-from kctl.validate.verdict import judge
+from kctl.validate.report.gaps import Fault
+from kctl.validate.report.timeline import Recovery
+from kctl.validate.report.verdict import judge
+from kctl.validate.workload.entries import ACKED, FAILED, READ, SENT, UNKNOWN, Entry
+from kctl.validate.workload.history import (
+    Delivered,
+    DeliveredPartition,
+    Log,
+    LogPartition,
+    Sent,
+    SentPartition,
+    delivered_of,
+    sent_of,
+)
+from kctl.validate.workload.records import FOREIGN
 
 P = 3  # the partition that is damaged
 

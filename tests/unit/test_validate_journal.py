@@ -15,12 +15,24 @@ from hypothesis import strategies as st
 from kctl.errors import InvalidFile, KctlError, NotFound, OperationFailed
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.validate import records
-from kctl.validate.entries import ACKED, ENDED, FAILED, READ, SENT, SIZE, STOPPING, UNKNOWN, Entry, decode, encode
-from kctl.validate.history import delivered_of, sent_of
-from kctl.validate.read_journal import JournalReader, read_entries, read_header
-from kctl.validate.settings import ConsumerSettings, ProducerSettings, take_task, write_task
-from kctl.validate.write_journal import JournalWriter
+from kctl.validate.workload import records
+from kctl.validate.workload.entries import (
+    ACKED,
+    ENDED,
+    FAILED,
+    READ,
+    SENT,
+    SIZE,
+    STOPPING,
+    UNKNOWN,
+    Entry,
+    decode,
+    encode,
+)
+from kctl.validate.workload.history import delivered_of, sent_of
+from kctl.validate.workload.read_journal import JournalReader, read_entries, read_header
+from kctl.validate.workload.settings import ConsumerSettings, ProducerSettings, take_task, write_task
+from kctl.validate.workload.write_journal import JournalWriter
 
 RUN = "00ff00ff00ff00ff"
 

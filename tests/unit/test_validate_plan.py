@@ -25,9 +25,9 @@ from kctl.validate import plan as plan_module
 from kctl.validate.bystanders import Bystanders
 from kctl.validate.means import Means, find_means
 from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread
+from kctl.validate.report.verdict import Budgets
 from kctl.validate.scenarios import SCENARIOS, find
 from kctl.validate.stage import Stage, began_and_failed
-from kctl.validate.verdict import Budgets
 
 
 def means(acts: Collection[str] = ACTS, zookeepers: int = 1) -> Means:

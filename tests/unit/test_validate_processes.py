@@ -16,11 +16,11 @@ from kctl.deploy.process import ProcessIdentity, boot_id, identify
 from kctl.errors import OperationFailed, UsageError
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.validate.entries import READ, Entry
-from kctl.validate.history import LogPartition
-from kctl.validate.leaving import Leaving
-from kctl.validate.processes import ConsumerWorker, start_consumer
-from kctl.validate.settings import ConsumerSettings, ProducerSettings, write_task
+from kctl.validate.workload.entries import READ, Entry
+from kctl.validate.workload.history import LogPartition
+from kctl.validate.workload.leaving import Leaving
+from kctl.validate.workload.processes import ConsumerWorker, start_consumer
+from kctl.validate.workload.settings import ConsumerSettings, ProducerSettings, write_task
 from kctl_testing import free_ports
 
 RUN = "0" * 16
@@ -65,7 +65,7 @@ def test_when_a_process_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
         here = identify(os.getpid())
         assert here is not None
         leaving = Leaving(here)
-        monkeypatch.setattr("kctl.validate.leaving._LOOK_S", -1.0)
+        monkeypatch.setattr("kctl.validate.workload.leaving._LOOK_S", -1.0)
         assert not leaving
         os.kill(os.getpid(), signal.SIGTERM)
         assert leaving

@@ -28,18 +28,18 @@ from kctl.commands.validate.tables import (
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.restart.gate import Unprotected
 from kctl.validate.evidence import Missing, Sighting, became
-from kctl.validate.gaps import Fault
 from kctl.validate.invariants import At, Listed
 from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
 from kctl.validate.plan import WAIT_S, PlannedScenario, Wishes
-from kctl.validate.plot import Mark, Plot, ceiling, letters, plot_of
-from kctl.validate.plot_svg import plot_svg
-from kctl.validate.plot_terminal import plot_lines
-from kctl.validate.report import csv_rows, gaps_around, matrix_value, result_value, run_value, times
-from kctl.validate.report_folder import check_folder, markdown, write_report
-from kctl.validate.sentences import missing_line, why_not
-from kctl.validate.timeline import Recovery
-from kctl.validate.verdict import Budgets, Judged
+from kctl.validate.report.gaps import Fault
+from kctl.validate.report.plot import Mark, Plot, ceiling, letters, plot_of
+from kctl.validate.report.plot_svg import plot_svg
+from kctl.validate.report.plot_terminal import plot_lines
+from kctl.validate.report.report import csv_rows, gaps_around, matrix_value, result_value, run_value, times
+from kctl.validate.report.report_folder import check_folder, markdown, write_report
+from kctl.validate.report.sentences import missing_line, why_not
+from kctl.validate.report.timeline import Recovery
+from kctl.validate.report.verdict import Budgets, Judged
 from validation_results import KILL, PLANNED, SECOND, plan, result, sent
 
 RESULT_KEYS = [

@@ -12,10 +12,10 @@ import pytest
 from kctl.errors import InvalidFile, NotFound, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.target import Target
-from kctl.validate.gaps import Fault
 from kctl.validate.noted_faults import note_fault, read_faults
+from kctl.validate.report.gaps import Fault
+from kctl.validate.report.timeline import PartitionView
 from kctl.validate.sampler import Sampler, _Changes, views_of
-from kctl.validate.timeline import PartitionView
 
 FULL, SHORT = PartitionView(1, 5, full=True), PartitionView(1, 5, full=False)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.validate.gaps import Fault, Gap, find_gaps, worst, writes_per_second
-from kctl.validate.history import Sent, SentPartition
-from kctl.validate.timeline import ControllerSample, PartitionView, Recovery, Sample, recoveries
-from kctl.validate.verdict import Breach, Budgets, Judged, breaches, judged
+from kctl.validate.report.gaps import Fault, Gap, find_gaps, worst, writes_per_second
+from kctl.validate.report.timeline import ControllerSample, PartitionView, Recovery, Sample, recoveries
+from kctl.validate.report.verdict import Breach, Budgets, Judged, breaches, judged
+from kctl.validate.workload.history import Sent, SentPartition
 
 MS = 1_000_000
 

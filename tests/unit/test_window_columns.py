@@ -1,4 +1,4 @@
-"""Windows over Arrow batches say what the plain rules of kctl.lag.window say, however the batches are cut."""
+"""Windows over Arrow batches say what the plain rules of kctl.history.window say, however the batches are cut."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kctl.lag.status import Status
-from kctl.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.history.status import Status
+from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.spark.column_arrays import bits, differs, known, numeric
 from kctl.spark.windows import KEY, NotSorted, Windows, judge_batches
 

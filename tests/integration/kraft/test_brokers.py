@@ -15,7 +15,7 @@ from kraft_broker import VERSION
 @pytest.fixture(scope="module")
 def libs() -> Path:
     """The folder of Kafka 4.x, whose tools know the quorum."""
-    from kctl.deploy.runtime import ensure_runtime
+    from kctl.deploy.runtime.runtime import ensure_runtime
 
     return ensure_runtime(VERSION).libs.parent
 

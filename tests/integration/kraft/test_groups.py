@@ -16,7 +16,7 @@ import pytest
 import kraft_broker
 from group_admin import Admin
 from java_tools import java_tool
-from kctl.deploy.runtime import ensure_runtime
+from kctl.deploy.runtime.runtime import ensure_runtime
 from kctl_testing import Kctl, eventually
 
 _TOOLS = "org.apache.kafka.tools.consumer"

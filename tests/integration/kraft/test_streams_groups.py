@@ -11,7 +11,7 @@ import pytest
 
 import kraft_broker
 from java_tools import java_tool
-from kctl.deploy.runtime import ensure_runtime
+from kctl.deploy.runtime.runtime import ensure_runtime
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import Kctl

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.reassign.steps import Step
+from kctl.reassign.run.steps import Step
 from reassign_testing import Arena
 
 RESULT = [

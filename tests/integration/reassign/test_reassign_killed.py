@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.reassign.steps import Step
+from kctl.reassign.run.steps import Step
 from kctl_testing import Result
 from reassign_testing import Arena
 

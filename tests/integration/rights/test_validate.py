@@ -11,10 +11,10 @@ from kctl.deploy.process import command_line
 from kctl.errors import OperationFailed
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.validate.processes import read_sent, start_producer
-from kctl.validate.read_log import read_log
-from kctl.validate.records import new_run
-from kctl.validate.settings import ProducerSettings
+from kctl.validate.workload.processes import read_sent, start_producer
+from kctl.validate.workload.read_log import read_log
+from kctl.validate.workload.records import new_run
+from kctl.validate.workload.settings import ProducerSettings
 from kctl_testing import Kctl, within
 from secure_cluster import PASSWORDS, SecureCluster
 

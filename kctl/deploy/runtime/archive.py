@@ -1,0 +1,190 @@
+"""Kafka's release archive: its SHA-512, and its jars taken out of it without trusting anything in it.
+
+An archive is read once, as a stream. Only `TOP/libs/*.jar`, `TOP/LICENSE` and `TOP/NOTICE` are written, under names
+that kctl makes itself; but a single hostile entry anywhere (an absolute path, `..`, a link, a device) refuses the
+whole archive, because no release of Kafka has one. Sizes are bounded against compression bombs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import re
+import tarfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from kctl.deploy.runtime.jars import LIBS
+from kctl.errors import InvalidFile, Refused
+
+MAX_UNPACKED_BYTES = 2 * 1024**3  # ten times the largest release
+MAX_MEMBERS = 20_000
+_CHUNK = 1024 * 1024
+_MAX_CHECKSUM_BYTES = 64 * 1024
+_HEX_512 = re.compile(r"[0-9a-f]{128}")
+_DOCUMENTS = {"LICENSE", "NOTICE"}
+
+Advance = Callable[[int, int], None]
+"""Told (bytes done, bytes in all) while a file is read."""
+
+
+def parse_sha512(text: str, *, source: str) -> str:
+    """The SHA-512 in a checksum file, as 128 lower-case hex digits.
+
+    Understands Apache's own form (`gpg --print-md`: «NAME: 1A2B 3C4D …» over several lines), sha512sum's
+    («HEX  NAME»), BSD's («SHA512 (NAME) = HEX») and the bare digits. Raises InvalidFile.
+    """
+    body = text.strip()
+    first = body.split(None, 1)[0].lower() if body else ""
+    if _HEX_512.fullmatch(first):
+        return first
+    _, separator, digits = body.rpartition("=" if re.match(r"SHA(2?-)?512 ?\(", body) else ":")
+    joined = "".join(digits.split()).lower()
+    if separator and _HEX_512.fullmatch(joined):
+        return joined
+    raise InvalidFile(f"{source} holds no SHA-512", hint="it should have 128 hexadecimal digits")
+
+
+def read_sha512(archive: Path, given: str | None) -> str:
+    """The SHA-512 that `archive` must have: `given` (digits, or a file that has them) or ARCHIVE.sha512 beside it.
+
+    Raises InvalidFile, or Refused when there is none: an unchecked archive is not unpacked.
+    """
+    if given is not None and _HEX_512.fullmatch(given.strip().lower()):
+        return given.strip().lower()
+    path = Path(given) if given is not None else archive.with_name(archive.name + ".sha512")
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return parse_sha512(file.read(_MAX_CHECKSUM_BYTES), source=str(path))
+    except OSError as exc:
+        if given is not None:
+            raise InvalidFile(f"--sha512 {given} is neither 128 hexadecimal digits nor a readable file") from exc
+        raise Refused(
+            f"there is no SHA-512 to check {archive} against",
+            hint=f"put {path.name} beside it, or give --sha512 with the digits that Apache publishes",
+        ) from exc
+
+
+def sha512_of(path: Path, advance: Advance | None = None) -> str:
+    """The file's SHA-512 in hex."""
+    total, done, digest = path.stat().st_size, 0, hashlib.sha512()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            done += len(chunk)
+            if advance:
+                advance(done, total)
+    return digest.hexdigest()
+
+
+def unpack_jars(archive: Path, into: Path, advance: Advance | None = None) -> int:
+    """Write the archive's jars to `into`/libs and its licence beside it; the number of jars.
+
+    Raises InvalidFile when it is no gzipped tar, is cut short or has no jars, Refused when it is hostile.
+    What was written before an error is the caller's to remove.
+    """
+    (into / LIBS).mkdir(parents=True, exist_ok=True)
+    total, count, unpacked = archive.stat().st_size, 0, 0
+    try:
+        with archive.open("rb") as packed, gzip.GzipFile(fileobj=packed) as plain:
+            bounded = _BoundedStream(plain, archive)
+            with tarfile.open(fileobj=bounded, mode="r:", errorlevel=2) as tar:
+                for number, member in enumerate(tar):
+                    unpacked += _checked(member, number, unpacked, archive)
+                    target = _target(member)
+                    if target is not None:
+                        count += target.suffix == ".jar"
+                        _copy(tar, member, into / target, archive)
+                    if advance:
+                        advance(packed.tell(), total)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError) as exc:
+        raise InvalidFile(f"{archive} is not a complete gzipped tar archive: {exc}", hint="download it again") from exc
+    except RecursionError as exc:  # a chain of extended headers
+        raise _hostile(archive, "headers within headers") from exc
+    if not count:
+        raise InvalidFile(f"{archive} has no libs/*.jar", hint="give a binary release, kafka_SCALA-VERSION.tgz")
+    return count
+
+
+def _hostile(archive: Path, what: str) -> Refused:
+    return Refused(f"{archive} is refused: {what}", hint="no release of Kafka has this; do not trust the file")
+
+
+def _checked(member: tarfile.TarInfo, number: int, unpacked: int, archive: Path) -> int:
+    """The entry's size, when it is one that a release may have. Raises Refused."""
+    path = PurePosixPath(member.name)
+    shown = member.name[:200]
+    if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
+        raise _hostile(archive, f"the entry {shown!r} points outside")
+    if not (member.isreg() or member.isdir()):
+        raise _hostile(archive, f"the entry {shown!r} is a {'link' if member.issym() or member.islnk() else 'device'}")
+    if number >= MAX_MEMBERS:
+        raise _hostile(archive, f"it has more than {MAX_MEMBERS} entries")
+    if member.size < 0 or unpacked + member.size > MAX_UNPACKED_BYTES:
+        raise _hostile(archive, f"it unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+    return member.size
+
+
+def _target(member: tarfile.TarInfo) -> Path | None:
+    """Where the entry goes, relative to the runtime's folder; None for what is not needed."""
+    parts = [part for part in PurePosixPath(member.name).parts if part != "."]
+    if not member.isreg():
+        return None
+    if len(parts) == 3 and parts[1] == LIBS and parts[2].endswith(".jar"):
+        return Path(LIBS, parts[2])
+    return Path(parts[1]) if len(parts) == 2 and parts[1] in _DOCUMENTS else None
+
+
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, archive: Path) -> None:
+    source = tar.extractfile(member)
+    assert source is not None  # a regular file
+    left = member.size
+    try:
+        with target.open("xb") as out:
+            while chunk := source.read(min(_CHUNK, left)) if left else b"":
+                out.write(chunk)
+                left -= len(chunk)
+    except FileExistsError as exc:
+        raise _hostile(archive, f"the entry {member.name[:200]!r} is there twice") from exc
+    if left:
+        raise tarfile.ReadError("unexpected end of data")
+
+
+class _BoundedStream(io.RawIOBase):
+    """The unpacked bytes, forward only: no single read and no position beyond a limit.
+
+    tarfile reads an extended header in one piece, of whatever size its entry claims.
+    """
+
+    def __init__(self, plain: IO[bytes] | gzip.GzipFile, archive: Path) -> None:
+        super().__init__()
+        self._plain, self._archive = plain, archive
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._plain.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= _CHUNK:
+            raise _hostile(self._archive, "an entry's header is unreasonably large")
+        self._limit(self.tell() + size)
+        return self._plain.read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or offset < self.tell():
+            raise tarfile.ReadError("an entry overlaps another")
+        self._limit(offset)
+        return self._plain.seek(offset)
+
+    def _limit(self, position: int) -> None:
+        # Headers and padding beside the contents: at most 1 KiB for each entry.
+        if position > MAX_UNPACKED_BYTES + MAX_MEMBERS * 1024:
+            raise _hostile(self._archive, f"it unpacks to more than {MAX_UNPACKED_BYTES} bytes")

@@ -1,0 +1,153 @@
+"""The JVM's archives of classes that it has loaded (AppCDS): a JVM that has one maps them instead of loading them
+from a hundred jars. An embedded Spark starts in half the time; three ZooKeepers and three brokers need 9 CPU seconds
+until they are ready, 14 without.
+
+Made once by a run that uses what later runs use (kctl.deploy.runtime.training_run, kctl.spark.warm), kept in kctl's
+cache folder, and used when it was made by the same Java from the same jars, whole: its name has a digest of both, and a
+file beside it has its size and CRC-32C. A JVM that is given a damaged archive can crash; one that does not fit it
+ignores. So whatever is not as it should be is passed over here, and everything works without.
+
+Java 17–24 write a dynamic archive at exit (JEP 350) upon the base archive that full JDKs have; Java 25 writes
+an AOT cache (JEP 483, 514), which needs none, so that trimmed JREs have one too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kctl.base import paths
+from kctl.deploy.nodes import NodeKind
+from kctl.deploy.runtime.java import Java
+from kctl.errors import NotSupported, OperationFailed
+
+KINDS: tuple[NodeKind, ...] = ("zookeeper", "broker")
+_AOT_CACHE_JAVA = 25
+_QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+_AOT_QUIET = ("-Xlog:aot=off", "-Xlog:cds=off")
+_MAX_SEAL_BYTES = 4096
+_PARTIAL = ".partial-"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What is known of a whole archive."""
+
+    size_bytes: int
+    crc32c: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    """Where an archive for this Java is, whether it is there or not."""
+
+    path: Path
+    java: Java
+
+    @property
+    def whole(self) -> bool:
+        """There, and as it was written."""
+        seal = self._seal()
+        try:
+            return seal is not None and _measure(self.path) == seal
+        except OSError:
+            return False
+
+    def options_to_use(self) -> list[str]:
+        """The JVM options that use it; none when it cannot be used."""
+        if not self.whole:
+            return []
+        if self.java.version >= _AOT_CACHE_JAVA:
+            return [f"-XX:AOTCache={self.path}", "-XX:AOTMode=auto", *_AOT_QUIET]
+        return [f"-XX:SharedArchiveFile={self.path}", *_QUIET]
+
+    def options_to_make(self, partial: Path) -> list[str]:
+        """The JVM options that write one to `partial` when the JVM ends. Raises NotSupported."""
+        if self.java.version >= _AOT_CACHE_JAVA:
+            return [f"-XX:AOTCacheOutput={partial}", *_AOT_QUIET]
+        if not any((self.java.home / "lib" / "server").glob("classes*.jsa")):
+            raise NotSupported(
+                f"the Java in {self.java.home} has no class archive of its own to build upon",
+                hint="everything works without one, and starts more slowly; a full JDK 17, or a Java 25, can make one",
+            )
+        return [f"-XX:ArchiveClassesAtExit={partial}", *_QUIET]
+
+    def new_partial(self) -> Path:
+        """A name beside it to write to. Raises OperationFailed when its folder cannot be made."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as exc:
+            raise OperationFailed(f"cannot make {self.path.parent}: {exc.strerror}") from exc
+        return self.path.with_name(f"{_PARTIAL}{secrets.token_hex(4)}{self.path.suffix}")
+
+    def adopt(self, partial: Path) -> None:
+        """Put what was written at `partial` in its place, sealed. Raises OperationFailed."""
+        try:
+            seal = _measure(partial)
+            partial.chmod(0o600)
+            self._seal_path.unlink(missing_ok=True)  # from here until the end it counts as not there
+            partial.replace(self.path)
+            fresh = partial.with_suffix(".seal")
+            fresh.write_text(json.dumps(asdict(seal)), encoding="utf-8")
+            fresh.replace(self._seal_path)
+        except OSError as exc:
+            raise OperationFailed(f"cannot write {self.path}: {exc.strerror}") from exc
+
+    def remove_others(self) -> None:
+        """Remove archives of other versions, and what was left half-written."""
+        keep = {self.path.name, self._seal_path.name}
+        for path in self.path.parent.iterdir():
+            if path.name not in keep and path.suffix in {".jsa", ".aot", ".seal", ".config"}:
+                path.unlink(missing_ok=True)
+
+    @property
+    def _seal_path(self) -> Path:
+        return self.path.with_suffix(".seal")
+
+    def _seal(self) -> Seal | None:
+        try:
+            with self._seal_path.open(encoding="utf-8") as file:
+                found = json.loads(file.read(_MAX_SEAL_BYTES))
+            return Seal(int(found["size_bytes"]), int(found["crc32c"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[Path]) -> list[ClassArchive]:
+    """An archive for each of `stems`, named after `java` and `jars`: another Java or other jars have another name."""
+    digest = hashlib.sha256(f"{java.executable}\n".encode())
+    try:
+        digest.update((java.home / "release").read_bytes())
+    except OSError:
+        digest.update(str(java.version).encode())
+    for path in sorted(jars):
+        found = path.stat()
+        digest.update(f"{path}\t{found.st_size}\t{found.st_mtime_ns}\n".encode())
+    suffix = "aot" if java.version >= _AOT_CACHE_JAVA else "jsa"
+    end = f"java-{java.version}-{digest.hexdigest()[:12]}.{suffix}"
+    return [ClassArchive(folder / f"{stem}-{end}", java) for stem in stems]
+
+
+def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[NodeKind, ClassArchive]:
+    """The archives of a broker and a ZooKeeper for this Java and these jars."""
+    stems = [f"{kind}-{kafka_version}" for kind in KINDS]
+    found = archives_for(paths.cache_dir() / "kafka", stems, java, libs.glob("*.jar"))
+    return dict(zip(KINDS, found, strict=True))
+
+
+def _measure(path: Path) -> Seal:
+    """Size and CRC-32C; some 30 ms for 150 MB that are in memory, and then the JVM finds them there."""
+    from kctl.base.checksum import crc32c
+
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            return Seal(0, 0)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            return Seal(size, crc32c(view))

@@ -1,0 +1,268 @@
+"""Kafka's runtime: its jars, found or provisioned. The class path is `libs/*`.
+
+Tried in this order: a folder that is given (`--kafka-home`, `KAFKA_HOME`), kctl's own folder of runtimes, and then,
+to install: an archive that is given, Apache's download, Maven coordinates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.base import paths
+from kctl.deploy.runtime import jars
+from kctl.deploy.runtime.jars import JarProblem
+from kctl.deploy.runtime.progress import Progress
+from kctl.errors import Busy, InvalidFile, NotFound, UsageError
+
+DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
+_VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
+
+
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaRuntime:
+    """Jars that run a broker. source: where they came from, for people."""
+
+    version: str
+    libs: Path
+    source: str
+
+    @property
+    def classpath(self) -> str:
+        return f"{self.libs}/*"
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledRuntime:
+    """A provisioned version. healthy: every jar is there with its size, and none besides."""
+
+    version: str
+    source: str
+    path: Path
+    jars: int
+    size_bytes: int
+    default: bool
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What hashing every jar of a provisioned version found."""
+
+    version: str
+    path: Path
+    jars: int
+    problems: list[JarProblem]
+    healthy: bool
+
+
+def checked_version(version: str) -> str:
+    """`version` when it looks like one of Kafka's («3.9.2», «0.10.2.1»). Raises UsageError."""
+    if not _VERSION.fullmatch(version):
+        raise UsageError(f"{version!r} is not a Kafka version", hint="write for example 3.9.2")
+    return version
+
+
+def find_runtime(version: str | None = None, *, kafka_home: str | None = None) -> KafkaRuntime:
+    """The runtime to use; version None means the default one.
+
+    A version that differs from the one in KAFKA_HOME passes over that folder; from the one in `kafka_home` it is
+    a UsageError. Raises NotFound when there is none, InvalidFile when the provisioned one is damaged.
+    """
+    if version is not None:
+        checked_version(version)
+    if kafka_home:
+        return _given(kafka_home, version, "--kafka-home")
+    from_environment = os.environ.get("KAFKA_HOME")
+    if from_environment:
+        found = _given(from_environment, None, "KAFKA_HOME")
+        if version in {None, found.version}:
+            return found
+    return _provisioned(version or DEFAULT_VERSION)
+
+
+def _given(home: str, version: str | None, option: str) -> KafkaRuntime:
+    base = Path(home).absolute()
+    for libs in (base / jars.LIBS, base):
+        found = jars.kafka_version(libs)
+        if found is None:
+            continue
+        if version not in {None, found}:
+            raise UsageError(
+                f"{option} {home} holds Kafka {found}, not {version}", hint="leave --kafka-version or the folder out"
+            )
+        return KafkaRuntime(found, libs, option)
+    raise NotFound(
+        f"{option} {home} holds no Kafka: no kafka_2.*.jar in it or in its libs/",
+        hint="give the folder of an unpacked Kafka, or leave it out and run kctl runtime install",
+    )
+
+
+def home_of(version: str) -> Path:
+    """Where a provisioned runtime of `version` lies or would lie."""
+    return paths.runtimes_dir() / f"kafka-{checked_version(version)}"
+
+
+def _provisioned(version: str) -> KafkaRuntime:
+    home = home_of(version)
+    if not home.is_dir():
+        raise NotFound(
+            f"Kafka {version} is not provisioned", hint=f"run kctl runtime install --kafka-version {version}"
+        )
+    manifest = jars.read_manifest(home)
+    problems = jars.check_jars(home, manifest, contents=False)
+    if problems:
+        first = problems[0]
+        raise InvalidFile(
+            f"Kafka {version} in {home} is damaged: {first.jar} is {first.problem}"
+            + (f", and {len(problems) - 1} more" if len(problems) > 1 else ""),
+            hint=f"repair it with kctl runtime install --kafka-version {version}",
+        )
+    return KafkaRuntime(version, home / jars.LIBS, manifest.source)
+
+
+def ensure_runtime(
+    version: str | None = None,
+    *,
+    kafka_home: str | None = None,
+    archive: str | None = None,
+    sha512: str | None = None,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+    timeout_s: float | None = None,
+) -> KafkaRuntime:
+    """`find_runtime`, and `install_runtime` when there is none or what is there is damaged.
+
+    progress and note: told what happens; a note is a line, such as a download host that was passed over.
+    """
+    try:
+        return find_runtime(version, kafka_home=kafka_home)
+    except (NotFound, InvalidFile):
+        if kafka_home or (os.environ.get("KAFKA_HOME") and version is None):
+            raise
+    return install_runtime(
+        version, archive=archive, sha512=sha512, progress=progress, note=note, timeout_s=timeout_s
+    )  # fmt: skip
+
+
+def install_runtime(
+    version: str | None = None,
+    *,
+    archive: str | None = None,
+    sha512: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+    timeout_s: float | None = None,
+) -> KafkaRuntime:
+    """Provision a version, replacing what is damaged (force: what is whole too).
+
+    Raises as `kctl.deploy.runtime.provision.install` does.
+    """
+    from kctl.deploy.runtime import provision  # what only an installation needs: HTTP, tar, Maven
+
+    wanted = wanted_version(version, archive)
+    request = provision.InstallRequest(
+        version=wanted,
+        archive=Path(archive) if archive else None,
+        sha512=sha512,
+        force=force,
+        timeout_s=provision.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
+        progress=progress or provision.Silent(),
+        note=note or (lambda _: None),
+    )
+    home = home_of(wanted)
+    manifest = provision.install(request, home)
+    return KafkaRuntime(wanted, home / jars.LIBS, manifest.source)
+
+
+def wanted_version(version: str | None, archive: str | None) -> str:
+    """The version that is meant: the one named, else the one in the archive's name, else the default."""
+    if version is None and archive is not None:
+        match = re.fullmatch(r"kafka_2\.\d+-(.+?)\.(?:tgz|tar\.gz)", Path(archive).name)
+        version = match.group(1) if match else None
+    return checked_version(version or DEFAULT_VERSION)
+
+
+def list_runtimes() -> list[InstalledRuntime]:
+    """What is provisioned, by version; sizes and presence of the jars are looked at, not their contents."""
+    homes = [(home.name.removeprefix("kafka-"), home) for home in paths.runtimes_dir().glob("kafka-*") if home.is_dir()]
+    return [
+        _installed(version, home) for version, home in sorted(homes, key=_by_version) if _VERSION.fullmatch(version)
+    ]
+
+
+def _by_version(entry: tuple[str, Path]) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", entry[0])]
+
+
+def _installed(version: str, home: Path) -> InstalledRuntime:
+    default = version == DEFAULT_VERSION
+    try:
+        manifest = jars.read_manifest(home)
+    except InvalidFile:
+        return InstalledRuntime(version, "unknown", home, 0, 0, default, healthy=False)
+    healthy = not jars.check_jars(home, manifest, contents=False)
+    return InstalledRuntime(
+        version, manifest.source, home, len(manifest.jars), manifest.size_bytes, default, healthy=healthy
+    )  # fmt: skip
+
+
+def verify_runtime(version: str) -> Verification:
+    """Hash every jar and compare with the manifest. Raises NotFound."""
+    home = installed_home(version)
+    try:
+        manifest = jars.read_manifest(home)
+    except InvalidFile:
+        return Verification(version, home, 0, [JarProblem(jars.MANIFEST, "missing")], healthy=False)
+    problems = jars.check_jars(home, manifest, contents=True)
+    return Verification(version, home, len(manifest.jars), problems, healthy=not problems)
+
+
+def installed_home(version: str) -> Path:
+    """The folder of a provisioned version. Raises NotFound, which names those that there are."""
+    home = home_of(version)
+    if not home.is_dir():
+        known = ", ".join(r.version for r in list_runtimes())
+        raise NotFound(
+            f"Kafka {version} is not provisioned",
+            hint=f"provisioned: {known}" if known else "see kctl runtime install",
+        )
+    return home
+
+
+def refuse_when_used(version: str) -> None:
+    """Raise Busy when a process runs from the provisioned version."""
+    pids = processes_using(home_of(version))
+    if pids:
+        raise Busy(
+            f"Kafka {version} is in use by process {', '.join(map(str, pids))}",
+            hint="stop the clusters that run on it first: kctl cluster list",
+        )
+
+
+def remove_runtime(version: str) -> Path:
+    """Delete a provisioned version; where it was. Raises NotFound, and Busy when a process runs from it."""
+    from kctl.deploy.runtime import provision
+
+    home = installed_home(version)
+    refuse_when_used(version)
+    provision.remove(home)
+    return home
+
+
+def processes_using(home: Path) -> list[int]:
+    """The processes whose command line names a file of `home` (Linux's /proc; elsewhere none is found)."""
+    needle = os.fsencode(home) + b"/"
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
+            if needle in entry.read_bytes():
+                pids.append(int(entry.parent.name))
+    return sorted(pids)

@@ -1,0 +1,71 @@
+"""Making class archives: a ZooKeeper and a broker run for some seconds, and write them as they end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from kctl.deploy import ports
+from kctl.deploy.host import Host
+from kctl.deploy.layout import LayoutRequest, build_spec
+from kctl.deploy.nodes import NodeKind
+from kctl.deploy.runtime.class_archive import kafka_archives
+from kctl.deploy.runtime.java import Java
+from kctl.deploy.start import start
+from kctl.deploy.stop import stop
+from kctl.deploy.waiting import NoProgress, Progress
+from kctl.errors import OperationFailed
+
+_END_S = 180.0  # Java 25 assembles an archive in a process of its own, for as long as it needs
+
+
+def make_archives(
+    host: Host, *, java: Java, libs: Path, kafka_version: str, progress: Progress | None = None
+) -> Mapping[NodeKind, Path]:
+    """The archives, made when they are missing: one ZooKeeper and one broker run for some seconds in a folder of
+    their own, and write them as they end.
+
+    Raises what `start` and `stop` raise, NotSupported for a Java that cannot make one, OperationFailed when it wrote
+    none.
+    """
+    progress = progress or NoProgress()
+    archives = kafka_archives(java, libs, kafka_version)
+    if not all(archive.whole for archive in archives.values()):
+        partials = {kind: archive.new_partial() for kind, archive in archives.items()}
+        flags = {kind: archives[kind].options_to_make(partial) for kind, partial in partials.items()}
+        progress.update("making Java's class archives")
+        try:
+            with tempfile.TemporaryDirectory(prefix="kctl-warm-") as name:
+                _training_run(host, Path(name), java=java, libs=libs, kafka_version=kafka_version, flags=flags)
+            for kind, partial in partials.items():
+                if not partial.is_file():
+                    raise OperationFailed(f"Java wrote no class archive for a {kind}", hint=f"Java: {java.executable}")
+                archives[kind].adopt(partial)
+        finally:
+            for partial in partials.values():
+                partial.unlink(missing_ok=True)
+    return {kind: archive.path for kind, archive in archives.items()}
+
+
+def _training_run(
+    host: Host, folder: Path, *, java: Java, libs: Path, kafka_version: str, flags: Mapping[NodeKind, Sequence[str]]
+) -> None:
+    request = LayoutRequest(name="class-archive", layout="single", heap="256m")
+    spec = build_spec(
+        request,
+        directory=Path(os.path.realpath(folder)) / "cluster",
+        base_port=ports.choose_base_port(2, ()),
+        kafka_version=kafka_version,
+        kafka_libs=libs,
+        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    try:
+        start(host, spec, java=java, archive_flags=flags)
+        stop(host, spec, timeout_s=_END_S)
+    finally:
+        with contextlib.suppress(OperationFailed):
+            stop(host, spec, timeout_s=0.0, force=True)

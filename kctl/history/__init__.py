@@ -1,0 +1,1 @@
+"""Judgement over time: lag, retention and disks by snapshots, forecasts, roll-ups and reports."""

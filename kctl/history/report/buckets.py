@@ -1,0 +1,50 @@
+"""Time cut into buckets, and what happened in each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
+from statistics import median
+from typing import NamedTuple
+
+from kctl.history.report.model import State, StatusSpan
+
+MOST_BUCKETS = 240  # more cannot be told apart in a chart
+_SPARE = 1.5  # passes are not evenly spaced: a bucket of that many intervals has one nearly always
+
+
+class Buckets(NamedTuple):
+    """`size` buckets of `bucket_ms` from `from_ms` on."""
+
+    from_ms: int
+    bucket_ms: int
+    size: int
+
+    def of(self, at_ms: int) -> int:
+        """The bucket that a moment lies in."""
+        return (at_ms - self.from_ms) // self.bucket_ms
+
+
+def buckets_of(times: Sequence[int], most: int = MOST_BUCKETS) -> Buckets:
+    """Buckets for passes at `times` (ms, sorted, at least one): as few as `most`, and hardly any of them empty.
+
+    Raises ValueError without times.
+    """
+    if not times:
+        raise ValueError("no passes to cut time by")
+    span_ms = times[-1] - times[0] + 1
+    steps = [after - before for before, after in pairwise(times)]
+    spaced = int(median(steps) * _SPARE) if len(steps) > 1 else max(steps, default=1)
+    bucket_ms = max(-(-span_ms // most), spaced, 1)
+    return Buckets(times[0], bucket_ms, -(-span_ms // bucket_ms))
+
+
+def status_spans(states: Iterable[State | None]) -> list[StatusSpan]:
+    """A state for each bucket as spans of equal ones."""
+    found = []
+    first = 0
+    for state, same in groupby(states):
+        count = sum(1 for _ in same)
+        found.append(StatusSpan(first, count, state))
+        first += count
+    return found

@@ -1,0 +1,112 @@
+"""A report as one HTML page that needs nothing else: no network, no server, no other file.
+
+The report lies in the page as JSON, in a script element that is no script; the page's own script makes text nodes of
+it. Names of groups and topics come from outside, so:
+
+- in the JSON, what could end the element or begin another (`<`, `>`, `&`) is written as escapes, and so is all that is
+  not ASCII;
+- a Content-Security-Policy in the page runs the page's two scripts, by their hashes, and nothing else: no other
+  script, no event handler in an attribute, nothing from a network (W3C Content Security Policy Level 3).
+
+The charts are drawn by uPlot (MIT licence), whose files lie beside in the folder `page`, as they were published.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+from datetime import datetime, timezone
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from kctl import __version__
+from kctl.history.report.model import Report
+
+LIBRARY = "uPlot.iife.min.js"
+LICENCE = "uPlot.LICENSE.txt"
+_STYLES = ("uPlot.min.css", "report.css")
+_SCRIPTS = ("format.js", "tables.js", "charts.js", "lanes.js", "report.js")
+# Nothing in JSON needs these characters but text, where an escape says the same.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def html_page(report: Report) -> str:
+    """The page. Numbers that are no finite ones are null in it."""
+    style = "\n".join(map(_part, _STYLES))
+    library = f"/*\n{_part(LICENCE)}*/\n{_part(LIBRARY)}"  # which asks to be told in each copy
+    script = f'(() => {{\n"use strict";\n{"".join(map(_part, _SCRIPTS))}}})();'
+    parts = {
+        "@POLICY@": escape(_policy([library, script], style)),
+        "@STYLE@": style,
+        "@VERSION@": escape(__version__),
+        "@MADE@": escape(_iso(report.made_at)),
+        "@REPORT@": report_json(report),
+        "@LIBRARY@": library,
+        "@SCRIPT@": script,
+    }
+    return _filled(_part("report.html"), parts)
+
+
+def report_json(report: Report) -> str:
+    """The report as JSON that can stand within a script element; its rows by columns, each of which is named once."""
+    found = _plain(report)
+    for name, value in found.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            found[name] = _columns(value)
+    return json.dumps(found, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Rows of the same keys: how many, and each column; what is an object in each row is columns again."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    nested = {name: _columns(values) for name, values in columns.items() if isinstance(values[0], dict)}
+    return {"size": len(rows), "columns": columns | nested}
+
+
+def _filled(template: str, parts: dict[str, str]) -> str:
+    """The template with each mark replaced, once: what is put in is not looked at for further marks."""
+    made = []
+    rest = template
+    for mark, text in sorted(parts.items(), key=lambda item: template.index(item[0])):
+        before, found, rest = rest.partition(mark)
+        assert found, mark
+        made += [before, text]
+    return "".join([*made, rest])
+
+
+def _policy(scripts: list[str], style: str) -> str:
+    """What the page may do: its own scripts and styles, known by their hashes."""
+    hashes = " ".join(map(_hash, scripts))
+    return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _part(name: str) -> str:
+    """A file of the folder `page`; lines end in a newline alone, as HTML would have it, so that hashes hold."""
+    text = files(__package__).joinpath("page").joinpath(name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: dataclasses as objects, times as ISO 8601 UTC, no infinite number."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (list, tuple)):
+        if hasattr(value, "_asdict"):
+            return {key: _plain(each) for key, each in value._asdict().items()}
+        return [each if each is None or type(each) is int else _plain(each) for each in value]
+    if isinstance(value, datetime):
+        return _iso(value)
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value
+
+
+def _iso(at: datetime) -> str:
+    return at.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,54 @@
+"""The totals over the parts of a report. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from kctl.history.lag_report import GroupStatus
+from kctl.history.report.model import LogDirReport, Overview, State, TopicReport
+
+_Number = TypeVar("_Number", int, float)
+
+
+def overview(
+    groups: Sequence[tuple[GroupStatus, bool]], log_dirs: Sequence[LogDirReport], topics: Sequence[TopicReport]
+) -> Overview:
+    """groups: each, and whether it is gone: then it counts in `groups` alone. What is not known is left out of sums."""
+    there = [group for group, gone in groups if not gone]
+    by_state = [State[group.status] if group.status else State.UNKNOWN for group in there]
+    longest = _most(group.time_lag_at_least_ms for group in there)
+    exact = _most(group.time_lag_ms for group in there)
+    return Overview(
+        group_count=len(groups),
+        groups_ok=by_state.count(State.OK),
+        groups_warn=by_state.count(State.WARN),
+        groups_err=by_state.count(State.ERR),
+        groups_unknown=by_state.count(State.UNKNOWN),
+        partition_count=sum(group.partition_count for group in there),
+        lag=_sum(group.lag for group in there),
+        lost=_sum(group.lost for group in there),
+        time_lag_ms=longest if exact == longest else None,
+        time_lag_at_least_ms=longest,
+        next_loss_ms=_least(group.loss_ms for group in there),
+        broker_count=len({row.now.broker for row in log_dirs}),
+        log_dir_count=len(log_dirs),
+        offline_log_dirs=sum(row.error is not None for row in log_dirs),
+        topic_count=len(topics),
+        replicas_bytes=sum(row.now.size_bytes for row in log_dirs),
+        growth_bytes_per_hour=_sum(row.now.growth_bytes_per_hour for row in topics),
+        next_full_ms=_least(row.now.full_ms for row in log_dirs),
+    )
+
+
+def _sum(values: Iterable[_Number | None]) -> _Number | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)

@@ -1,0 +1,343 @@
+"""One pass over a cluster: what it holds at a moment, by the batched requests of kctl.lag, in plain rows.
+
+Requests, whatever the number of groups and partitions: one Metadata; ListGroups, OffsetFetch and DescribeGroups to
+each coordinator; ListOffsets three times to each leader (end, start, last stable), and once more for the first
+record's timestamp of logs whose start has moved; DescribeLogDirs to each broker; DescribeConfigs once in five minutes.
+
+Order matters. Commits are read before ends, so that lag is never too small by more than what was committed meanwhile;
+last stable offsets after ends, so that what is written between the two is not taken for an open transaction's: it may
+lie beyond the end; ends before starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.base.text import counted
+from kctl.cluster.groups.coordinators import ask_coordinators
+from kctl.cluster.groups.model import Group
+from kctl.cluster.log_dirs import fetch_log_dirs
+from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
+from kctl.cluster.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
+from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import hour_of
+from kctl.lag.collect import all_groups, owners_of
+from kctl.lag.retention_requests import fetch_config_values, fetch_oldest_timestamps
+from kctl.model import ClusterState, PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+
+CONFIGS_EVERY_MS = 5 * 60_000
+_SHARE = "share"  # share groups (KIP-932) have no committed offsets
+_MOST_FAILURES, _MOST_TEXT = 50, 300
+_LONG_MS = 60_000
+# A leader tells no offsets until its high watermark has come to where its epoch began (Partition.scala:
+# fetchOffsetForTimestamp), and that stands still while too few replicas are in sync (KIP-966).
+_WHY_NO_OFFSETS = ", for over a minute: are as many replicas in sync as its min.insync.replicas asks for?"
+_CONFIGS = {
+    name: name.replace("_", ".")
+    for name, _, _ in schema.COLUMNS[schema.CONFIGS]
+    if name not in {"at_ms", "topic"}
+}  # fmt: skip
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+@dataclass
+class Pass:
+    """What a pass read: rows by table, without at_ms; and what it could not read."""
+
+    rows: Rows = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return not self.failures
+
+    def failed(self, text: str, error: KctlError | None = None) -> None:
+        """Note what could not be read, and why: a line each, up to some. Many errors begin with what they are of."""
+        if error is not None:
+            text = error.message if error.message.startswith(f"{text}: ") else f"{text}: {error.message}"
+        if len(self.failures) < _MOST_FAILURES:
+            self.failures.append(text[:_MOST_TEXT])
+        elif len(self.failures) == _MOST_FAILURES:
+            self.failures.append("and more")
+
+
+class _Oldest(NamedTuple):
+    """The first record's timestamp that was found when the log began at `start`."""
+
+    topic_id: str | None
+    start: int
+    timestamp_ms: int | None
+
+
+class AnotherCluster(Refused):
+    """The brokers at this address are of another cluster than before."""
+
+
+class Collector:
+    """Makes passes over one cluster, and remembers what need not be asked each time."""
+
+    def __init__(self, cluster_id: str | None) -> None:
+        # Imported now, so that the first pass's rows are not older than its time says.
+        import kafka.protocol.admin
+        import kafka.protocol.consumer
+        import kafka.protocol.metadata  # noqa: F401
+
+        self._cluster_id = cluster_id
+        self._oldest: dict[TopicPartition, _Oldest] = {}
+        self._configs: dict[str, tuple[Any, ...]] = {}
+        self._configs_at_ms: int | None = None
+        self._waiting: dict[TopicPartition, int] = {}  # since when leaders do not know their offsets (at_ms)
+        self._steady: set[str] = set()  # topics whose log start tells when their first record changes
+
+    def look(self, client: ClusterClient, at_ms: int) -> Pass:
+        """One pass; what cannot be read is among its failures. A broker that does not answer is waited for once.
+
+        Raises AnotherCluster, and ConnectionFailed's subclasses when no broker can be asked.
+        """
+        with client.asking_silent_brokers_once():
+            return self._look(client, at_ms)
+
+    def _look(self, client: ClusterClient, at_ms: int) -> Pass:
+        found = Pass()
+        state = client.metadata()
+        if state.cluster_id != self._cluster_id:
+            raise AnotherCluster(
+                f"the brokers are of cluster {state.cluster_id} now, and the snapshots of {self._cluster_id}",
+                hint="use a store for each cluster",
+            )
+        _note_absent_brokers(state, found)
+        groups = self._groups(client, found)
+        committed = _committed(client, groups, found)
+        owners = {name: owners_of(groups[name]) for name in groups}
+        wanted: set[TopicPartition] = set().union(*committed.values(), *owners.values())
+        ghosts = _ghosts(client, state, wanted, found)
+        offsets = self._logs(client, state, at_ms, found)
+        partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
+        ids = {name: topic.topic_id for name, topic in state.topics.items()}
+        found.rows[schema.COMMITS] = [
+            _commit(
+                name, tp, each.get(tp), offsets.get(tp), partitions.get(tp), ids.get(tp.topic), deleted=tp in ghosts
+            )
+            for name, each in committed.items()
+            for tp in each.keys() | owners[name].keys()
+        ]
+        found.rows[schema.GROUPS] = [_group(group) for group in groups.values()]
+        found.rows[schema.OWNERS] = [
+            (name, *tp, member.member_id, member.client_id, member.host)
+            for name, each in owners.items()
+            for tp, member in each.items()
+        ]
+        _disks(client, state, found)
+        return found
+
+    def _groups(self, client: ClusterClient, found: Pass) -> dict[str, Group]:
+        try:
+            listed = all_groups(client, members=True)
+        except KctlError as exc:
+            found.failed("groups", exc)
+            return {}
+        for name, error in listed.unlisted.items():
+            found.failed(f"groups of {name}", error)
+        for name, error in listed.failed_groups.items():
+            found.failed(f"group {name}", error)
+        return listed.groups
+
+    def _logs(
+        self, client: ClusterClient, state: ClusterState, at_ms: int, found: Pass
+    ) -> dict[TopicPartition, LogOffsets]:
+        """The rows of `logs`, and both ends of each."""
+        self._learn_configs(client, state, at_ms, found)
+        partitions = [p for topic in state.topics.values() for p in topic.partitions]
+        offsets, _, unread = read_log_offsets(client, [p.tp for p in partitions], state=state)
+        stable = fetch_offsets_each(client, _by_leader(partitions), OffsetSpec.LATEST, read_committed=True)
+        self._waiting = {
+            tp: self._waiting.get(tp, at_ms)
+            for tp, error in unread.items()
+            if (error.details or {}).get("kafka_error") == "OFFSET_NOT_AVAILABLE"
+        }
+        for tp, error in unread.items():
+            lasts = at_ms - self._waiting.get(tp, at_ms) >= _LONG_MS
+            found.failed(f"partition {tp}", OperationFailed(error.message + _WHY_NO_OFFSETS) if lasts else error)
+        oldest = self._oldest_of(client, state, offsets, found)
+        rows = found.rows[schema.LOGS] = []
+        for p in partitions:
+            ends, last_stable = offsets.get(p.tp), stable.get(p.tp)
+            rows.append((
+                p.topic, p.partition, state.topics[p.topic].topic_id, p.leader, p.leader_epoch,
+                ends.start if ends else None, ends.end if ends else None,
+                last_stable if isinstance(last_stable, int) else None, oldest.get(p.tp),
+            ))  # fmt: skip
+        return offsets
+
+    def _oldest_of(
+        self, client: ClusterClient, state: ClusterState, offsets: Mapping[TopicPartition, LogOffsets], found: Pass
+    ) -> dict[TopicPartition, int | None]:
+        """The timestamp of each log's first record; asked for only where it can have changed since the last pass."""
+        ids = {name: topic.topic_id for name, topic in state.topics.items()}
+        partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
+        kept = {
+            tp: known
+            for tp, known in self._oldest.items()
+            if tp in offsets
+            and known[:2] == (ids.get(tp.topic), offsets[tp].start)
+            and (known.timestamp_ms is not None and tp.topic in self._steady)
+        }
+        ask = [partitions[tp] for tp in offsets if tp not in kept and offsets[tp].end > offsets[tp].start]
+        answers = fetch_oldest_timestamps(client, _by_leader(ask)) if ask else {}
+        for tp, answer in answers.items():
+            if isinstance(answer, KctlError):
+                found.failed(f"first record of {tp}", answer)
+            else:
+                kept[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, answer)
+        self._oldest = kept
+        return {tp: known.timestamp_ms for tp, known in kept.items()}
+
+    def _learn_configs(self, client: ClusterClient, state: ClusterState, at_ms: int, found: Pass) -> None:
+        """The rows of `configs`: all in the first pass of an hour, and those that changed every five minutes."""
+        last = self._configs_at_ms
+        everything = last is None or hour_of(last) != hour_of(at_ms)
+        if last is not None and not everything and 0 <= at_ms - last < CONFIGS_EVERY_MS:
+            return
+        try:
+            answers = fetch_config_values(client, state.topics, tuple(_CONFIGS.values()))
+        except KctlError as exc:
+            found.failed("configs", exc)
+            return
+        self._configs_at_ms = at_ms
+        known: dict[str, tuple[Any, ...]] = {}
+        rows = found.rows[schema.CONFIGS] = []
+        for topic, values in answers.items():
+            if isinstance(values, NotFound):
+                continue
+            if isinstance(values, KctlError):
+                found.failed(f"configs of topic {topic}", values)
+                continue
+            row = known[topic] = _config(topic, values)
+            if everything or self._configs.get(topic) != row:
+                rows.append(row)
+        self._configs = known
+        self._steady = {topic for topic, row in known.items() if not compacts(row[1])}
+
+
+def compacts(cleanup_policy: str | None) -> bool:
+    """Whether the cleaner may take a log's first record away without moving its start; not known: it may."""
+    return cleanup_policy is None or "compact" in cleanup_policy
+
+
+def _note_absent_brokers(state: ClusterState, found: Pass) -> None:
+    """Brokers that hold replicas and are not in the cluster now: what they alone know is not in this pass."""
+    replicas: dict[int, int] = {}
+    for topic in state.topics.values():
+        for partition in topic.partitions:
+            for node in partition.replicas:
+                replicas[node] = replicas.get(node, 0) + 1
+    for node in sorted(replicas.keys() - state.brokers.keys()):
+        was = "was" if replicas[node] == 1 else "were"
+        found.failed(f"broker {node} is down: {counted(replicas[node], 'replica')} of it {was} not read")
+
+
+def _committed(client: ClusterClient, groups: Mapping[str, Group], found: Pass) -> dict[str, Committed]:
+    asked = {name: group.coordinator for name, group in groups.items() if group.type != _SHARE}
+    try:
+        answers = ask_coordinators(client, asked, lambda by: fetch_committed_each(client, by), known=asked)
+    except KctlError as exc:
+        found.failed("commits", exc)
+        return {}
+    committed: dict[str, Committed] = {}
+    for name, answer in answers.items():
+        if isinstance(answer, KctlError):
+            found.failed(f"commits of group {name}", answer)
+        else:
+            committed[name] = answer
+    return committed
+
+
+def _ghosts(
+    client: ClusterClient, state: ClusterState, wanted: Iterable[TopicPartition], found: Pass
+) -> set[TopicPartition]:
+    """Partitions with commits or owners that do not exist. One whose topic may not be described is not one of them."""
+    here = {p.tp for topic in state.topics.values() for p in topic.partitions}
+    gone = {tp for tp in wanted if tp not in here}
+    hidden: set[str] = set()
+    missing = sorted({tp.topic for tp in gone} - state.topics.keys())
+    for topics in ([missing], [[topic] for topic in missing]):  # an error names one topic of several
+        hidden.clear()
+        for names in topics:
+            try:
+                created = client.metadata(names).topics if names else {}
+            except KctlError as exc:
+                hidden.update(names)
+                if len(names) == 1:
+                    found.failed(f"topic {names[0]}", exc)
+            else:
+                hidden.update(created)  # it has appeared since: the next pass has it
+        if not hidden or len(missing) == 1:
+            break
+    return {tp for tp in gone if tp.topic not in hidden}
+
+
+def _by_leader(partitions: Iterable[PartitionState]) -> dict[int, list[TopicPartition]]:
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for partition in partitions:
+        if partition.leader >= 0:
+            by_leader.setdefault(partition.leader, []).append(partition.tp)
+    return by_leader
+
+
+def _commit(
+    group: str,
+    tp: TopicPartition,
+    committed: int | None,
+    offsets: LogOffsets | None,
+    partition: PartitionState | None,
+    topic_id: str | None,
+    *,
+    deleted: bool,
+) -> tuple[Any, ...]:
+    start, end = (offsets.start, offsets.end) if offsets else (None, None)
+    epoch = partition.leader_epoch if partition else None
+    return (group, *tp, committed, start, end, epoch, topic_id, deleted)
+
+
+def _group(group: Group) -> tuple[Any, ...]:
+    members = None if group.members is None else len(group.members)
+    return (group.group, group.state, group.type, group.protocol_type, members, group.coordinator)
+
+
+def _disks(client: ClusterClient, state: ClusterState, found: Pass) -> None:
+    """The rows of `log_dirs` and `replicas`."""
+    dirs = found.rows[schema.LOG_DIRS] = []
+    replicas = found.rows[schema.REPLICAS] = []
+    for broker, answer in fetch_log_dirs(client, state.brokers).items():
+        if isinstance(answer, KctlError):
+            found.failed(f"log dirs of broker {broker}", answer)
+            continue
+        for each in answer:
+            dirs.append((broker, each.path, each.total_bytes, each.usable_bytes, each.error))
+            if each.error:
+                found.failed(each.error)
+            replicas += [
+                (broker, each.path, r.topic, r.partition, r.size_bytes, r.offset_lag, r.future) for r in each.replicas
+            ]
+
+
+def _config(topic: str, values: Mapping[str, str | None]) -> tuple[Any, ...]:
+    row: list[Any] = [topic]
+    for name, kind, _ in schema.COLUMNS[schema.CONFIGS][2:]:
+        text = values.get(_CONFIGS[name])
+        row.append(text if kind == "string" else _number(text, float if kind == "double" else int))
+    return tuple(row)
+
+
+def _number(text: str | None, kind: type[int] | type[float]) -> int | float | None:
+    try:
+        return None if text is None else kind(text)
+    except ValueError:
+        return None

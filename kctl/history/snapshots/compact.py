@@ -1,0 +1,95 @@
+"""Compaction: the passes of an hour as one sorted file for each table.
+
+The new files count when that of `passes` is renamed, which is the last one (kctl.history.snapshots.layout); until then
+what was there counts, and a compaction that ended early is begun anew. The files that were replaced stay for a while,
+for readers that have listed them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing
+
+from kctl.history.snapshots import files, schema
+from kctl.history.snapshots.layout import DataFile, Hour, parse_name
+from kctl.history.snapshots.merge import merged
+from kctl.history.snapshots.read import read_file
+from kctl.history.snapshots.rows import BATCH_ROWS, EVERYTHING, BadRows
+from kctl.history.snapshots.store import Damaged, Store
+
+AT_ONCE = 240  # files that are open together
+GRACE_MS = 15 * 60_000
+_BATCH_ROWS = max(BATCH_ROWS * 4 // AT_ONCE, 1024)
+
+
+class NotCompacted(Exception):
+    """A file of the hour cannot be read: the hour stays as it is, so that nothing more is lost."""
+
+    def __init__(self, damaged: Damaged) -> None:
+        super().__init__(str(damaged))
+        self.damaged = damaged
+
+
+def compact(store: Store, hour: Hour) -> Generator[None, None, None]:
+    """Make one file for each table of what counts in an hour. Each step does a small part of it (tenths of a second).
+
+    Nothing is done when it is done already. Stopped anywhere (`close`), it has changed nothing that counts.
+    Raises NotCompacted, OperationFailed (disk full, say), NotAuthorized.
+    """
+    while len(chosen := store.counting(hour).files[:AT_ONCE]) > 1 or (chosen and not chosen[0].compacted):
+        target = DataFile(chosen[-1].at_ms, compacted=True)
+        for table in (*(name for name in schema.TABLES if name != schema.PASSES), schema.PASSES):
+            yield from _one_table(store, table, hour, chosen, target)
+
+
+def _one_table(store: Store, table: str, hour: Hour, chosen: tuple[DataFile, ...], target: DataFile) -> Iterator[None]:
+    def refuse(damaged: Damaged) -> None:
+        raise NotCompacted(damaged)
+
+    there = set(files.names(store.folder(table, hour)))
+    if not any(file.name in there or store.has_rows(table, hour, file) for file in chosen):
+        return
+    streams = [
+        read_file(store, table, hour, file, EVERYTHING, damaged=refuse, batch_rows=_BATCH_ROWS) for file in chosen
+    ]
+    try:
+        with closing(store.writing(table, hour, target, merged(streams, schema.SORT_KEYS[table]))) as steps:
+            yield from steps
+    except BadRows as exc:
+        raise NotCompacted(Damaged(store.folder(table, hour), str(exc))) from exc
+
+
+def replaced(store: Store, hour: Hour) -> list[str]:
+    """The names in an hour's `passes` that a compaction has replaced."""
+    state = store.counting(hour)
+    kept = {file.name for file in state.files}
+    names = files.names(store.folder(schema.PASSES, hour))
+    return [name for name in names if parse_name(name) is not None and name not in kept]
+
+
+def discard(store: Store, hour: Hour, *, grace_ms: int = GRACE_MS) -> bool:
+    """Remove what a compaction older than `grace_ms` has replaced in an hour; whether there is such a thing left.
+
+    Raises OperationFailed, NotAuthorized.
+    """
+    state = store.counting(hour)
+    if state.through_ms is None or not replaced(store, hour):
+        return False
+    folder = store.folder(schema.PASSES, hour)
+    newest = folder / DataFile(state.through_ms, compacted=True).name
+    try:
+        if time.time() - newest.stat().st_mtime < grace_ms / 1000:
+            return True
+        kept = {file.name for file in state.files}
+        for table in (*(name for name in schema.TABLES if name != schema.PASSES), schema.PASSES):
+            _remove_others(store, table, hour, kept, state.through_ms)
+    except OSError as exc:
+        raise files.failed("remove files of", folder, exc) from exc
+    return False
+
+
+def _remove_others(store: Store, table: str, hour: Hour, kept: set[str], through_ms: int) -> None:
+    folder = store.folder(table, hour)
+    found = ((name, parse_name(name)) for name in files.names(folder))
+    files.remove(folder, [name for name, file in found if file and name not in kept and file.at_ms <= through_ms])

@@ -1,0 +1,121 @@
+"""What a store tells of logs, configs and log dirs at a moment, and where logs ended at earlier ones.
+
+The newest pass may lack something (a broker was down, a file is damaged): then the newest rows of the minutes before it
+count as well. A pass that is complete says by itself what there is: what it does not have, is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import HOUR_MS
+from kctl.history.snapshots.passes import PassInfo, newest_ms, passes
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.store import Damaged, Store
+from kctl.lag.log_config import LogConfig
+from kctl.lag.rates import LogEnd
+from kctl.lag.retention import LogDirSize, PartitionLog
+
+_BACK_MS = 30 * 60_000  # how far before an incomplete pass rows are looked for
+_CONFIGS_BACK_MS = HOUR_MS + _BACK_MS  # configs are there whole once an hour
+_GAP_MS = HOUR_MS  # how far from a moment a pass is looked for
+Partition = tuple[str, int]
+Tell = Callable[[Damaged], None]
+
+
+@dataclass(frozen=True)
+class DiskMoment:
+    """at_ms: of the newest pass. failures: what that pass could not read. log_dir_errors: why a log dir is offline, by
+    broker and path."""
+
+    at_ms: int
+    failures: tuple[str, ...]
+    logs: list[PartitionLog]
+    configs: dict[str, LogConfig]
+    log_dirs: list[LogDirSize]
+    log_dir_errors: dict[tuple[int, str], str]
+
+
+def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: Tell) -> DiskMoment | None:
+    """What the newest pass with from_ms ≤ at_ms < to_ms tells; None when there is no such pass."""
+    newest = _newest_pass(store, from_ms, to_ms, damaged)
+    if newest is None:
+        return None
+    end = newest.at_ms + 1
+    begin = newest.at_ms if newest.complete else max(end - _BACK_MS, 0)
+    logs = [_log(row) for row in _newest(store, schema.LOGS, begin, end, damaged)]
+    topics = {log.topic for log in logs}
+    dirs = list(_newest(store, schema.LOG_DIRS, begin, end, damaged))
+    return DiskMoment(
+        at_ms=newest.at_ms,
+        failures=newest.failures,
+        logs=logs,
+        configs={name: config for name, config in _configs(store, end, damaged).items() if name in topics},
+        log_dirs=[LogDirSize(row["broker"], row["log_dir"], row["total_bytes"], row["usable_bytes"]) for row in dirs],
+        log_dir_errors={(row["broker"], row["log_dir"]): row["error"] for row in dirs if row["error"] is not None},
+    )
+
+
+def newest_configs(store: Store, *, damaged: Tell) -> dict[str, LogConfig]:
+    """The configs of each topic that the newest snapshots tell of."""
+    newest = newest_ms(store)
+    if newest is None:
+        return {}
+    return _configs(store, newest + 1, damaged)
+
+
+def _configs(store: Store, end_ms: int, damaged: Tell) -> dict[str, LogConfig]:
+    rows = _newest(store, schema.CONFIGS, max(end_ms - _CONFIGS_BACK_MS, 0), end_ms, damaged)
+    return {row["topic"]: LogConfig(**{name: row[name] for name in LogConfig._fields}) for row in rows}
+
+
+def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: Tell) -> dict[Partition, list[LogEnd]]:
+    """Where each log ended in the last pass before a moment, and in the first one at or after it and before until_ms:
+    those within an hour of the moment."""
+    found: dict[Partition, list[LogEnd]] = {}
+    around = passes(store, max(moment_ms - _GAP_MS, 0), min(moment_ms + _GAP_MS, until_ms), damaged=damaged)
+    before = [each.at_ms for each in around if each.at_ms < moment_ms][-1:]
+    after = [each.at_ms for each in around if each.at_ms >= moment_ms][:1]
+    for at_ms in (*before, *after):
+        columns = ("at_ms", "topic", "partition", "log_end_offset")
+        for row in _rows(store, schema.LOGS, at_ms, at_ms + 1, damaged, columns):
+            if row["log_end_offset"] is not None and row["log_end_offset"] >= 0:
+                partition = (row["topic"], row["partition"])
+                found.setdefault(partition, []).append(LogEnd(at_ms, row["log_end_offset"]))
+    return found
+
+
+def _newest_pass(store: Store, from_ms: int, to_ms: int, damaged: Tell) -> PassInfo | None:
+    """The newest pass, looked for hour by hour."""
+    for hour in reversed(store.hours()):
+        if hour.start_ms < to_ms and hour.end_ms > from_ms:
+            found = passes(store, max(from_ms, hour.start_ms), min(to_ms, hour.end_ms), damaged=damaged)
+            if found:
+                return found[-1]
+    return None
+
+
+def _log(row: Mapping[str, Any]) -> PartitionLog:
+    names = ("topic", "partition", "leader", "log_start_offset", "log_end_offset", "oldest_timestamp_ms")
+    return PartitionLog(*(row[name] for name in names))
+
+
+def _newest(store: Store, table: str, from_ms: int, to_ms: int, damaged: Tell) -> Iterable[Mapping[str, Any]]:
+    """The newest row of each key, in the order of the keys."""
+    key = schema.SORT_KEYS[table][:-1]
+    found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for row in _rows(store, table, from_ms, to_ms, damaged):
+        name = tuple(row[column] for column in key)
+        if name not in found or found[name]["at_ms"] < row["at_ms"]:
+            found[name] = row
+    return [found[name] for name in sorted(found)]
+
+
+def _rows(
+    store: Store, table: str, from_ms: int, to_ms: int, damaged: Tell, columns: tuple[str, ...] | None = None
+) -> Iterator[Mapping[str, Any]]:
+    for batch in read_table(store, table, from_ms, to_ms, damaged=damaged, columns=columns):
+        yield from batch.to_pylist()

@@ -1,0 +1,87 @@
+"""What a cluster was like at a moment, beside its commits: groups, owners, logs, configs, as the newest passes tell.
+
+The rows of several passes are looked at, because the last one may lack something: of each key the newest counts. What
+the newest row of a group says of its members holds for all owners: older ones have none any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kctl.history.deletion import Limits
+from kctl.history.lag_report import Owner
+from kctl.history.snapshots import schema
+
+Row = tuple[Any, ...]
+
+
+class TopicPartitionLog(NamedTuple):
+    """Of the leader's replica; None: not known. oldest_timestamp_ms: of its first record."""
+
+    last_stable_offset: int | None = None
+    oldest_timestamp_ms: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass
+class Moment:
+    """states: of groups, as brokers say. owners: by group, topic, partition. owned: topics that a group's members have.
+
+    logs: by topic and partition. limits: by topic.
+    """
+
+    states: dict[str, str] = field(default_factory=dict)
+    owners: dict[tuple[str, str, int], Owner] = field(default_factory=dict)
+    owned: set[tuple[str, str]] = field(default_factory=set)
+    logs: dict[tuple[str, int], TopicPartitionLog] = field(default_factory=dict)
+    limits: dict[str, Limits] = field(default_factory=dict)
+
+
+TABLES = (schema.GROUPS, schema.OWNERS, schema.LOGS, schema.REPLICAS, schema.CONFIGS)
+COLUMNS: dict[str, tuple[str, ...]] = {  # the time, the key, the rest
+    schema.GROUPS: ("at_ms", "group", "state"),
+    schema.OWNERS: ("at_ms", "group", "topic", "partition", "client_id", "host"),
+    schema.LOGS: ("at_ms", "topic", "partition", "leader", "last_stable_offset", "oldest_timestamp_ms"),
+    schema.REPLICAS: ("at_ms", "topic", "partition", "broker", "size_bytes", "future"),
+    schema.CONFIGS: ("at_ms", "topic", "cleanup_policy", "retention_ms", "retention_bytes"),
+}
+
+
+def moment_of(rows: Mapping[str, Iterable[Row]]) -> Moment:
+    """The moment that rows of TABLES tell of, each with the values of COLUMNS, in any order."""
+    groups = _newest(rows.get(schema.GROUPS, ()), 1)
+    owners = {
+        key: Owner(client_id, host)
+        for key, (at_ms, *_, client_id, host) in _newest(rows.get(schema.OWNERS, ()), 3).items()
+        if key[:1] not in groups or at_ms >= groups[key[:1]][0]
+    }
+    return Moment(
+        states={group: state for _, group, state in groups.values()},
+        owners=owners,
+        owned={(group, topic) for group, topic, _ in owners},
+        logs=_logs(rows),
+        limits={topic: Limits(*configs) for _, topic, *configs in _newest(rows.get(schema.CONFIGS, ()), 1).values()},
+    )
+
+
+def _logs(rows: Mapping[str, Iterable[Row]]) -> dict[tuple[str, int], TopicPartitionLog]:
+    replicas = (row for row in rows.get(schema.REPLICAS, ()) if not row[-1])
+    sizes = {key: size_bytes for key, (*_, size_bytes, _) in _newest(replicas, 3).items()}
+    return {
+        key: TopicPartitionLog(stable, oldest_ms, sizes.get((*key, leader)))
+        for key, (*_, leader, stable, oldest_ms) in _newest(rows.get(schema.LOGS, ()), 2).items()
+    }
+
+
+def _newest(rows: Iterable[Row], key_columns: int) -> dict[tuple[Any, ...], Row]:
+    """The newest row of each key."""
+    found: dict[tuple[Any, ...], Row] = {}
+    until = 1 + key_columns
+    for row in rows:
+        key = row[1:until]
+        before = found.get(key)
+        if before is None or before[0] <= row[0]:
+            found[key] = row
+    return found

@@ -1,0 +1,1 @@
+"""Expressions of playbooks: read, checked and evaluated."""

@@ -1,0 +1,100 @@
+"""Whether an included playbook is there, fits, and does not include itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kctl.base.suggestions import did_you_mean
+from kctl.errors import InvalidFile, KctlError, Refused
+from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.lint.problems import Problems
+from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, Step
+from kctl.playbook.operations import Operations
+from kctl.playbook.parameters import as_typed, plain
+from kctl.playbook.read import NO_FORMAT, read_all
+from kctl.playbook.shipped import Found, find, text_of
+
+
+class Included:
+    """The playbooks that one lint has met: each file is read and linted once, however often it is included.
+
+    lint: kctl.playbook.lint.lint.lint, for the playbooks that are included.
+    """
+
+    def __init__(self, known: Operations, lint: Callable[..., list[Problem]]) -> None:
+        self._known = known
+        self._lint = lint
+        self._read: dict[str, tuple[Playbook | None, list[Problem]]] = {}
+
+    def check(self, problems: Problems, playbook: Playbook, step: Step, trail: tuple[str, ...]) -> list[Problem]:
+        """Add what is wrong with the step; returns the problems of the playbook that it includes.
+
+        trail: the playbooks that led here, outermost first.
+        """
+        name = step.arguments.get("playbook")
+        if not isinstance(name, str) or is_expression(name):
+            return []
+        try:
+            found = find(name, beside=playbook.source)
+            key = _key(found.path)
+            here = (*trail, _key(playbook.source))
+            if key in here:
+                raise Refused(f"{found.file} includes itself", hint="a playbook is no loop; use `loop`")
+            if len(here) > MAX_INCLUDE_DEPTH:
+                raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
+            met = key in self._read
+            if not met:
+                self._read[key] = self._read_one(found)
+        except KctlError as exc:
+            problems.value(step.arguments, "playbook", exc.message, exc.hint)
+            return []
+        included, wrong = self._read[key]
+        if included is not None:
+            _parameters(problems, step, included)
+        if met or included is None:
+            return [] if met else wrong
+        return [*wrong, *self._lint(included, known=self._known, trail=here, met=self)]
+
+    def _read_one(self, found: Found) -> tuple[Playbook | None, list[Problem]]:
+        """A file that was not meant to be a playbook, of passwords for example, is not told about in detail."""
+        read = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
+        if any(problem.message == NO_FORMAT for problem in read[1]):
+            raise Refused(f"{found.file} is no playbook", hint=f"one begins with playbook: {VERSION}")
+        return read
+
+
+def _key(path: Path | None) -> str:
+    return str(path.resolve()) if path is not None else ""
+
+
+def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
+    given: Any = step.arguments.get("parameters", {})
+    if not isinstance(given, dict):
+        return  # told already, or an expression
+    for name in given:
+        if problems.full:
+            return
+        parameter = included.parameter(str(name))
+        if parameter is None:
+            known = [each.name for each in included.parameters]
+            hint = did_you_mean(str(name), known) or (f"it has {', '.join(known)}" if known else "it has none")
+            problems.key(given, name, f"{included.name} has no parameter {name}", hint)
+        elif not _has_expressions(given[name]):
+            try:
+                as_typed(parameter, plain(given[name]))
+            except InvalidFile as exc:
+                problems.value(given, name, exc.message, exc.hint)
+    for parameter in included.parameters:
+        if parameter.required and parameter.name not in given:
+            said = f"{included.name} needs the parameter {parameter.name}"
+            problems.key(step.written, step.kind, said, parameter.description or None)
+
+
+def _has_expressions(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_expressions, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_expressions, value))
+    return is_expression(value)

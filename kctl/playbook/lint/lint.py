@@ -1,0 +1,132 @@
+"""What is wrong with a playbook that could be read: arguments that do not fit, names that nothing has, and what would
+not do what it looks like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kctl.base.strict_yaml import YamlList, YamlMap
+from kctl.errors import KctlError
+from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.lint.configs import check_configs
+from kctl.playbook.lint.include import Included
+from kctl.playbook.lint.names import Scope, sites_of
+from kctl.playbook.lint.operation import check_arguments
+from kctl.playbook.lint.own import check_own_arguments
+from kctl.playbook.lint.problems import Problems, in_order
+from kctl.playbook.lint.types import check_types
+from kctl.playbook.model import Playbook, Problem, Step
+from kctl.playbook.operations import Operations, operations
+from kctl.playbook.run.looking import looked_at
+
+# Keys that only such steps have, and what to say of others.
+_ONLY = {
+    "until": "operations and run",
+    "retries": "operations and run",
+    "delay": "operations and run",
+    "accept": "operations and run",
+    "stdin": "operations and run",
+    "timeout": "operations and run",
+    "register": "operations, run and assert",
+    "context": "operations and include",
+}
+
+
+def lint(
+    playbook: Playbook,
+    *,
+    known: Operations | None = None,
+    trail: tuple[str, ...] = (),
+    met: Included | None = None,
+) -> list[Problem]:
+    """All problems, by place. trail: the playbooks that include this one, outermost first; met: those linted so far."""
+    known = known or operations()
+    linter = _Linter(playbook, known, trail, met or Included(known, lint))
+    linter.all()
+    return in_order([*linter.problems.found, *linter.included])
+
+
+class _Linter:
+    def __init__(self, playbook: Playbook, known: Operations, trail: tuple[str, ...], met: Included) -> None:
+        self._playbook = playbook
+        self._known = known
+        self._trail = trail
+        self._met = met
+        self.problems = Problems(playbook.file)
+        self.included: list[Problem] = []
+        self._scope = Scope(playbook, self.problems)
+
+    def all(self) -> None:
+        for step in self._playbook.steps:
+            self._step(step)
+        self._scope.in_handlers = True
+        for step in (*self._playbook.on_failure, *self._playbook.finally_):
+            self._step(step)
+        self._scope.unused()
+
+    def _step(self, step: Step) -> None:
+        if self.problems.full:
+            return
+        self._keys(step)
+        _keys_without_expressions(self.problems, step.arguments)
+        if step.is_operation:
+            check_arguments(self.problems, step, self._known)
+            check_configs(self.problems, step)
+        else:
+            check_own_arguments(self.problems, step)
+        if step.kind == "wait":
+            self._waits(step)
+        if step.kind == "include":
+            self.included += self._met.check(self.problems, self._playbook, step, self._trail)
+        for site in sites_of(step):
+            self._scope.site(step, site)
+        check_types(self.problems, step, self._playbook, self._scope.registers(step))
+        self._scope.secrets(step)
+        self._scope.declare(step)
+
+    def _waits(self, step: Step) -> None:
+        """Whether anything changes while it waits."""
+        if not isinstance(step.arguments.get("until"), str) or self._playbook.unread is not None:
+            return
+        try:
+            changing = looked_at(self._playbook, step, self._known)
+        except KctlError:  # told where it stands
+            return
+        if not changing:
+            self.problems.value(
+                step.arguments, "until", "nothing changes while it waits",
+                "name what an operation before it told that only looks: register: health, until: health.value.healthy",
+            )  # fmt: skip
+
+    def _keys(self, step: Step) -> None:
+        """Keys that do nothing where they are."""
+        fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include",
+                "assert": step.kind == "assert"}  # fmt: skip
+        for key, kinds in _ONLY.items():
+            if key in step.written and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
+                self.problems.key(step.written, key, f"{step.kind} has no {key}", f"it is for {kinds}")
+        if "delay" in step.written and "retries" not in step.written and step.until is None:
+            self.problems.key(step.written, "delay", "nothing is repeated here", "delay is for until and retries")
+        if step.dry_run and not (step.is_operation and self._known.find(step.kind).dry_run):
+            self.problems.key(
+                step.written, "dry_run", f"{step.kind} has no dry run", "it is for operations that have one"
+            )
+        if step.until is not None and step.register is None and (step.is_operation or step.kind == "run"):
+            self.problems.key(
+                step.written,
+                "until",
+                "until cannot see what the step gave",
+                "register: result, and until: result.value…",
+            )
+
+
+def _keys_without_expressions(problems: Problems, value: Any) -> None:
+    """Only values are looked through for expressions."""
+    if isinstance(value, YamlMap):
+        for key, each in value.items():
+            if is_expression(key):
+                problems.key(value, key, "an expression in a key stays as it is", "keys are names; put it into a value")
+            _keys_without_expressions(problems, each)
+    elif isinstance(value, (YamlList, list)):
+        for each in value:
+            _keys_without_expressions(problems, each)

@@ -1,0 +1,190 @@
+"""The names in a playbook's expressions: whether each is there, and whether each is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kctl.base.strict_yaml import YamlList, YamlMap
+from kctl.base.suggestions import did_you_mean
+from kctl.playbook.expressions.expressions import Expression, ExpressionError, Inserted, parse, parse_text
+from kctl.playbook.lint.problems import Problems
+from kctl.playbook.model import FAILURE, GIVEN, REGISTERED, Playbook, Step
+from kctl.playbook.own_steps import OWN_STEPS
+
+_TEXTS = ("loop", "retries", "delay", "timeout", "context", "stdin")
+
+
+class Site(NamedTuple):
+    """A text in which expressions may be: a key's or an item's. alone: it is one, without braces."""
+
+    holder: Any
+    key: Any
+    text: str
+    alone: bool
+
+
+def sites_of(step: Step) -> Iterator[Site]:
+    """All of a step."""
+    written = step.written
+    for key in ("when", "until"):
+        if isinstance(written.get(key), str):
+            yield Site(written, key, written[key], alone=True)
+    for key in _TEXTS:
+        if key in written:
+            yield from sites_within(written, key, written[key])
+    own = OWN_STEPS.get(step.kind)
+    for key, value in step.arguments.items():
+        argument = own.argument(key) if own else None
+        if argument is not None and argument.kind == "condition":
+            yield from (site._replace(alone=True) for site in sites_within(step.arguments, key, value))
+        else:
+            yield from sites_within(step.arguments, key, value)
+
+
+def sites_within(holder: Any, key: Any, value: Any) -> Iterator[Site]:
+    """Those of what is written under a key, or of an item of a list."""
+    if isinstance(value, str):
+        yield Site(holder, key, value, alone=False)
+    elif isinstance(value, YamlMap):
+        for inner in value:
+            yield from sites_within(value, inner, value[inner])
+    elif isinstance(value, YamlList):
+        for index, each in enumerate(value):
+            yield from sites_within(value, index, each)
+
+
+class Scope:
+    """What is declared so far, and what was used of it."""
+
+    def __init__(self, playbook: Playbook, problems: Problems) -> None:
+        self._playbook = playbook
+        self._problems = problems
+        self._variables: dict[str, tuple[Step, Any, Any]] = {}  # name → its step; holder and key of its place
+        self._looped: set[str] = set()
+        self._registers: set[str] = set()
+        self._used: set[str] = set()
+        self._secret = {each.name for each in playbook.parameters if each.secret}
+        self.in_handlers = False
+
+    def declare(self, step: Step) -> None:
+        """What the step leaves behind."""
+        if step.register is not None:
+            self._add(step.register, step, step.written, "register")
+            self._registers.add(step.register)
+            (self._looped.add if step.loop is not None else self._looped.discard)(step.register)
+        if step.kind == "set":
+            for name, value in step.arguments.items():
+                self._add(str(name), step, step.arguments, name)
+                self._registers.discard(str(name))
+                if self._names(step.arguments, name, value) & self._secret:
+                    self._secret.add(str(name))
+
+    def _add(self, name: str, step: Step, holder: Any, key: Any) -> None:
+        if self._playbook.parameter(name) is not None:
+            tell = self._problems.value if key == "register" else self._problems.key
+            tell(holder, key, f"{name} is a parameter", "give it another name")
+        self._variables[name] = (step, holder, key)
+
+    def _names(self, holder: Any, key: Any, value: Any) -> set[str]:
+        found: set[str] = set()
+        for site in sites_within(holder, key, value):
+            try:
+                found |= {used.name for each, _ in expressions_of(site) for used in each.names}
+            except ExpressionError:
+                continue
+        return found
+
+    def site(self, step: Step, site: Site) -> None:
+        """Check the expressions of one text."""
+        try:
+            expressions = expressions_of(site)
+        except ExpressionError as exc:
+            self._problems.value(site.holder, site.key, exc.message, exc.hint, exc.offset)
+            return
+        for expression, offset in expressions:
+            for used in expression.names:
+                self._name(step, site, used.name, offset + used.offset)
+            for member in expression.members:
+                self._member(step, site, member.name, member.member, offset + member.offset)
+
+    def registers(self, step: Step) -> frozenset[str]:
+        """Those that are what became of one step, and no list of a loop; with the step's own, which `until` sees."""
+        own = {step.register} if step.register is not None and step.loop is None else set()
+        return frozenset((self._registers - self._looped) | own)
+
+    def _known(self, step: Step) -> set[str]:
+        known = {each.name for each in self._playbook.parameters} | set(self._variables) | {"run_id"}
+        if step.loop is not None:
+            known |= {"item", "index"}
+        if self.in_handlers:
+            known.add("failure")
+        return known
+
+    def _name(self, step: Step, site: Site, name: str, offset: int) -> None:
+        self._used.add(name)
+        known = self._known(step)
+        if name in known or name in (self._playbook.unread or ()) or (name == step.register and site.key == "until"):
+            return
+        if name in {"item", "index"}:
+            hint = "they are there in a step with `loop`"
+        elif name in GIVEN:
+            hint = "it is there in on_failure and finally"
+        elif any(each.register == name or (each.kind == "set" and name in each.arguments) for each in self._all()):
+            hint = "a later step gives it"
+        else:
+            hint = did_you_mean(name, known) or "it is no parameter, and no step before gives it"
+        self._problems.value(site.holder, site.key, f"{name} is not defined", hint, offset)
+
+    def _all(self) -> tuple[Step, ...]:
+        return self._playbook.all_steps()
+
+    def _member(self, step: Step, site: Site, name: str, member: str, offset: int) -> None:
+        own = name == step.register and site.key == "until"
+        if name == "failure" and self.in_handlers:
+            known: tuple[str, ...] = FAILURE
+        elif own or (name in self._registers and name not in self._looped):
+            known = REGISTERED
+        else:
+            return
+        if member not in known:
+            near = did_you_mean(member, known)
+            inside = f"what the operation told is in {name}.value" if known is REGISTERED else None
+            hint = near or inside or f"it has {', '.join(known)}"
+            self._problems.value(site.holder, site.key, f"{name} has no {member}", hint, offset)
+
+    def secrets(self, step: Step) -> None:
+        """A program's arguments are seen by everybody on the machine."""
+        if step.kind != "run":
+            return
+        argv = step.arguments.get("argv")
+        for site in sites_within(step.arguments, "argv", argv):
+            shown = self._names(site.holder, site.key, site.text) & self._secret
+            if shown:
+                self._problems.value(
+                    site.holder, site.key, f"the secret {min(shown)} in a command line, which others see",
+                    f"give it by env: {{{min(shown).upper()}: …}} or stdin",
+                )  # fmt: skip
+
+    def unused(self) -> None:
+        """Parameters that nothing asks for, and as warnings registers and variables; not told while a step could not be
+        read."""
+        if self._playbook.unread is not None:
+            return
+        for parameter in self._playbook.parameters:
+            if parameter.name not in self._used:
+                self._problems.at(
+                    parameter.where.line, parameter.where.column, f"nothing uses the parameter {parameter.name}",
+                    f"{{{{ {parameter.name} }}}} is its value",
+                )  # fmt: skip
+        for name, (_, holder, key) in self._variables.items():
+            if name not in self._used:
+                tell = self._problems.value if key == "register" else self._problems.key
+                tell(holder, key, f"nothing uses {name}", "leave it out, or look at it in a later step", warning=True)
+
+
+def expressions_of(site: Site) -> list[tuple[Expression, int]]:
+    """Those of a text, each with its offset. Raises ExpressionError."""
+    if site.alone:
+        return [(parse(site.text), 0)]
+    return [(part.expression, part.offset) for part in parse_text(site.text) if isinstance(part, Inserted)]

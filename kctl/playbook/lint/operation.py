@@ -1,0 +1,133 @@
+"""Whether the arguments of a step fit its operation, as the command line would take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kctl.base.suggestions import did_you_mean
+from kctl.errors import UsageError
+from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.lint.problems import Problems
+from kctl.playbook.model import Step
+from kctl.playbook.operations import Argument, Operation, Operations
+
+# Options that every command has: what a playbook has instead.
+_COMMON = {
+    "context": "it is a key of the step, beside the operation",
+    "timeout": "it is a key of the step, beside the operation",
+    "output": "a step's result is what -o json prints",
+    "yes": "a run confirms its steps itself",
+    "dry_run": "kctl playbook run --check shows what would be done",
+    "watch": "a step ends by itself: use until, retries and delay",
+    "follow": "a step ends by itself: use until, retries and delay",
+    "interval": "delay is a key of the step, beside the operation",
+    "bootstrap_server": "a run is given its cluster: kctl playbook run … --bootstrap-server",
+    "zookeeper": "a run is given its cluster: kctl playbook run … --zookeeper",
+    "command_config": "a run is given its cluster: kctl playbook run … --command-config",
+    "ignore_unknown": "a run is given its cluster: kctl playbook run … --ignore-unknown",
+    "confirm_cluster": "a run is given it: kctl playbook run … --confirm-cluster",
+}
+_MUST = {"flag": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}
+
+
+def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
+    """Add what does not fit."""
+    operation = known.find(step.kind)
+    given = step.arguments
+    for name in given:
+        if problems.full:
+            return
+        argument = operation.argument(str(name))
+        if argument is None:
+            _unknown(problems, step, operation, str(name))
+            continue
+        if _shape(problems, given, argument):
+            _value(problems, step, operation, argument, known)
+    for argument in operation.arguments:
+        if argument.required and given.get(argument.name) is None:
+            hint = argument.help or f"{argument.name}: {argument.metavar}"
+            problems.key(step.written, step.kind, f"{step.kind} needs {argument.name}", hint)
+
+
+def _unknown(problems: Problems, step: Step, operation: Operation, name: str) -> None:
+    names = [each.name for each in operation.arguments]
+    hint = _COMMON.get(name) or did_you_mean(name, names) or did_you_mean(name.replace("-", "_"), names)
+    if hint is None:
+        hint = f"it has {', '.join(names)}" if names else "it has none"
+    problems.key(step.arguments, name, f"{step.kind} has no {name}", hint)
+
+
+def _shape(problems: Problems, given: Mapping[str, Any], argument: Argument) -> bool:
+    """Whether the value is of a kind that the argument can have."""
+    name, value = argument.name, given[argument.name]
+    if value is None or is_expression(value):
+        return False
+    if isinstance(value, Mapping):
+        if argument.many and argument.pairs:
+            fits = [_scalar(problems, value, key, argument) for key in value]
+            return all(fits)
+        problems.value(given, name, f"{name} does not take a mapping", _example(argument))
+        return False
+    if isinstance(value, list):
+        if argument.many:
+            fits = [_scalar(problems, value, index, argument) for index in range(len(value))]
+            return all(fits)
+        problems.value(given, name, f"{name} takes one value, not a list", _example(argument))
+        return False
+    return _scalar(problems, given, name, argument)
+
+
+def _scalar(problems: Problems, holder: Any, key: Any, argument: Argument) -> bool:
+    """Whether one value fits; one with an expression is seen at run time only."""
+    value = holder[key]
+    if is_expression(value):
+        return False
+    fits = isinstance(value, (str, int, float))
+    if argument.kind == "flag":
+        fits = isinstance(value, bool)
+    elif argument.kind == "integer":
+        fits = isinstance(value, int) and not isinstance(value, bool)
+    elif argument.kind == "number":
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not fits:
+        problems.value(
+            holder, key, f"{argument.name} is {_MUST[argument.kind]}, not {_shown(value)}", _example(argument)
+        )
+    return fits
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else repr(value)
+
+
+def _example(argument: Argument) -> str | None:
+    if argument.many and argument.pairs:
+        return f"{argument.name}: {{name: value}}, or a list of texts like {argument.metavar}"
+    return f"{argument.name}: [{argument.metavar.strip('[]…')}]" if argument.many else None
+
+
+def _value(problems: Problems, step: Step, operation: Operation, argument: Argument, known: Operations) -> None:
+    """Ask the command line's own parser: choices, ranges, formats."""
+    others = {each.name: placeholder(each) for each in operation.arguments if each.required}
+    try:
+        known.check(operation, {**others, argument.name: step.arguments[argument.name]})
+    except UsageError as exc:
+        said = exc.message.removeprefix(f"{operation.name}: ")
+        _, found, what = said.partition(f"Invalid value for '--{argument.name.replace('_', '-')}': ")
+        message = f"{argument.name}: {what}" if found else said
+        hint = did_you_mean(str(step.arguments[argument.name]), argument.choices)
+        problems.value(step.arguments, argument.name, message.rstrip("."), hint or exc.hint)
+
+
+def placeholder(argument: Argument) -> Any:
+    """A value that the argument takes, for those that are not being checked."""
+    if argument.kind == "flag":
+        return True
+    if argument.kind in {"integer", "number"}:
+        return 1
+    if argument.choices:
+        return argument.choices[0]
+    return "a=b" if argument.pairs else "x"

@@ -1,0 +1,145 @@
+"""What kind of value an expression has, as far as that can be seen before it has one; and where it cannot fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kctl.base.strict_yaml import YamlList, YamlMap
+from kctl.playbook.expressions.expressions import ExpressionError, Inserted, is_expression, parse, parse_text
+from kctl.playbook.lint.names import Site, sites_of
+from kctl.playbook.lint.problems import Problems
+from kctl.playbook.model import Playbook, Step
+from kctl.playbook.operations import Argument, operations
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+
+_OF_NODES = {
+    "Compare": "boolean", "And": "boolean", "Or": "boolean", "Not": "boolean", "Test": "boolean",
+    "List": "list", "Tuple": "list", "Dict": "mapping", "Concat": "string", "Call": "list",
+    "Sub": "number", "Mul": "number", "Div": "number", "FloorDiv": "number", "Mod": "number", "Pow": "number",
+    "Neg": "number", "Pos": "number",
+}  # fmt: skip
+_OF_FILTERS = {
+    **dict.fromkeys(("length", "count", "duration_ms", "size_bytes"), "integer"),
+    **dict.fromkeys(("join", "lower", "upper", "trim", "replace", "string", "tojson"), "string"),
+    **dict.fromkeys(
+        ("list", "map", "select", "reject", "selectattr", "rejectattr", "sort", "unique", "flatten", "difference",
+         "intersect", "items", "keys", "values", "split", "lines"),
+        "list",
+    ),
+}  # fmt: skip
+_OF_MEMBERS = {"exit_code": "integer", "changed": "boolean", "status": "string"}
+_SAID = {
+    "boolean": "true or false", "list": "a list", "mapping": "a mapping", "string": "text", "integer": "a whole number",
+    "number": "a number", "duration": "a duration", "size": "a size", "null": "null",
+}  # fmt: skip
+_SCALARS = frozenset({"string", "integer", "number", "duration", "size", "boolean"})
+_FITS = {
+    "flag": frozenset({"boolean"}),
+    "integer": frozenset({"integer", "number"}),  # what a calculation gives may be whole
+    "number": frozenset({"integer", "number"}),
+    "text": _SCALARS,
+}
+_BOOLEAN = frozenset({"boolean"})
+_DURATION = frozenset({"duration", "string", "integer", "number"})
+_MUST = {"flag": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}
+_KEYS: dict[str, tuple[str, frozenset[str], str | None]] = {
+    "loop": ("loop is a list", frozenset({"list"}), "a mapping becomes one by `| items`"),
+    "retries": ("retries is a whole number", frozenset({"integer", "number"}), None),
+    "delay": ("delay is a duration", _DURATION, None),
+    "timeout": ("timeout is a duration", _DURATION, None),
+}
+
+
+def type_of(tree: nodes.Expr, playbook: Playbook, registers: frozenset[str]) -> str | None:
+    """A parameter's type, boolean …; None when it is not known before the run."""
+    kind = type(tree).__name__
+    if kind == "Const":
+        return _of_constant(tree.value)  # type: ignore[attr-defined]
+    if kind == "Name":
+        parameter = playbook.parameter(tree.name)  # type: ignore[attr-defined]
+        return None if parameter is None or (parameter.default is None and not parameter.required) else parameter.type
+    if kind == "Filter":
+        return _OF_FILTERS.get(tree.name)  # type: ignore[attr-defined]
+    if kind == "Getattr":
+        known = getattr(tree.node, "name", "") in registers  # type: ignore[attr-defined]
+        return _OF_MEMBERS.get(tree.attr) if known else None  # type: ignore[attr-defined]
+    return _OF_NODES.get(kind)
+
+
+def _of_constant(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    return "null" if value is None else "integer" if isinstance(value, int) else "number"
+
+
+def fits(argument: Argument, kind: str, *, item: bool) -> bool:
+    """Whether a value of that kind can be an operation's argument, or an item of one that takes many."""
+    if kind in _FITS[argument.kind]:
+        return True
+    if item or not argument.many:
+        return False
+    return kind == "list" or (kind == "mapping" and argument.pairs)
+
+
+def check_types(problems: Problems, step: Step, playbook: Playbook, registers: frozenset[str]) -> None:
+    """Add what cannot fit: conditions, loops and an operation's arguments. registers: of steps without a loop."""
+    check = _Check(problems, playbook, registers)
+    for site in sites_of(step):
+        if site.alone:
+            hint = "compare it, for example `… | length > 0`"
+            check.site(site, f"{site.key if isinstance(site.key, str) else 'that'} is true or false", _BOOLEAN, hint)
+        elif site.holder is step.written and site.key in _KEYS:
+            check.site(site, *_KEYS[site.key])
+    if step.is_operation:
+        _arguments(check, step)
+
+
+def _arguments(check: _Check, step: Step) -> None:
+    operation = operations().find(step.kind)
+    for name, value in step.arguments.items():
+        argument = operation.argument(str(name))
+        if argument is None:
+            continue
+        said = f"{argument.name} is {_MUST[argument.kind]}"
+        if isinstance(value, str):
+            check.argument(step.arguments, name, argument, said, item=False)
+        elif argument.many and isinstance(value, (YamlMap, YamlList)):
+            for key in value if isinstance(value, YamlMap) else range(len(value)):
+                check.argument(value, key, argument, said, item=True)
+
+
+class _Check:
+    def __init__(self, problems: Problems, playbook: Playbook, registers: frozenset[str]) -> None:
+        self._problems = problems
+        self._playbook = playbook
+        self._registers = registers
+
+    def site(self, site: Site, said: str, wanted: frozenset[str], hint: str | None) -> None:
+        """Whether an expression can be one of these."""
+        kind = self._kind(site)
+        if kind is not None and kind not in wanted:
+            self._problems.value(site.holder, site.key, f"{said}, and this is {_SAID[kind]}", hint)
+
+    def argument(self, holder: Any, key: Any, argument: Argument, said: str, *, item: bool) -> None:
+        """Whether a text with expressions can be an operation's argument; one without was looked at already."""
+        text = holder[key]
+        if not is_expression(text):
+            return
+        kind = self._kind(Site(holder, key, text, alone=False))
+        if kind is not None and not fits(argument, kind, item=item):
+            self._problems.value(holder, key, f"{said}, and this is {_SAID[kind]}")
+
+    def _kind(self, site: Site) -> str | None:
+        try:
+            if site.alone:
+                return type_of(parse(site.text).tree, self._playbook, self._registers)
+            parts = parse_text(site.text)
+        except ExpressionError:  # told already
+            return None
+        if len(parts) == 1 and isinstance(parts[0], Inserted):
+            return type_of(parts[0].expression.tree, self._playbook, self._registers)
+        return "string"

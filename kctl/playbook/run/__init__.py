@@ -1,0 +1,1 @@
+"""Running playbooks, with a journal from which a run continues."""

@@ -1,0 +1,398 @@
+"""Runs a playbook: its steps, the handlers of a failure, the final steps; and again after a crash.
+
+A run that is resumed goes through the steps from the first on; what the journal says of those that ended stands for
+doing them. So where a run goes on is nowhere else than where it stopped: within loops and includes as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kctl.base.secrets import Redactor
+from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
+from kctl.playbook.expressions.expressions import condition, parse
+from kctl.playbook.model import Playbook, Step
+from kctl.playbook.operations import Where
+from kctl.playbook.parameters import Values
+from kctl.playbook.run import check as dry
+from kctl.playbook.run.acts import Act, perform, show_plan
+from kctl.playbook.run.changes import can_change_step, may_have_changed
+from kctl.playbook.run.frames import Frame, of_item
+from kctl.playbook.run.includes import inner_frame, result_of
+from kctl.playbook.run.outside import Choice, Outside
+from kctl.playbook.run.own_acts import NAMING, PURE, arguments_of, check_argv
+from kctl.playbook.run.repeats import repeatable
+from kctl.playbook.run.report import Part, StepReport, cut, report_of
+from kctl.playbook.run.run_journal import Done, RunJournal
+from kctl.playbook.run.secret_values import named_secrets, names_with_secrets, values_with_secrets
+from kctl.playbook.run.selection import Selection
+from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
+from kctl.playbook.run.step_settings import items_of, settings_of
+
+_INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
+_HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """check: a dry run; diff: plans are shown before; ask: before each step. confirmed: context (or place) → the name
+    that confirms a change of its protected cluster."""
+
+    check: bool = False
+    diff: bool = False
+    ask: bool = False
+    selection: Selection = field(default_factory=Selection)
+    confirmed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended. failure: the first one, unless it was carried on from."""
+
+    exit_code: int
+    failure: Failure | None
+    interrupted: bool
+    steps: list[StepReport]
+
+
+class Engine:
+    """One run."""
+
+    def __init__(
+        self, outside: Outside, journal: RunJournal, settings: Settings, *, secrets: Sequence[object] = ()
+    ) -> None:
+        """secrets: what nobody may see besides the secret parameters."""
+        self._outside = outside
+        self._journal = journal
+        self._settings = settings
+        self._secrets: list[object] = []
+        self._uncertain = False  # of a dry run: something would have changed
+        # What was begun and has no end may have changed something, whatever it finds the second time.
+        self._changed = any(may_have_changed(each.kind, looks=each.looks) for each in journal.state.open.values())
+        self._inner: dict[str, Failure] = {}  # of includes, by their keys
+        self._interrupts: list[KeyboardInterrupt] = []
+        self._asked: StepReport | None = None  # the step that somebody is being asked about
+        self._planned: StepReport | None = None  # the one whose plan was shown for that
+        self._hide(secrets)
+        self.reports: list[StepReport] = []
+
+    def run(self, playbook: Playbook, values: Values, where: Where) -> Ending:
+        """From the first step that has no end to the last final one. Raises nothing that a step can cause."""
+        self._hide([values.values[name] for name in values.secrets])
+        trail = (str(playbook.source.resolve()),) if playbook.source is not None else ("",)
+        variables = {**values.values, "run_id": self._journal.run_id}
+        frame = Frame(playbook, variables, where, self._settings.confirmed, trail=trail, secret=values.secrets)
+        failure, interrupted = None, False
+        try:
+            failure = self._playbook(frame)
+        except KeyboardInterrupt:
+            interrupted = True
+        code = int(ExitCode.INTERRUPTED) if interrupted else exit_code_of_run(failure)
+        said = "interrupted" if interrupted else None if failure is None else f"{failure.step}: {failure.message}"
+        try:
+            self._journal.ended(code, said)
+        except KctlError as exc:
+            failure = failure or Failure(playbook.name, exc.message, int(exc.exit_code))
+            code = code or int(exc.exit_code)
+        return Ending(code, failure, interrupted, self.reports)
+
+    @property
+    def redactor(self) -> Redactor:
+        """Hides all secrets that the run has met."""
+        return self._journal.redactor
+
+    def _hide(self, secrets: Sequence[object]) -> None:
+        new = [each for each in secrets if each not in self._secrets]
+        if new:
+            self._secrets += new
+            self._journal.redactor = Redactor(self._secrets)
+
+    # --- parts
+
+    def _playbook(self, frame: Frame) -> Failure | None:
+        failure: Failure | None = None
+        late: Failure | None = None
+        interrupt: KeyboardInterrupt | None = None
+        try:
+            failure = self._part(frame, "steps")
+            if failure is not None and not self._settings.check:
+                frame.enter_handlers(failure)
+                self._part(frame, "on_failure")
+        except KeyboardInterrupt as exc:
+            interrupt = exc
+        try:
+            frame.enter_handlers(failure)
+            late = self._part(frame, "finally")
+        except KeyboardInterrupt as exc:
+            interrupt = exc
+        if interrupt is not None:
+            raise interrupt
+        return failure or late
+
+    def _part(self, frame: Frame, part: Part) -> Failure | None:
+        """The first failure. It ends the part, but for final steps: those are all done, also when one is interrupted,
+        unless it is the second time. Raises the KeyboardInterrupt at the end."""
+        steps = {"steps": frame.playbook.steps, "on_failure": frame.playbook.on_failure}.get(
+            part, frame.playbook.finally_
+        )
+        first: Failure | None = None
+        interrupt: KeyboardInterrupt | None = None
+        for number, step in enumerate(steps, 1):
+            report = report_of(step, part, prefix=frame.prefix, number=number, of=len(steps), depth=frame.depth - 1)
+            self.reports.append(report)
+            if interrupt is not None and (part != "finally" or len(self._interrupts) > 1):
+                self._end(report, skipped("not reached: interrupted"))
+                continue
+            if first is not None and part != "finally":
+                self._end(report, skipped(f"not reached: {first.step} failed"))
+                continue
+            try:
+                failure = self._step(frame, part, step, report)
+            except KeyboardInterrupt as exc:
+                interrupt = exc
+                self._tell_interrupt(frame, exc)
+            else:
+                first = first or failure
+        if interrupt is not None:
+            raise interrupt
+        return first
+
+    def _tell_interrupt(self, frame: Frame, interrupt: KeyboardInterrupt) -> None:
+        """Once for each; the playbooks around an included one see the same."""
+        if any(each is interrupt for each in self._interrupts):
+            return
+        self._interrupts.append(interrupt)
+        if len(self._interrupts) == 1 and frame.playbook.finally_:
+            self._outside.observer.interrupted()
+
+    def _end(self, report: StepReport, result: Result) -> None:
+        report.take(result, self.redactor)
+        self._outside.observer.ended(report)
+
+    # --- one step
+
+    def _step(self, frame: Frame, part: Part, step: Step, report: StepReport) -> Failure | None:
+        """Do it, or take what the journal says of it."""
+        key, handler = report.step, part != "steps" or frame.in_handler
+        done = self._journal.done(key)
+        if done is not None and not self._again(step, key, done):
+            return self._restored(frame, step, report, done)
+        clock = self._outside.clock
+        started = clock.now_s()
+        report.started_at = clock.wall().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        try:
+            result = self._result(frame, part, step, report, handler)
+        except KeyboardInterrupt:
+            report.duration_ms = round((clock.now_s() - started) * 1000)
+            ended = _INTERRUPTED if self._can_change(step) else _HARMLESS
+            self._end(report, skipped("interrupted before it began") if report is self._asked else ended)
+            raise
+        result = self._stored(step, key, result, handler)
+        report.duration_ms = round((clock.now_s() - started) * 1000)
+        return self._left(frame, step, report, result)
+
+    def _again(self, step: Step, key: str, done: Done) -> bool:
+        """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
+        if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
+            return False
+        return not self._can_change(step)
+
+    def _whole(self, step: Step, key: str, done: Done) -> bool:
+        return done.whole and (step.loop is None or all(each.whole for each in self._items(key)))
+
+    def _items(self, key: str) -> list[Done]:
+        found: list[Done] = []
+        while (done := self._journal.done(f"{key}[{len(found)}]")) is not None:
+            found.append(done)
+        return found
+
+    def _restored(self, frame: Frame, step: Step, report: StepReport, done: Done) -> Failure | None:
+        report.before = True
+        result = done.result
+        if not self._whole(step, report.step, done) and step.register is not None:
+            frame.lost[step.register] = report.step
+        items = self._items(report.step) if step.loop is not None else []
+        if items:
+            result = of_items([each.result for each in items])
+        return self._left(frame, step, report, result)
+
+    def _left(self, frame: Frame, step: Step, report: StepReport, result: Result) -> Failure | None:
+        """What the step leaves behind: its values, its report, and the failure when the part ends with it."""
+        self._changed |= result.changed and not self._settings.check
+        self._uncertain |= self._settings.check and dry.is_uncertain(result)
+        if result.state is State.SKIPPED:
+            frame.leave_out(step, result)
+        elif step.register is not None:
+            frame.variables[step.register] = result.registered()
+        if step.kind in NAMING and isinstance(result.value, Mapping):
+            frame.variables.update(result.value)
+        self._end(report, result)
+        if not result.failed or step.on_error == "continue":
+            return None
+        inner = self._inner.pop(report.step, None)  # what its handlers changed came after it failed
+        changed = self._changed if inner is None else inner.changed
+        code = result.exit_code or int(ExitCode.FAILED)
+        return Failure(report.step, report.message or "", code, report.hint, changed)
+
+    def _stored(self, step: Step, key: str, result: Result, handler: bool) -> Result:
+        """As the journal has it; failed when it cannot have it."""
+        try:
+            kept = result if step.loop is None or step.kind in PURE else replace(result, value=None)
+            self._journal.step_ended(key, kept, fatal=result.failed and step.on_error == "fail", handler=handler)
+        except KctlError as exc:
+            return failed(exc, changed=result.changed, value=result.value)
+        return result
+
+    def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> Result:
+        """What becomes of a step; errors are results."""
+        try:
+            reason = self._reason_against(frame, part, step)
+            if reason is not None:
+                return skipped(reason)
+            frame.check_lost(step)
+            self._outside.observer.began(report)
+            items = items_of(step, frame.variables)
+            asked = self._settings.ask and frame.depth == 1 and part == "steps"
+            if asked and self._choice(frame, step, report, items) is Choice.SKIP:
+                return skipped("--step")
+            if items is None:
+                return self._act(frame, step, report, report.step, frame.variables, handler)
+            return self._loop(frame, step, report, items, handler)
+        except KctlError as exc:
+            return self._judged(failed(exc))
+        except Exception as exc:  # noqa: BLE001 - what nobody foresaw fails a step; the final ones are done all the same
+            return failed(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
+
+    def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> Choice:
+        """What somebody says to it, who has seen its plan when that is wanted and it is one. Raises KctlError."""
+        self._asked = report
+        if self._settings.diff and step.is_operation and items is None:
+            self._secrets_made(frame, step, frame.variables)
+            show_plan(self._ready(frame, step, report, frame.variables), self._outside)
+            self._planned = report
+        choice = self._outside.person.choose(report)
+        self._asked = None
+        if choice is Choice.STOP:
+            raise NotConfirmed("not confirmed", hint="")
+        return choice
+
+    def _reason_against(self, frame: Frame, part: Part, step: Step) -> str | None:
+        if frame.depth == 1 and part == "steps":
+            reason = self._settings.selection.reason_against(frame.playbook, step)
+            if reason is not None:
+                return reason
+        return None if _of_each_item(step) else self._when(step, frame.variables)
+
+    def _when(self, step: Step, variables: Mapping[str, Any]) -> str | None:
+        if step.when is None or condition(step.when, variables):
+            return None
+        return f"when: {' '.join(str(step.when).split())}"
+
+    def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> Result:
+        """Item by item. One that fails ends the loop when the step can change something; a check looks at all."""
+        report.items = len(items)
+        results: list[Result] = []
+        for index, item in enumerate(items):
+            variables = of_item(frame.variables, item, index)
+            result = self._item(frame, step, report, variables, handler)
+            results.append(result)
+            if result.failed and result.message:
+                self._note(report, f"[{index}] {result.message}")
+            if step.kind in NAMING and isinstance(result.value, Mapping):
+                frame.variables.update(result.value)
+            if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step):
+                break
+        total = of_items(results)
+        if step.kind == "set" and not total.failed:
+            return Result(total.state, {k: v for each in results for k, v in (each.value or {}).items()}, 0)
+        return total
+
+    def _item(self, frame: Frame, step: Step, report: StepReport, variables: dict[str, Any], handler: bool) -> Result:
+        key = f"{report.step}[{variables['index']}]"
+        done = None if step.kind in PURE else self._journal.done(key)
+        if done is not None:
+            self._journal.check_item(key, variables["item"])
+            return done.result
+        try:
+            reason = self._when(step, variables) if _of_each_item(step) else None
+            if reason is not None:
+                result = skipped(reason)
+            else:
+                result = self._act(frame, step, report, key, variables, handler, looped=True)
+        except KctlError as exc:
+            result = self._judged(failed(exc))
+        if step.kind not in PURE:
+            fatal = result.failed and step.on_error == "fail"
+            self._journal.step_ended(key, result, fatal=fatal, handler=handler)
+        return result
+
+    def _can_change(self, step: Step) -> bool:
+        return can_change_step(step, self._outside.known)
+
+    def _act(
+        self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
+        *, looped: bool = False,
+    ) -> Result:  # fmt: skip
+        """Do the step, or one item of it; the journal knows before. Raises KctlError."""
+        named = self._secrets_made(frame, step, variables)
+        act = self._ready(frame, step, report, variables)
+        inner = None
+        if step.kind == "include":
+            inner = inner_frame(frame, key, act.arguments, act.settings, self._journal, self._outside, named)
+            self._hide(inner.secrets)
+        if step.kind not in PURE:
+            self._journal.began(
+                key, name=step.name, kind=step.kind, repeatable=repeatable(step, act.arguments),
+                looks=step.is_operation and not self._can_change(step), handler=handler, arguments=act.arguments,
+                item_digest=self._journal.digest_of(variables["item"]) if looped else None,
+                included=None if inner is None else inner.entry,
+            )  # fmt: skip
+        if inner is not None:
+            inner.frame.in_handler = handler
+            first = len(self.reports)
+            failure = self._playbook(inner.frame)
+            if failure is not None:
+                self._inner[report.step] = failure
+            return result_of(failure, self.reports[first:])
+        diff = self._settings.diff and report is not self._planned
+        return self._judged(perform(act, self._outside, check=self._settings.check, diff=diff))
+
+    def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> Act:
+        """Its arguments with their values. Raises KctlError."""
+        arguments = arguments_of(step, variables)
+        if step.kind == "confirm":
+            arguments = self.redactor.value(arguments)  # a person reads it
+        check_argv(step, arguments, self.redactor)
+        return Act(
+            frame, step, arguments, variables, settings_of(step, variables),
+            lambda line: self._note(report, line),
+            lambda value: self._outside.observer.planned(report, self.redactor.value(value)),
+        )  # fmt: skip
+
+    def _secrets_made(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
+        """Hide what the step makes of secrets; what it names of that."""
+        if not frame.secret:
+            return frozenset()
+        secret = names_with_secrets(step, frame.secret)
+        self._hide(values_with_secrets(step, variables, secret))
+        named = named_secrets(step, secret)
+        if step.kind == "set":
+            frame.secret |= named
+        return named
+
+    def _judged(self, result: Result) -> Result:
+        return dry.judged(result, uncertain=self._uncertain) if self._settings.check else result
+
+    def _note(self, report: StepReport, text: str) -> None:
+        for said in map(cut, self.redactor.text(text).split("\n")):  # as a whole: secrets may go over lines
+            report.note(said)
+            self._outside.observer.noted(report, said)
+
+
+def _of_each_item(step: Step) -> bool:
+    """Whether `when` is about each item of the loop."""
+    if step.loop is None or not isinstance(step.when, str):
+        return False
+    return any(used.name in {"item", "index"} for used in parse(step.when).names)

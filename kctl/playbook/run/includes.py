@@ -1,0 +1,83 @@
+"""A playbook within a playbook: read when its step is reached, and taken from the journal when that began before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kctl.errors import Refused, UsageError
+from kctl.playbook.load import examine_text, without_errors
+from kctl.playbook.model import MAX_INCLUDE_DEPTH
+from kctl.playbook.parameters import included
+from kctl.playbook.run.frames import Frame
+from kctl.playbook.run.outside import Outside
+from kctl.playbook.run.report import StepReport
+from kctl.playbook.run.run_journal import RunJournal
+from kctl.playbook.run.states import Failure, Result, State
+from kctl.playbook.run.step_settings import StepSettings
+from kctl.playbook.shipped import find, text_of
+
+
+@dataclass(frozen=True)
+class Inner:
+    """An included playbook, ready to run. entry: what the journal keeps of it. secrets: its secret values."""
+
+    frame: Frame
+    entry: dict[str, Any]
+    secrets: Sequence[object] = field(repr=False)
+
+
+def inner_frame(
+    frame: Frame,
+    key: str,
+    arguments: Mapping[str, Any],
+    settings: StepSettings,
+    journal: RunJournal,
+    outside: Outside,
+    secret: frozenset[str],
+) -> Inner:
+    """secret: parameters that the step makes of secrets.
+
+    Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for a loop of includes."""
+    entry = journal.included(key) or _entry(frame, str(arguments["playbook"]))
+    source = None if entry["source"] is None else Path(entry["source"])
+    here = "" if source is None else str(source.resolve())
+    if here in frame.trail:
+        raise Refused(f"{entry['file']} includes itself", hint="a playbook is no loop; use `loop`")
+    if frame.depth > MAX_INCLUDE_DEPTH:
+        raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
+    found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=outside.known)
+    playbook = without_errors(found, problems, entry["file"])
+    given = arguments.get("parameters") or {}
+    if not isinstance(given, Mapping):
+        raise UsageError("the parameters of an include are a mapping", hint="parameters: {name: value}")
+    redactor = journal.redactor
+    hidden = frozenset(name for name, value in given.items() if redactor.value(value) != value)
+    values = included(playbook, given, hidden | secret)
+    inside = Frame(
+        playbook, {**values.values, "run_id": journal.run_id}, frame.where_of(settings.context), frame.confirmed,
+        prefix=f"{key}/", trail=(*frame.trail, here), secret=values.secrets,
+    )  # fmt: skip
+    return Inner(inside, entry, [values.values[name] for name in values.secrets])
+
+
+def _entry(frame: Frame, name: str) -> dict[str, Any]:
+    found = find(name, beside=frame.playbook.source)
+    text = text_of(found).decode("utf-8-sig", "surrogateescape")
+    return {"file": found.file, "source": str(found.path.resolve()), "text": text}
+
+
+def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> Result:
+    """The include's result, of what became of its steps."""
+    changed = any(each.changed for each in reports)
+    if failure is not None:
+        return Result(
+            State.FAILED, None, failure.exit_code, f"{failure.step}: {failure.message}", failure.hint, changed
+        )
+    states = {each.state for each in reports}
+    state = next(
+        (each for each in (State.UNKNOWN, State.WOULD_CHANGE, State.CHANGED) if each in states), State.OK
+    )  # fmt: skip
+    return Result(state, None, 0, changed=changed)

@@ -1,0 +1,326 @@
+"""The journal of a run: what is needed to go on with it after a crash, and what it shows.
+
+`playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. A step is named by its key: its id, behind
+the includes that it is in, with the number of a loop's item: «prepare/topics[2]». Nothing in it is secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from kctl.base import journal, paths, run_files
+from kctl.base.journal import Journal
+from kctl.base.secrets import Redactor
+from kctl.deploy.interrupts import deferred_interrupts
+from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
+from kctl.playbook.run.states import Result, State, as_entry, from_entry
+
+FORMAT = 1
+MAX_VALUE_BYTES = 256 << 10  # of a result; a larger one is left out, and the step that needs it is told
+_INDEX = re.compile(r"\[[0-9]+\]")
+_NOTHING_CHANGED = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
+_BY_HAND = frozenset({"--skip", "--step"})  # why somebody left a step out
+_TAKES_TIME = frozenset({"wait", "confirm"})  # once is enough
+
+
+class Entry(str, Enum):
+    """What an entry says. STEP_BEGAN without STEP_ENDED: nobody knows how far it came."""
+
+    RUN_BEGAN = "run began"
+    STEP_BEGAN = "step began"
+    STEP_ENDED = "step ended"
+    RUN_RESUMED = "run resumed"
+    RUN_ENDED = "run ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step that ended. whole: the result has all of its value. fatal: the run's part ended with it."""
+
+    result: Result
+    whole: bool
+    fatal: bool
+    handler: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A step that began and has no end, or failed and may have done a part of it. looks: it is an operation that
+    changes nothing."""
+
+    key: str
+    name: str
+    kind: str
+    repeatable: bool
+    looks: bool
+    handler: bool
+    at: str
+    item_digest: str | None
+    included: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class RunState:
+    """What a journal says. ended: how, when the last process that worked on it came to its end."""
+
+    header: dict[str, Any]
+    done: dict[str, Done] = field(default_factory=dict)
+    begun: dict[str, Begun] = field(default_factory=dict)  # all, also those that ended
+    open: dict[str, Begun] = field(default_factory=dict)
+    ended: dict[str, Any] | None = None
+    last_at: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.ended is not None and self.ended.get("exit_code") == 0
+
+    def take_up(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
+        """As a process that goes on sees it: of a run that came to its end, what failed is to be done again, and so are
+        the steps for failures, the final ones, and those that have only looked since something was last changed."""
+        if self.ended is not None:
+            self._retry()
+        self.ended = None
+        redone = set(redo)
+        for key in [key for key in {*self.done, *self.open} if _named(key, redone)]:
+            self.done.pop(key, None)
+            self.open.pop(key, None)
+        for name in skip:
+            for key in [key for key in self.open if without_items(key) == name] or [name]:
+                self.open.pop(key, None)
+                self.done[key] = Done(Result(State.SKIPPED, message="--skip"), whole=True, fatal=False, handler=False)
+
+    def _retry(self) -> None:
+        again = {key: done for key, done in self.done.items() if done.fatal or done.handler}
+        for key in again:
+            del self.done[key]
+        for key, done in again.items():
+            within_done = any(outer in self.done for outer in _includes_of(key))
+            if not done.handler and not within_done and key in self.begun and _may_have_acted(done.result):
+                self.open[key] = self.begun[key]
+        self.open = {key: begun for key, begun in self.open.items() if not begun.handler}
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """What a check is about may have been mended since: the steps before it that looked are done again."""
+        for key in reversed(list(self.done)):
+            begun = self.begun.get(key) or self.begun.get(f"{key}[0]")
+            if self.done[key].result.message in _BY_HAND:
+                continue
+            if begun is None or begun.looks:  # without entry: assert, set, what was skipped
+                del self.done[key]
+            elif begun.kind not in _TAKES_TIME:
+                break
+
+    def unsure(self) -> list[Begun]:
+        """The steps of which nobody knows whether they were done, and which must not be done twice."""
+        return [each for each in self.open.values() if not each.repeatable]
+
+
+def _may_have_acted(result: Result) -> bool:
+    return result.exit_code not in _NOTHING_CHANGED
+
+
+def _includes_of(key: str) -> list[str]:
+    """The keys of the includes that a step is in, outermost first."""
+    parts = key.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def without_items(key: str) -> str:
+    """A step's path: its key without the items of loops."""
+    return _INDEX.sub("", key)
+
+
+def _named(key: str, names: set[str]) -> bool:
+    """Whether a key, or an include that it is in, is among the names."""
+    path = without_items(key)
+    return path in names or any(path.startswith(f"{name}/") for name in names)
+
+
+def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
+    """What a journal's entries say. Raises InvalidFile for a journal that is none of a playbook's run."""
+    try:
+        if not entries or entries[0]["step"] != Entry.RUN_BEGAN or entries[0]["format"] != FORMAT:
+            raise KeyError("format")
+        state = RunState(dict(entries[0]), last_at=str(entries[-1]["at"]))
+        for entry in entries[1:]:
+            _apply(state, entry)
+    except (KeyError, ValueError, TypeError, AttributeError) as exc:
+        raise InvalidFile(f"{name} is no journal of a playbook that this kctl can read", hint=f"{exc!r}") from exc
+    return state
+
+
+def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
+    kind = Entry(entry["step"])
+    if kind is Entry.STEP_BEGAN:
+        begun = Begun(
+            entry["key"], entry["name"], entry["kind"], entry["repeatable"], entry["looks"], entry["handler"],
+            entry["at"],
+            entry.get("item_digest"), entry.get("included"),
+        )  # fmt: skip
+        state.begun[begun.key] = state.open[begun.key] = begun
+    elif kind is Entry.STEP_ENDED:
+        state.open.pop(entry["key"], None)
+        state.done[entry["key"]] = Done(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
+    elif kind is Entry.RUN_RESUMED:
+        state.take_up(entry["redo"], entry["skip"])
+    elif kind is Entry.RUN_ENDED:
+        state.ended = dict(entry)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class RunJournal:
+    """What the engine writes to, and asks for what was done before. held: None for a dry run, which leaves nothing.
+
+    When the disk is full the run fails; its final steps are done all the same, and leave no entries any more.
+    """
+
+    def __init__(self, held: Journal | None, state: RunState | None = None) -> None:
+        self._held = held
+        self._lost = False
+        self.state = state or RunState({})
+        self.redactor = Redactor(())
+
+    @property
+    def run_id(self) -> str:
+        """The run's own name; of a dry run, which has none, a word."""
+        return "dry-run" if self._held is None else self._held.path.stem
+
+    def done(self, key: str) -> Done | None:
+        """How a step ended, when it did."""
+        return self.state.done.get(key)
+
+    def included(self, key: str) -> dict[str, Any] | None:
+        """The playbook that an include began to run."""
+        begun = self.state.begun.get(key)
+        return None if begun is None or begun.included is None else dict(begun.included)
+
+    def digest_of(self, item: Any) -> str | None:
+        """By which the item of a loop is known again; None when a secret is in it, which could be guessed by it."""
+        if self.redactor.value(item) != item:
+            return None
+        return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:32]
+
+    def check_item(self, key: str, item: Any) -> None:
+        """Raise Refused when the item of a loop is another one than when it was done."""
+        begun, digest = self.state.begun.get(key), self.digest_of(item)
+        if begun is not None and digest is not None and begun.item_digest not in {None, digest}:
+            raise Refused(
+                f"the loop has another item than before at {key}", hint=f"--redo {without_items(key)} begins it again"
+            )
+
+    def began(self, key: str, **fields: Any) -> None:
+        """A step is about to act. Raises OperationFailed."""
+        arguments, _ = self._kept(fields.pop("arguments"))
+        self._append(Entry.STEP_BEGAN, key=key, arguments=arguments, **fields)
+
+    def step_ended(self, key: str, result: Result, *, fatal: bool, handler: bool) -> None:
+        """Raises OperationFailed."""
+        value, whole = self._kept(result.value)
+        hidden = as_entry(result) | {
+            each: None if said is None else self.redactor.text(said)
+            for each, said in (("message", result.message), ("hint", result.hint))
+        }
+        self._append(
+            Entry.STEP_ENDED, key=key, **(hidden | {"value": value}), whole=whole, fatal=fatal, handler=handler
+        )
+
+    def ended(self, exit_code: int, message: str | None) -> None:
+        """The run came to its end. Raises OperationFailed."""
+        said = None if message is None else self.redactor.text(message)
+        self._append(Entry.RUN_ENDED, exit_code=exit_code, message=said)
+
+    def _kept(self, value: Any) -> tuple[Any, bool]:
+        """What is stored of a value, and whether that is all of it."""
+        if self._held is None:
+            return None, True
+        try:
+            text = json.dumps(value)
+        except (ValueError, TypeError, RecursionError):
+            return None, False
+        if len(text) > MAX_VALUE_BYTES:
+            return None, False
+        hidden = self.redactor.value(value)
+        return hidden, hidden == value
+
+    def _append(self, step: Entry, **fields: Any) -> None:
+        if self._held is None or self._lost:
+            return
+        try:
+            with deferred_interrupts():  # half an entry would spoil the file
+                self._held.append(step.value, **fields)
+        except OperationFailed:
+            self._lost = True
+            raise
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def folder() -> Path:
+    """Where the journals are; it need not exist."""
+    return paths.state_dir() / "playbooks"
+
+
+def begin(header: Mapping[str, Any]) -> Journal:
+    """A new journal, held. header: what RUN_BEGAN says. Raises Refused when there can be none, OperationFailed."""
+    try:
+        with run_files.one_at_a_time(folder()):
+            held = journal.create(folder() / run_files.new_name(folder()))
+    except OperationFailed as exc:
+        raise Refused(exc.message, hint="nothing was done; XDG_STATE_HOME=/… names another folder for it") from exc
+    try:
+        held.append(Entry.RUN_BEGAN.value, format=FORMAT, run=held.path.stem, pid=os.getpid(), **header)
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def resumed(held: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
+    """A process goes on with it. Raises OperationFailed."""
+    held.append(Entry.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
+
+
+def runs() -> list[Path]:
+    """The journals, the newest first."""
+    return sorted(folder().glob("*.jsonl"), reverse=True)
+
+
+def path_of(run: str) -> Path:
+    """The journal of a run. Raises NotFound, also for what is no run's name."""
+    path = folder() / f"{run}.jsonl"
+    if path.name != f"{run}.jsonl" or path.parent != folder() or not path.is_file():
+        raise NotFound(f"there is no run {run}", hint="kctl playbook status lists them")
+    return path
+
+
+def state_of(path: Path) -> RunState:
+    """What a run's journal says. Raises InvalidFile, NotFound, OperationFailed."""
+    return replay(journal.read(path), path.name)
+
+
+def read_all() -> tuple[list[tuple[Path, RunState]], list[KctlError]]:
+    """The runs whose journals can be read, the newest first, and what is wrong with the others. A journal that a crash
+    left empty says nothing, and is passed over."""
+    found: list[tuple[Path, RunState]] = []
+    failed: list[KctlError] = []
+    for path in runs():
+        try:
+            entries = journal.read(path)
+            if entries:
+                found.append((path, replay(entries, path.name)))
+        except KctlError as exc:
+            failed.append(exc)
+    return found, failed

@@ -1,0 +1,50 @@
+"""What a playbook's expressions make of secrets is as secret as they are: upper case, a part, a URL with one in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from kctl.playbook.expressions.expressions import Expression, ExpressionError
+from kctl.playbook.lint.names import Site, expressions_of, sites_of, sites_within
+from kctl.playbook.model import Step
+
+
+def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
+    """The names of variables that are secret within the step; secret: those outside it."""
+    looped = step.loop is not None and _names(sites_within(step.written, "loop", step.loop)) & secret
+    return secret | {"item"} if looped else secret
+
+
+def named_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
+    """What a `set` names, or an include gives its playbook, that an expression makes of the secret names."""
+    if step.kind == "include":
+        given = step.arguments.get("parameters")
+    else:
+        given = step.arguments if step.kind == "set" else None
+    if not isinstance(given, Mapping):
+        return frozenset()
+    return frozenset(str(name) for name, value in given.items() if _names(sites_within(given, name, value)) & secret)
+
+
+def values_with_secrets(step: Step, variables: Mapping[str, Any], secret: frozenset[str]) -> list[object]:
+    """The values of all expressions of a step that name a secret; not of its conditions, which nobody is shown."""
+    from kctl.playbook.expressions.evaluation import value_of
+
+    found: list[object] = []
+    for expression in _expressions(site for site in sites_of(step) if not site.alone):
+        if any(used.name in secret for used in expression.names):
+            with suppress(ExpressionError):  # the step fails by it
+                found.append(value_of(expression.tree, variables))
+    return found
+
+
+def _names(sites: Iterator[Site]) -> frozenset[str]:
+    return frozenset(used.name for expression in _expressions(sites) for used in expression.names)
+
+
+def _expressions(sites: Iterator[Site]) -> Iterator[Expression]:
+    for site in sites:
+        with suppress(ExpressionError):
+            yield from (expression for expression, _ in expressions_of(site))

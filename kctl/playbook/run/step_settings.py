@@ -1,0 +1,69 @@
+"""What the keys of a step say once their expressions have values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.base.units import parse_duration_ms
+from kctl.playbook.expressions.expressions import ExpressionError, render
+from kctl.playbook.model import Step
+from kctl.playbook.read_steps import MAX_RETRIES
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """timeout: as the command line takes it, for an operation's --timeout; timeout_s: the same in seconds."""
+
+    retries: int
+    delay_s: float
+    timeout: str | None
+    timeout_s: float | None
+    context: str | None
+    stdin: bytes
+
+
+def settings_of(step: Step, variables: Mapping[str, Any]) -> StepSettings:
+    """The settings of a step. Raises ExpressionError, UsageError for what is no duration."""
+    timeout = _text(step, "timeout", variables)
+    stdin = _text(step, "stdin", variables) or ""
+    return StepSettings(
+        retries=_retries(step, variables),
+        delay_s=_delay_s(step, variables),
+        timeout=timeout,
+        timeout_s=None if timeout is None else parse_duration_ms(timeout) / 1000,
+        context=_text(step, "context", variables),
+        stdin=stdin.encode("utf-8", "surrogateescape"),
+    )
+
+
+def items_of(step: Step, variables: Mapping[str, Any]) -> list[Any] | None:
+    """The items of a step's loop; None when it has none. Raises ExpressionError."""
+    if step.loop is None:
+        return None
+    found = render(step.loop, variables)
+    if not isinstance(found, list):
+        raise ExpressionError(f"the loop of {step.id} is no list", hint="a mapping becomes one by `| items`")
+    return found
+
+
+def _text(step: Step, key: str, variables: Mapping[str, Any]) -> str | None:
+    value = render(getattr(step, key), variables)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ExpressionError(f"{key} of {step.id} is text")
+    return str(value)
+
+
+def _retries(step: Step, variables: Mapping[str, Any]) -> int:
+    value = render(step.retries, variables)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
+        raise ExpressionError(f"retries of {step.id} is a number from 0 to {MAX_RETRIES:,}, not {value!r}")
+    return value
+
+
+def _delay_s(step: Step, variables: Mapping[str, Any]) -> float:
+    value = render(step.delay_s, variables)
+    return value if isinstance(value, float) else parse_duration_ms(str(value)) / 1000

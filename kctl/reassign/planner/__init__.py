@@ -1,0 +1,1 @@
+"""From a cluster's state and goals to the smallest plan. Pure."""

@@ -1,0 +1,105 @@
+"""Cutting a plan into batches that are carried out one after the other, each small enough to be waited for.
+
+Pure, and the same for the same plan. Within a batch the copies are spread over the brokers that receive and those that
+give: each batch has of every receiving broker the same share of what that broker receives in all, so that no disk or
+network card works alone while the others wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from kctl.reassign.planner.assignment import Reassignment
+
+WITHOUT_COPIES = 1_000  # partitions in a batch that copies nothing
+_OPEN = 32  # batches that are looked at for a partition that does not fit into the first
+
+
+def default_concurrency(brokers: int) -> int:
+    """Replica copies at a time in a cluster of so many brokers."""
+    return max(50, 5 * brokers)
+
+
+class _Item(NamedTuple):
+    position: int
+    copies: int
+    size_bytes: int  # of all copies
+    receiver: int
+    giver: int
+
+
+def make_batches(
+    reassignments: Sequence[Reassignment], *, max_concurrent_moves: int, batch_bytes: int | None
+) -> tuple[tuple[int, ...], ...]:
+    """Batches of positions in `reassignments`, each position in one of them.
+
+    A batch copies at most max_concurrent_moves replicas and batch_bytes (None: any), unless a single partition does
+    more. What copies nothing (another order, fewer replicas) comes last, in batches of its own. Where `before` is not
+    known, every replica counts as a copy; a size that is not known counts as nothing.
+    """
+    items, still = [], []
+    for position, r in enumerate(reassignments):
+        receivers = copies_to(r)
+        if not receivers:
+            still.append(position)
+            continue
+        size = len(receivers) * (r.size_bytes or 0)
+        giver = r.before[0] if r.before else -1
+        items.append(_Item(position, len(receivers), size, receivers[0], giver))
+    ordered = _spread(items, attrgetter("giver"))
+    packed = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
+    rest = (tuple(still[i : i + WITHOUT_COPIES]) for i in range(0, len(still), WITHOUT_COPIES))
+    return (*(tuple(sorted(batch)) for batch in packed), *rest)
+
+
+def copies_to(reassignment: Reassignment) -> list[int]:
+    """Brokers that copy the partition: those that are new to it, and those where it goes to another log dir."""
+    r = reassignment
+    if r.before is None:
+        return list(r.after)
+    before = r.before
+    receivers = [node for node in r.after if node not in before]
+    if r.log_dirs is not None:
+        was = dict(zip(r.before, r.log_dirs_before or (), strict=False))
+        for node, path in zip(r.after, r.log_dirs, strict=True):
+            if path is not None and node in r.before and was.get(node) != path:
+                receivers.append(node)
+    return receivers
+
+
+def _spread(items: Sequence[_Item], key: Callable[[_Item], Hashable]) -> list[_Item]:
+    """The items of each key at even distances over the whole; among equals the order stays."""
+    groups = [key(item) for item in items]
+    step = {group: 1 / count for group, count in Counter(groups).items()}
+    at = {group: width / 2 for group, width in step.items()}
+    places = []
+    for group in groups:
+        place = at[group]
+        places.append(place)
+        at[group] = place + step[group]
+    return [items[number] for number in sorted(range(len(items)), key=places.__getitem__)]
+
+
+def _pack(items: Sequence[_Item], most: int, most_bytes: int | None) -> list[list[int]]:
+    """Each item into the first batch of those still open that has room for it."""
+    batches: list[list[int]] = []
+    room: list[tuple[int, int]] = []  # copies and bytes that each batch has room for
+    open_batches: list[int] = []
+    for item in items:
+        fits = (n for n in open_batches if item.copies <= room[n][0] and item.size_bytes <= room[n][1])
+        number = next(fits, len(batches))
+        if number == len(batches):
+            batches.append([])
+            room.append((most, 1 << 62 if most_bytes is None else most_bytes))
+            open_batches.append(number)
+        batches[number].append(item.position)
+        copies, size = room[number]
+        room[number] = (copies - item.copies, size - item.size_bytes)
+        if min(room[number]) <= 0:
+            open_batches.remove(number)
+        elif len(open_batches) > _OPEN:
+            del open_batches[0]
+    return batches

@@ -1,0 +1,181 @@
+"""Bytes within a tolerance of the mean on every host: few bytes moved, and how few any plan needs.
+
+To find the fewest is as hard as packing bins; replicas are moved (or exchanged, where counts have to stay) from the
+fullest host to the emptiest, each as near in size to what is needed as there is. The bound tells how good that was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kctl.reassign.planner.board import Board
+from kctl.reassign.planner.targets import Targets
+
+DEFAULT_TOLERANCE = 0.1
+_TRIES = 64  # replicas looked at for one step between two hosts
+
+
+@dataclass(frozen=True, slots=True)
+class ByteBound:
+    """least, most: bytes that a host should hold. lower_bound_bytes, lower_bound_moves: no plan copies less."""
+
+    least: int
+    most: int
+    lower_bound_bytes: int
+    lower_bound_moves: int
+    off: tuple[int, ...]  # hosts that stay outside
+
+
+def balance_bytes(board: Board, targets: Targets | None, tolerance: float) -> ByteBound:
+    """Move replicas on the board. targets: counts that have to be kept, None for any. tolerance 0: the default."""
+    balancer = _Balancer(board, targets, tolerance or DEFAULT_TOLERANCE)
+    bound = byte_bound(board, balancer.low, balancer.high)
+    budget = 4 * len(board.replicas) + 100
+    while budget and balancer.improve():
+        budget -= 1
+    off = tuple(b for b in board.rules.hosts if not balancer.low <= balancer.bytes[b] <= balancer.high)
+    return ByteBound(balancer.low, balancer.high, *bound, off)
+
+
+def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
+    """Bytes and replicas that any plan has to copy for low ≤ bytes ≤ high on each host.
+
+    What a host lacks has to be copied to it; what it has too much, and what leaving brokers hold, away from it. A host
+    that lacks x gets at least as many replicas as of the largest there are make x; one with x too much loses at least
+    as many of its own largest. (Brokers' originals are counted; the replication factor must not shrink.)
+    """
+    held: dict[int, list[int]] = {b: [] for b in range(board.n)}
+    for p, row in enumerate(board.original):
+        for b in row:
+            held[b].append(max(0, board.size[p]))
+    largest = sorted((max(0, size) for size in board.size), reverse=True)
+    lack = lack_moves = excess = excess_moves = 0
+    for b in board.rules.hosts:
+        have = sum(held[b])
+        if have < low:
+            lack += low - have
+            lack_moves += count_to(largest, low - have)
+        elif have > high:
+            excess += have - high
+            excess_moves += count_to(sorted(held[b], reverse=True), have - high)
+    for b in board.rules.leaving:
+        excess += sum(held[b])
+        excess_moves += len(held[b])
+    if any(len(new) < len(old) for new, old in zip(board.replicas, board.original, strict=True)):
+        excess = excess_moves = 0  # what is too much may be dropped instead
+    return max(lack, excess), max(lack_moves, excess_moves)
+
+
+def count_to(sizes: Sequence[int], amount: int) -> int:
+    """How many of the first sizes make the amount."""
+    for count, size in enumerate(sizes):
+        if amount <= 0:
+            return count
+        amount -= size
+    return len(sizes)
+
+
+class _Balancer:
+    def __init__(self, board: Board, targets: Targets | None, tolerance: float) -> None:
+        self.board, self.targets = board, targets
+        self.hosts = list(board.rules.hosts)
+        self.bytes = [0] * board.n
+        self.on: dict[int, list[tuple[int, int]]] = {b: [] for b in range(board.n)}
+        for p, row in enumerate(board.replicas):
+            for b in row:
+                self.bytes[b] += self.size(p)
+                self.on[b].append((self.size(p), p))
+        for rows in self.on.values():
+            rows.sort()
+        mean = sum(self.bytes[b] for b in self.hosts) / len(self.hosts)
+        self.stuck: set[int] = set()
+        self.changed = False
+        self.low, self.high = int(mean * (1 - tolerance)), -int(-mean * (1 + tolerance) // 1)
+
+    def size(self, p: int) -> int:
+        return max(0, self.board.size[p])
+
+    def improve(self) -> bool:
+        """One move or exchange from a host that has too much, or to one that lacks; False when none helps.
+
+        The fullest and the emptiest first. One that nothing helps is passed over until something else has changed.
+        """
+        order = sorted(self.hosts, key=lambda b: (self.bytes[b], b))
+        for a in reversed(order):
+            if self.bytes[a] > self.high and a not in self.stuck:
+                if self._any_step((a, b) for b in order):
+                    return True
+                self.stuck.add(a)
+        for b in order:
+            if self.bytes[b] < self.low and b not in self.stuck:
+                if self._any_step((a, b) for a in reversed(order)):
+                    return True
+                self.stuck.add(b)
+        if not self.changed:
+            return False
+        self.changed = False
+        self.stuck.clear()
+        return self.improve()
+
+    def _any_step(self, pairs: Iterable[tuple[int, int]]) -> bool:
+        for a, b in pairs:
+            if a != b and self._step(a, b):
+                self.changed = True
+                return True
+        return False
+
+    def _step(self, a: int, b: int) -> bool:
+        needed = max(self.bytes[a] - self.high, self.low - self.bytes[b])
+        most = min(self.bytes[a] - self.low, self.high - self.bytes[b])
+        if most <= 0 or needed <= 0:
+            return False
+        needed = min(needed, most)
+        if self._counts_allow(a, b):
+            for p in self._near(a, needed, most):
+                if self.board.may(p, a, b):
+                    self._move(p, a, b)
+                    return True
+        return self._exchange(a, b, needed, most)
+
+    def _counts_allow(self, a: int, b: int) -> bool:
+        if self.targets is None:
+            return True
+        loads, same = self.board.loads, self.targets.group[a] == self.targets.group[b]
+        return same and loads[a] > self.targets.least[a] and loads[b] < self.targets.most[b]
+
+    def _near(self, a: int, needed: int, most: int) -> list[int]:
+        """Replicas on a: from the size needed upwards to most, then downwards."""
+        rows = self.on[a]
+        at = bisect_left(rows, (needed, -1))
+        end = bisect_left(rows, (most + 1, -1))
+        start = max(0, at - _TRIES)
+        picked = [*rows[at : min(end, at + _TRIES)], *rows[start : min(at, end)][::-1]]
+        return [p for size, p in picked if size > 0]
+
+    def _exchange(self, a: int, b: int, needed: int, most: int) -> bool:
+        """A larger replica of a for a smaller one of b, whose difference is as near to what is needed as there is."""
+        rows = self.on[b]
+        found = []
+        for size, p in self.on[a][: -_TRIES - 1 : -1]:
+            if self.board.may(p, a, b):
+                at = max(0, bisect_left(rows, (size - needed, -1)) - 2)
+                for other, q in rows[at : at + 4]:
+                    if 0 < size - other <= most:
+                        found.append((abs(size - other - needed), p, q))
+        for _, p, q in sorted(found):
+            self._move(p, a, b)
+            if self.board.legal(q, b, a):
+                self._move(q, b, a)
+                return True
+            self._move(p, b, a)
+        return False
+
+    def _move(self, p: int, a: int, b: int) -> None:
+        self.board.swap(p, a, b)
+        entry = (self.size(p), p)
+        self.on[a].pop(bisect_left(self.on[a], entry))
+        insort(self.on[b], entry)
+        self.bytes[a] -= entry[0]
+        self.bytes[b] += entry[0]

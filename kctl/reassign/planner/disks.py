@@ -1,0 +1,122 @@
+"""Which replica is in which log dir of its broker, as far as a plan has to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.cluster.log_dirs import LogDir, LogDirReplica
+from kctl.errors import InvalidFile, Refused
+from kctl.reassign.planner.cluster import UNKNOWN, PlanCluster
+
+_MAX_SIZE = 1 << 62
+
+
+@dataclass(slots=True)
+class Disk:
+    """A log dir that is online and not cordoned. fixed_*: what lies there and is not planned (other topics)."""
+
+    path: str
+    total_bytes: int | None
+    usable_bytes: int | None
+    fixed_replicas: int = 0
+    fixed_bytes: int = 0
+
+
+@dataclass(slots=True)
+class BrokerDisks:
+    """broker: its id. replicas: partition (row of the cluster) → position in disks, bytes (UNKNOWN: not known)."""
+
+    broker: int
+    disks: list[Disk]
+    replicas: dict[int, tuple[int, int]]
+
+
+def disks_of(cluster: PlanCluster, log_dirs: Mapping[int, list[LogDir]]) -> dict[int, BrokerDisks]:
+    """By broker index; brokers whose log dirs are not known are absent. log_dirs: broker id → its log dirs.
+
+    Raises Refused when a replica of the cluster's partitions is on its way to another log dir already.
+    """
+    topic_rows: dict[str, dict[int, int]] = {name: {} for name in cluster.topics}
+    for p, topic in enumerate(cluster.topic_of):
+        topic_rows[cluster.topics[topic]][cluster.number[p]] = p
+    found = {}
+    for index, broker in enumerate(cluster.brokers):
+        known = [log_dir for log_dir in log_dirs.get(broker.id, ()) if log_dir.error is None]
+        # What lies in a cordoned one stays there, as it does on an excluded broker.
+        if broker.alive and known:
+            found[index] = _broker_disks(broker.id, known, topic_rows)
+    return found
+
+
+def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, Mapping[int, int]]) -> BrokerDisks:
+    result = BrokerDisks(broker, [], {})
+    for log_dir in sorted(log_dirs, key=lambda each: each.path):
+        place = len(result.disks)
+        disk = Disk(log_dir.path, log_dir.total_bytes, log_dir.usable_bytes)
+        if not log_dir.cordoned:
+            result.disks.append(disk)
+        for topic, partition, size, _, future in log_dir.replicas:
+            row = topic_rows.get(topic, {}).get(partition)
+            if future and row is not None:
+                raise Refused(
+                    f"the replica of {topic}-{partition} on broker {broker} is on its way to {log_dir.path}",
+                    hint="wait until it has arrived (`kctl topic reassign status`), or leave --log-dirs out",
+                )
+            if row is not None and not log_dir.cordoned:
+                result.replicas[row] = (place, size)
+            elif not future:
+                disk.fixed_replicas += 1
+                disk.fixed_bytes += max(0, size)
+    return result
+
+
+def log_dirs_of_export(document: Mapping[str, Any]) -> dict[int, list[LogDir]]:
+    """Broker id → its log dirs, of the JSON of `kctl cluster export`. Raises InvalidFile."""
+    found: dict[int, list[LogDir]] = {}
+    for row in document.get("brokers", ()):
+        rows = row.get("log_dirs")
+        if rows is None:
+            continue
+        name = f"broker {row.get('id')}"
+        if not isinstance(rows, list) or not all(isinstance(each, Mapping) for each in rows):
+            raise _invalid(f"log_dirs of {name} are no list of objects")
+        found[row["id"]] = [_log_dir(name, each) for each in rows]
+        if len({log_dir.path for log_dir in found[row["id"]]}) < len(rows):
+            raise _invalid(f"{name} has a log dir twice")
+    return found
+
+
+def _log_dir(broker: str, row: Mapping[str, Any]) -> LogDir:
+    path = row.get("path")
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise _invalid(f"a log dir of {broker} is {path!r:.100}, no absolute path")
+    name = f"log dir {path} of {broker}"
+    total, usable = (_size(row, key, name) for key in ("total_bytes", "usable_bytes"))
+    replicas = row.get("replicas")
+    if replicas is None:  # as the export writes a log dir that is offline
+        return LogDir(path, total, usable, [], "it is offline, or was not described")
+    if not isinstance(replicas, list) or not all(isinstance(each, Mapping) for each in replicas):
+        raise _invalid(f"replicas of {name} are no list of objects")
+    return LogDir(
+        path, total, usable, [_replica(name, each) for each in replicas], cordoned=row.get("cordoned") is True
+    )
+
+
+def _replica(log_dir: str, row: Mapping[str, Any]) -> LogDirReplica:
+    topic, partition, size = row.get("topic"), row.get("partition"), _size(row, "size_bytes", log_dir)
+    if not isinstance(topic, str) or type(partition) is not int:
+        raise _invalid(f"a replica in {log_dir} is {row!r:.100}")
+    return LogDirReplica(topic, partition, UNKNOWN if size is None else size, 0, row.get("future") is True)
+
+
+def _size(row: Mapping[str, Any], key: str, name: str) -> int | None:
+    value = row.get(key)
+    if value is not None and (type(value) is not int or not 0 <= value < _MAX_SIZE):
+        raise _invalid(f"{key} in {name} is {value!r:.100}")
+    return value
+
+
+def _invalid(message: str) -> InvalidFile:
+    return InvalidFile(message, hint="write one with `kctl cluster export --out cluster.json`")

@@ -1,0 +1,215 @@
+"""Preferred leaders: the fewest partitions that get another first replica, until every broker leads its share.
+
+No data moves. The same graph of brokers as for replicas: a partition led by a with a replica on b is an edge a → b of
+cost +1 (another leader than before), −1 (back to it) or 0. Beginning with no change and pushing along cheapest chains
+gives the fewest changes (kctl.reassign.planner.chains).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+from kctl.reassign.planner.bounds import leader_changes_needed, leader_changes_proven
+from kctl.reassign.planner.chains import cancel_cycles, drain
+from kctl.reassign.planner.levelling import level_out, met, settle
+from kctl.reassign.planner.targets import Targets
+
+_PAIRS = 40_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """first: leader of each partition (broker index). lower_bound: changes that any plan as even as this one needs."""
+
+    first: list[int]
+    changes: int
+    lower_bound: int
+
+
+class _LeaderBoard:
+    """Who leads what; VACANT = n − 1 leads those whose first replica goes away. free: partitions that may change."""
+
+    def __init__(self, rows: Sequence[Sequence[int]], before: Sequence[int], nodes: Sequence[int], n: int) -> None:
+        """rows: brokers that may lead each partition; before: its leader until now, VACANT where that goes away."""
+        self.rows, self.before, self.lead = rows, before, list(before)
+        self.nodes = list(nodes)
+        self.n = n
+        self.loads = [0] * n
+        self.changes = 0
+        # home, new, old: a·n + b → partitions that a leads and b could: b was the leader, neither was, a was
+        self.buckets: tuple[dict[int, list[int]], ...] = ({}, {}, {})
+        for p, a in enumerate(self.lead):
+            self.loads[a] += 1
+            self._note(p, a)
+
+    def _note(self, p: int, a: int) -> None:
+        was, vacant = self.before[p], self.n - 1
+        for b in self.rows[p]:
+            if b != a:
+                kind = 2 if a in {was, vacant} else 0 if b == was else 1
+                self.buckets[kind].setdefault(a * self.n + b, []).append(p)
+
+    def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
+        """The cheapest partition that b can lead instead of a, and its cost, if that is less than below."""
+        key = a * self.n + b
+        for cost in range(-1, min(2, below)):
+            bucket = self.buckets[cost + 1].get(key)
+            while bucket and self.lead[bucket[-1]] != a:
+                bucket.pop()
+            for p in reversed(bucket or ()):
+                if self.lead[p] == a and p not in avoid:
+                    return p, cost
+        return None
+
+    def legal(self, p: int, a: int, b: int) -> bool:
+        return self.lead[p] == a and b in self.rows[p]
+
+    def swap(self, p: int, a: int, b: int) -> None:
+        self.loads[a] -= 1
+        self.loads[b] += 1
+        self.lead[p] = b
+        was, vacant = self.before[p], self.n - 1
+        self.changes += (b not in {was, vacant}) - (a not in {was, vacant})
+        self._note(p, a=b)
+
+
+def plan_leaders(
+    rows: Sequence[Sequence[int]],
+    before: Sequence[int],
+    hosts: Collection[int],
+    brokers: int,
+    *,
+    tolerance: float = 0.0,
+    even: bool = True,
+) -> Leaders:
+    """Choose a leader for each partition.
+
+    rows: the replicas that each will have; before: its first replica until now. hosts: brokers that may become leader.
+    Not even: only partitions whose first replica goes away get another one, as evenly as these allow.
+    """
+    n, vacant, allowed = brokers + 1, brokers, frozenset(hosts)
+    choices = [_choices(row, first, allowed) for row, first in zip(rows, before, strict=True)]
+    firsts = [first if first in row else vacant for row, first in zip(choices, before, strict=True)]
+    targets = _targets(choices, firsts, sorted(allowed), n, tolerance)
+    if not even:
+        return _only_vacant(choices, firsts, targets, n)
+    nodes = sorted({node for row in choices for node in row})
+    board = _LeaderBoard(choices, firsts, nodes, n)
+    _level(board, targets)
+    if not met(board, targets):
+        targets = level_out(board, [node for node in nodes if node in allowed], targets)
+    bound = leader_changes_needed(_count(firsts, n), targets, firsts.count(vacant))
+    if board.changes > bound:
+        bound = max(bound, _prove(board, targets))
+    return Leaders(board.lead, board.changes, bound)
+
+
+def _choices(row: Sequence[int], first: int, allowed: frozenset[int]) -> tuple[int, ...]:
+    """Who may lead: hosts, and who does already. All of them where none is left (dead or excluded brokers alone)."""
+    return tuple(node for node in row if node in allowed or node == first) or tuple(row)
+
+
+def _count(firsts: Sequence[int], n: int) -> list[int]:
+    counts = [0] * n
+    for node in firsts:
+        counts[node] += 1
+    counts[n - 1] = 0
+    return counts
+
+
+def _targets(
+    choices: Sequence[Sequence[int]], firsts: Sequence[int], hosts: list[int], n: int, tolerance: float
+) -> Targets:
+    """Floor and ceil of the mean, a broker with fewer replicas than that leading what it can; others keep theirs."""
+    least = _count(firsts, n)
+    most = least[:]
+    room = [0] * n
+    for row in choices:
+        for node in row:
+            room[node] += 1
+    total = len(choices) - sum(least[node] for node in range(n - 1) if node not in set(hosts))
+    open_hosts = sorted(hosts, key=lambda node: (-room[node], node))
+    while open_hosts and room[open_hosts[-1]] < total // len(open_hosts):
+        node = open_hosts.pop()
+        least[node] = most[node] = room[node]
+        total -= room[node]
+    even = even_targets(total, open_hosts, n, tolerance)
+    for node in open_hosts:
+        least[node], most[node] = even.least[node], even.most[node]
+    return Targets(least, most, even.group, even.total)
+
+
+def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -> Targets:
+    """Floor and ceil of the mean, widened by the tolerance, for hosts that lead `total` together; 0 for others."""
+    least, most, group = [0] * n, [0] * n, [-1] * n
+    for node in hosts:
+        level = total / len(hosts)
+        least[node] = min(floor(level), ceil(level * (1 - tolerance)))
+        most[node] = max(ceil(level), floor(level * (1 + tolerance)))
+        group[node] = 0
+    return Targets(least, most, group, [total])
+
+
+def _level(board: _LeaderBoard, targets: Targets) -> None:
+    loads, vacant = board.loads, board.n - 1
+    _place_straight(board, targets.least)
+    _straight(board, targets)
+    settle(board, targets, vacant)
+    drain(board, lambda: [vacant] if loads[vacant] else [], lambda: board.nodes)
+
+
+def _straight(board: _LeaderBoard, targets: Targets) -> None:
+    """Surplus straight to brokers that lack."""
+    loads, least, most = board.loads, targets.least, targets.most
+    for a in board.nodes:
+        for b in board.nodes:
+            while loads[a] > most[a] and loads[b] < least[b]:
+                found = board.edge(a, b, 2, frozenset())
+                if found is None:
+                    break
+                board.swap(found[0], a, b)
+
+
+def _prove(board: _LeaderBoard, targets: Targets) -> int:
+    prices = cancel_cycles(board, targets, rounds=_PAIRS // len(board.nodes) ** 2)
+    return 0 if prices is None else leader_changes_proven(board.rows, board.before, targets, prices)
+
+
+def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> Leaders:
+    """Leaders for those that lose theirs: each partition of them changes in any plan."""
+    vacant = n - 1
+    lost = [p for p, first in enumerate(firsts) if first == vacant]
+    lead = list(firsts)
+    if lost:
+        rows = [choices[p] for p in lost]
+        board = _LeaderBoard(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
+        for node, count in enumerate(_count(firsts, n)[:vacant]):
+            board.loads[node] += count
+        for limit in (targets.least, targets.most, [len(choices) + 1] * n):
+            _place(board, limit)
+        for p, node in zip(lost, board.lead, strict=True):
+            lead[p] = node
+    return Leaders(lead, len(lost), len(lost))
+
+
+def _place(board: _LeaderBoard, limit: Sequence[int]) -> None:
+    """Leaders for what VACANT leads, as long as there are brokers under their limit."""
+    loads, vacant = board.loads, board.n - 1
+    _place_straight(board, limit)
+    drain(
+        board,
+        lambda: [vacant] if loads[vacant] else [],
+        lambda: [b for b in board.nodes if loads[b] < limit[b]],
+    )
+
+
+def _place_straight(board: _LeaderBoard, limit: Sequence[int]) -> None:
+    """Each to the one of its replicas that is furthest under its limit."""
+    loads, vacant = board.loads, board.n - 1
+    for p, node in enumerate(board.lead):
+        if node == vacant:
+            best = min(board.rows[p], key=lambda b: (loads[b] - limit[b], b))
+            if loads[best] < limit[best]:
+                board.swap(p, vacant, best)

@@ -1,0 +1,167 @@
+"""What a plan is made of: a live cluster, or a file that `kctl cluster export` wrote. Both give the same.
+
+Requests to a live cluster: one Metadata, one DescribeLogDirs to each broker, one ListPartitionReassignments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.base.input_file import read_input
+from kctl.base.name_patterns import select
+from kctl.cluster.export import replica_sizes, size_of
+from kctl.cluster.kafka_json import load_object, shown
+from kctl.cluster.log_dirs import LogDir, fetch_log_dirs, is_cordoned
+from kctl.cluster.reassignments import ongoing_reassignments
+from kctl.cluster.topic_names import fault_of
+from kctl.errors import InvalidFile, KctlError, UsageError
+from kctl.model import ClusterState, TopicPartition
+from kctl.reassign.planner.cluster import PlanCluster, from_export, from_state
+from kctl.reassign.planner.disks import log_dirs_of_export
+
+if TYPE_CHECKING:
+    import re
+
+    from kctl.protocol.client import ClusterClient
+
+MAX_EXPORT_BYTES = 2 << 30
+MAX_TOPICS_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """log_dirs: broker id → its log dirs, where they are known. lacks: what could not be read, a line each.
+
+    unnamed: broker id → replicas of topics that `select_topics` left out; brokers without any are not in it.
+    """
+
+    cluster: PlanCluster
+    log_dirs: dict[int, list[LogDir]]
+    lacks: list[str]
+    unnamed: dict[int, int] = field(default_factory=dict)
+
+
+def read_cluster(client: ClusterClient) -> Snapshot:
+    """The live cluster. Raises what ClusterClient.metadata and ongoing_reassignments raise."""
+    state = client.metadata()
+    lacks: list[str] = []
+    moving = ongoing_reassignments(client)
+    if moving is None:
+        lacks.append("brokers before 2.4 do not tell whether partitions are being reassigned")
+    answers = fetch_log_dirs(client, state.brokers)
+    lacks += [
+        f"sizes are not complete: {answer.message}" for answer in answers.values() if isinstance(answer, KctlError)
+    ]
+    log_dirs = {node: answer for node, answer in answers.items() if not isinstance(answer, KctlError)}
+    lacks += [f"{d.error}" for found in log_dirs.values() for d in found if d.error]
+    return Snapshot(_cluster(state, log_dirs, moving or ()), log_dirs, lacks)
+
+
+def _cluster(
+    state: ClusterState, log_dirs: Mapping[int, list[LogDir]], moving: Collection[TopicPartition]
+) -> PlanCluster:
+    by_replica = replica_sizes(log_dirs)
+    sizes = {
+        p.tp: size
+        for topic in state.topics.values()
+        for p in topic.partitions
+        if (size := size_of(p, by_replica)) is not None
+    }
+    usable = {
+        node: known
+        for node, found in log_dirs.items()
+        if (known := tuple(d.usable_bytes for d in found if d.usable_bytes is not None and not d.cordoned))
+    }
+    cordoned = {node for node, found in log_dirs.items() if is_cordoned(found)}
+    return from_state(state, size_bytes=sizes, usable_bytes=usable, moving=moving, cordoned=cordoned)
+
+
+def read_export(path: Path) -> Snapshot:
+    """A file of `kctl cluster export`; «-» is stdin. Raises NotFound, InvalidFile."""
+    hint = "write one with `kctl cluster export --out cluster.json`"
+    data, name = read_input(path, max_bytes=MAX_EXPORT_BYTES, hint=hint)
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        reason = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)[:200]
+        raise InvalidFile(f"{name} cannot be read as JSON: {reason}", hint=hint) from None
+    if isinstance(document, dict) and "partitions" in document and "brokers" not in document:
+        raise InvalidFile(
+            f"{name} is a plan, no export of a cluster",
+            hint="`kctl topic reassign show` shows a plan; `kctl cluster export --out cluster.json` writes an export",
+        )
+    try:
+        return Snapshot(from_export(document), log_dirs_of_export(document), [])
+    except InvalidFile as exc:
+        raise InvalidFile(f"{name} is no export of a cluster: {exc.message}", hint=hint) from None
+
+
+def select_topics(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
+    """Only the topics of these names, and those whose whole name matches. Neither: all. Raises NotFound."""
+    if not names and not patterns:
+        return snapshot
+    wanted = set(select(snapshot.cluster.topics, exact=names, patterns=patterns, listed_by="topic list --internal"))
+    return replace(
+        snapshot,
+        cluster=snapshot.cluster.select(wanted.__contains__),
+        unnamed=_held_outside(snapshot.cluster, wanted),
+    )
+
+
+def _held_outside(cluster: PlanCluster, wanted: Collection[str]) -> dict[int, int]:
+    """Broker id → replicas of topics that are not wanted."""
+    outside = [name not in wanted for name in cluster.topics]
+    rows = Counter(row for row, topic in zip(cluster.replicas, cluster.topic_of, strict=True) if outside[topic])
+    held = [0] * len(cluster.brokers)
+    for row, count in rows.items():
+        for node in row:
+            held[node] += count
+    return {broker.id: count for broker, count in zip(cluster.brokers, held, strict=True) if count}
+
+
+def read_topics_file(path: Path) -> list[str]:
+    """Names of a file: one on each line, or the JSON that kafka-reassign-partitions takes. Raises UsageError's kind."""
+    data, name = read_input(path, max_bytes=MAX_TOPICS_BYTES, hint="write a topic's name on each line")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{name} is not UTF-8 text", hint="write one topic name per line") from None
+    found = _names_of_json(data, name) if text.lstrip().startswith(("{", "[", '"')) else _names_of_lines(text, name)
+    if not found:
+        raise UsageError(f"{name} names no topic", hint="write a topic's name on each line")
+    return found
+
+
+def _names_of_lines(text: str, name: str) -> list[str]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        topic = line.strip()
+        if not topic or topic.startswith("#"):
+            continue
+        fault = fault_of(topic)
+        if fault:
+            raise InvalidFile(f"{name}:{number}: {shown(topic)} is not a topic name: {fault}")
+        found.append(topic)
+    return found
+
+
+def _names_of_json(data: bytes, name: str) -> list[str]:
+    hint = 'its form is {"version": 1, "topics": [{"topic": "orders"}]}'
+    rows = load_object(data, name, keys=("version", "topics", "topic"), hint=hint).get("topics")
+    if not isinstance(rows, list):
+        raise InvalidFile(f'{name} has no list "topics"', hint=hint)
+    found = []
+    for number, row in enumerate(rows):
+        topic = row.get("topic") if isinstance(row, dict) else None
+        fault = fault_of(topic) if isinstance(topic, str) else "it is no text"
+        if fault:
+            where = f"topics[{number}]"
+            what = f"topic {shown(topic)}: {fault}" if isinstance(row, dict) else f"it is not an object: {shown(row)}"
+            raise InvalidFile(f"{name}: {where}: {what}", hint=hint)
+        found.append(str(topic))
+    return found

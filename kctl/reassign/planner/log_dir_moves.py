@@ -1,0 +1,308 @@
+"""Evening out the log dirs of each broker by moves between them (KIP-113): nothing goes to another broker.
+
+Each log dir is to hold its share of the broker's bytes within a tolerance: equal shares, or in proportion to the disks
+where their sizes are known. Where bytes say nothing (a size is not known, or all is empty) replicas are counted
+instead, and then the moves are the fewest there can be. With bytes that is as hard as packing bins: one replica after
+the other goes, or is exchanged, whose size is nearest to what is needed, and a bound tells how good that was.
+
+A copy lies beside its original until it is complete: a log dir is never sent more than its usable bytes, whatever
+leaves it. Log dirs that tell the same sizes are taken for folders of one disk, and share that room.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+from kctl.reassign.planner.byte_balance import DEFAULT_TOLERANCE, count_to
+from kctl.reassign.planner.disks import BrokerDisks
+
+_TRIES = 64  # replicas looked at for one exchange
+_WORTH = 20  # a step that does not end at the goal has to bring it nearer by a twentieth of what it copies
+_FAR = 1 << 62
+
+
+class LogDirMove(NamedTuple):
+    """A replica of a partition (row of the cluster) goes from one log dir of its broker (id) to another."""
+
+    partition: int
+    broker: int
+    source: str
+    target: str
+    size_bytes: int  # UNKNOWN (−1) when not known
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirLoad:
+    """What a log dir holds. usable_bytes: as it was told, None when not known."""
+
+    broker: int
+    path: str
+    replicas: int
+    bytes: int
+    usable_bytes: int | None
+
+
+@dataclass(slots=True)
+class LogDirPlan:
+    """lower_bound, bytes_lower_bound: no plan makes the log dirs as even as this one with less."""
+
+    moves: list[LogDirMove] = field(default_factory=list)
+    lower_bound: int = 0
+    bytes_lower_bound: int = 0
+    before: list[LogDirLoad] = field(default_factory=list)
+    after: list[LogDirLoad] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        return sum(max(0, move.size_bytes) for move in self.moves)
+
+
+def plan_log_dirs(
+    brokers: Iterable[BrokerDisks],
+    *,
+    leaving: Mapping[int, Collection[int]] | None = None,
+    fixed: Collection[int] = (),
+    tolerance: float = 0.0,
+    max_moves: int | None = None,
+    max_bytes: int | None = None,
+) -> LogDirPlan:
+    """Even out each broker's log dirs.
+
+    leaving: broker id → partitions whose replica there goes away by another move. fixed: partitions that stay in
+    their log dirs. tolerance: share of what a log dir should hold by which it may differ; 0: the default for bytes,
+    floor and ceil for replicas.
+    """
+    plan = LogDirPlan()
+    left = 0
+    moves_room, bytes_room = (_FAR if n is None else n for n in (max_moves, max_bytes))
+    for disks in sorted(brokers, key=lambda each: each.broker):
+        balancer = _Balancer(disks, frozenset((leaving or {}).get(disks.broker, ())), frozenset(fixed), tolerance)
+        plan.before += balancer.loads(balancer.at_first)
+        balancer.run()
+        bound, bytes_bound = balancer.bounds()
+        for move in balancer.moves():
+            if moves_room < 1 or bytes_room < max(0, move.size_bytes):
+                left += 1
+                balancer.undo(move.partition)
+                continue
+            moves_room, bytes_room = moves_room - 1, bytes_room - max(0, move.size_bytes)
+            plan.moves.append(move)
+        plan.lower_bound += bound
+        plan.bytes_lower_bound += bytes_bound
+        plan.after += balancer.loads(balancer.place)
+        plan.unmet += [] if left else balancer.missed()
+    if left:
+        plan.lower_bound, plan.bytes_lower_bound = max(0, plan.lower_bound - left), 0
+        plan.unmet.append(f"{left} moves between log dirs are left for another plan: --max-moves or --max-bytes")
+    return plan
+
+
+class _Balancer:
+    """One broker. weight: bytes of a replica, or 1 where replicas are counted."""
+
+    def __init__(self, disks: BrokerDisks, leaving: frozenset[int], fixed: frozenset[int], tolerance: float) -> None:
+        self.disks = disks
+        self.size = {p: size for p, (_, size) in disks.replicas.items() if p not in leaving}
+        self.at_first = {p: disks.replicas[p][0] for p in self.size}
+        self.place = dict(self.at_first)
+        in_all = sum(max(0, size) for size in self.size.values())
+        self.by_bytes = in_all > 0 and min(self.size.values(), default=0) >= 0
+        self.load = [disk.fixed_bytes if self.by_bytes else disk.fixed_replicas for disk in disks.disks]
+        self.on: list[list[tuple[int, int, int]]] = [[] for _ in disks.disks]  # weight, bytes, partition
+        for p, place in self.place.items():
+            self.load[place] += self.weight(p)
+            if p not in fixed:
+                self.on[place].append((self.weight(p), max(0, self.size[p]), p))
+        for rows in self.on:
+            rows.sort()
+        self.low, self.high = self._limits(tolerance)
+        self.room, self.pool = _room(disks)
+
+    def weight(self, p: int) -> int:
+        return self.size[p] if self.by_bytes else 1
+
+    def _limits(self, tolerance: float) -> tuple[list[int], list[int]]:
+        totals = [disk.total_bytes or 0 for disk in self.disks.disks]
+        if not self.by_bytes or min(totals, default=0) <= 0:
+            totals = [1] * len(totals)
+        slack = Fraction(str(tolerance or (DEFAULT_TOLERANCE if self.by_bytes else 0)))
+        shares = [Fraction(sum(self.load) * total, sum(totals)) for total in totals]
+        return (
+            [min(floor(share), ceil(share * (1 - slack))) for share in shares],
+            [max(ceil(share), floor(share * (1 + slack))) for share in shares],
+        )
+
+    # --- improving ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        budget = 4 * len(self.place) + 100
+        while budget and self._improve():
+            budget -= 1
+
+    def off(self, place: int) -> int:
+        """How much a log dir has too much, or (negative) too little."""
+        return max(0, self.load[place] - self.high[place]) or min(0, self.load[place] - self.low[place])
+
+    def _improve(self) -> bool:
+        """One move or exchange that brings two log dirs nearer to their shares; False when none does."""
+        order = sorted(range(len(self.load)), key=lambda d: (self.load[d] - self.high[d], d))
+        over = [d for d in reversed(order) if self.off(d) > 0]
+        under = [d for d in order if self.off(d) < 0]
+        pairs = [(a, b) for a in over for b in order if a != b]
+        pairs += [(a, b) for b in under for a in reversed(order) if a != b and a not in over]
+        return any(self._move_one(a, b) for a, b in pairs) or any(self._exchange(a, b) for a, b in pairs)
+
+    def _violation(self, a: int, b: int, weight: int) -> int:
+        """How far two log dirs are off together when so much goes from a to b."""
+        x, y = self.load[a] - weight, self.load[b] + weight
+        return max(0, x - self.high[a]) + max(0, self.low[a] - x) + max(0, y - self.high[b]) + max(0, self.low[b] - y)
+
+    def _wanted(self, a: int, b: int) -> tuple[int, int]:
+        """Between these weights lies the best one to go from a to b."""
+        needed = max(self.load[a] - self.high[a], self.low[b] - self.load[b])
+        most = min(self.load[a] - self.low[a], self.high[b] - self.load[b])
+        return (needed, most) if needed <= most else (most, needed)
+
+    def _move_one(self, a: int, b: int) -> bool:
+        rows, (least, most) = self.on[a], self._wanted(a, b)
+        if not self.by_bytes:
+            most = min(most, 1)
+        first = bisect_left(rows, (least, -1, -1))
+        last = bisect_right(rows, (most, _FAR, _FAR))
+        fits = bisect_right(rows, (self.room[self.pool[b]], _FAR, _FAR)) if self.by_bytes else len(rows)
+        near = {first, first - 1, last, last - 1, fits - 1} & set(range(min(fits, len(rows))))
+        now = self._violation(a, b, 0)
+        found = min(
+            ((self._violation(a, b, rows[i][0]), rows[i]) for i in near if rows[i][1] <= self.room[self.pool[b]]),
+            default=None,
+        )
+        if found is None or not _pays(now, found[0], found[1][0]):
+            return False
+        self._go(found[1], a, b)
+        return True
+
+    def _exchange(self, a: int, b: int) -> bool:
+        """A larger replica of a for a smaller one of b."""
+        if not self.by_bytes:
+            return False
+        now, (least, most) = self._violation(a, b, 0), self._wanted(a, b)
+        best: tuple[int, int, tuple[int, int, int], tuple[int, int, int]] | None = None
+        for p in self.on[a][: -_TRIES - 1 : -1]:
+            for q in self._partners(b, p[0], least, most):
+                if p[1] <= self.room[self.pool[b]] and q[1] <= self.room[self.pool[a]]:
+                    found = (self._violation(a, b, p[0] - q[0]), p[0] + q[0], p, q)
+                    best = found if best is None or found < best else best
+        if best is None or not _pays(now, best[0], best[1]):
+            return False
+        self._go(best[2], a, b)
+        self._go(best[3], b, a)
+        return True
+
+    def _partners(self, b: int, weight: int, least: int, most: int) -> Iterator[tuple[int, int, int]]:
+        rows = self.on[b]
+        for wanted in (weight - most, weight - least):
+            at = bisect_left(rows, (wanted, -1, -1))
+            yield from rows[max(0, at - 1) : at + 1]
+
+    def _go(self, row: tuple[int, int, int], a: int, b: int) -> None:
+        weight, size, p = row
+        del self.on[a][bisect_left(self.on[a], row)]
+        insort(self.on[b], row)
+        self.load[a] -= weight
+        self.load[b] += weight
+        self.place[p] = b
+        # Its original keeps its room until the copy is complete; a step that is taken back costs none.
+        for place, sign in ((a, 1), (b, -1)):
+            if self.at_first[p] != place:
+                self.room[self.pool[place]] += sign * size
+
+    # --- what came out ------------------------------------------------------------------------------------------------
+
+    def moves(self) -> list[LogDirMove]:
+        """The smallest first, so that a limit leaves out few."""
+        paths = [disk.path for disk in self.disks.disks]
+        moved = sorted((self.size[p], p) for p, place in self.place.items() if place != self.at_first[p])
+        return [
+            LogDirMove(p, self.disks.broker, paths[self.at_first[p]], paths[self.place[p]], size) for size, p in moved
+        ]
+
+    def undo(self, p: int) -> None:
+        self.place[p] = self.at_first[p]
+
+    def missed(self) -> list[str]:
+        off = [self.disks.disks[d].path for d in range(len(self.load)) if self.off(d)]
+        if not off:
+            return []
+        what = "bytes" if self.by_bytes else "replicas"
+        names = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
+        why = "large partitions, or too little disk space"
+        return [f"log dirs of broker {self.disks.broker} stay off their share of {what} ({why}): {names}"]
+
+    def bounds(self) -> tuple[int, int]:
+        """Moves and bytes that any plan needs with no log dir further off its limits than the furthest one now is.
+
+        What is too much in a log dir has to leave it, and takes at least as many of its replicas as of its largest
+        are that much; what is missing has to come, of the largest that are elsewhere.
+        """
+        start: list[list[int]] = [[] for _ in self.load]
+        for p, place in self.at_first.items():
+            start[place].append(self.weight(p))
+        furthest = max((abs(self.off(d)) for d in range(len(self.load))), default=0)
+        lost = lost_moves = gained = gained_moves = 0
+        for d, disk in enumerate(self.disks.disks):
+            had = sum(start[d]) + (disk.fixed_bytes if self.by_bytes else disk.fixed_replicas)
+            over, under = had - self.high[d] - furthest, self.low[d] - furthest - had
+            if over > 0:
+                lost += over
+                lost_moves += count_to(sorted(start[d], reverse=True), over)
+            if under > 0:
+                gained += under
+                others = [w for other, weights in enumerate(start) if other != d for w in weights]
+                gained_moves += count_to(sorted(others, reverse=True), under)
+        return max(lost_moves, gained_moves), max(lost, gained) if self.by_bytes else 0
+
+    def loads(self, place: Mapping[int, int]) -> list[LogDirLoad]:
+        replicas = [disk.fixed_replicas for disk in self.disks.disks]
+        size = [disk.fixed_bytes for disk in self.disks.disks]
+        for p, d in place.items():
+            replicas[d] += 1
+            size[d] += max(0, self.size[p])
+        return [
+            LogDirLoad(self.disks.broker, disk.path, replicas[d], size[d], disk.usable_bytes)
+            for d, disk in enumerate(self.disks.disks)
+        ]
+
+
+def _pays(before: int, after: int, copied: int) -> bool:
+    """Is a step from one violation to another worth what it copies?"""
+    return after < before and (after == 0 or (before - after) * _WORTH >= copied)
+
+
+def _room(disks: BrokerDisks) -> tuple[list[int], list[int]]:
+    """Usable bytes of each disk, and for each log dir which of them it is on."""
+    pools: dict[object, int] = {}
+    room: list[int] = []
+    pool: list[int] = []
+    for number, disk in enumerate(disks.disks):
+        key: object = (disk.total_bytes, disk.usable_bytes)
+        if disk.usable_bytes is None or disk.total_bytes is None:
+            key = number
+        if key not in pools:
+            pools[key] = len(room)
+            room.append(_FAR if disk.usable_bytes is None else disk.usable_bytes)
+        pool.append(pools[key])
+    return room, pool
+
+
+def paths_of(moves: Sequence[LogDirMove]) -> dict[int, dict[int, tuple[str, str]]]:
+    """Partition → broker id → (from, to)."""
+    found: dict[int, dict[int, tuple[str, str]]] = {}
+    for move in moves:
+        found.setdefault(move.partition, {})[move.broker] = (move.source, move.target)
+    return found

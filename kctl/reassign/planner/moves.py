@@ -1,0 +1,210 @@
+"""The fewest replica copies that bring every broker to its target.
+
+1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy,
+which no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by
+going elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
+are cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from kctl.reassign.planner.board import Board
+from kctl.reassign.planner.bounds import copies_needed, copies_proven
+from kctl.reassign.planner.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
+from kctl.reassign.planner.levelling import level_out, met, one_group, settle
+from kctl.reassign.planner.rules import Rules
+from kctl.reassign.planner.targets import Targets
+
+_PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
+_LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second
+
+
+def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
+    """Where all replicas end, and the copies that any plan as even needs. See Board.replicas, .copies.
+
+    Not even: targets are kept as far as that costs no copy. What disks have no room for stays VACANT, or where it was:
+    see kctl.reassign.planner.plan.
+    """
+    least_copies = copies_needed(rules, targets)
+    board = Board(rules, room_bytes)
+    _choose_again(board, targets)
+    _fill_vacancies(board, targets.least)
+    _push_straight(board, targets)
+    if len(targets.total) == 1 and all(load >= least for load, least in zip(board.loads, targets.least, strict=True)):
+        _fill_vacancies(board, targets.most)
+    if not even:
+        targets = _place_the_rest(board, targets)
+    _push_by_one_between(board, targets)
+    settle(board, targets, rules.vacant)
+    _fill_anywhere(board)
+    if not met(board, targets):
+        targets = level_out(board, rules.hosts, targets)
+        least_copies = copies_needed(rules, targets)
+    if board.copies > least_copies:
+        least_copies = max(least_copies, _prove(board, targets))
+    _keep_leaders(board)
+    return board, least_copies
+
+
+def _place_the_rest(board: Board, targets: Targets) -> Targets:
+    """Vacancies that the targets leave no straight way for, each for one copy; then what is met: any load."""
+    loads, vacant = board.loads, board.rules.vacant
+    drain(
+        board,
+        lambda: [vacant] if loads[vacant] else [],
+        lambda: [b for b in board.rules.hosts if loads[b] < targets.most[b]],
+        up_to=1,
+    )
+    _fill_vacancies(board, [len(board.replicas)] * board.n)
+    n = board.n - 1
+    return one_group([0] * board.n, [len(board.replicas)] * n + [0], loads, board.rules.hosts)
+
+
+def _choose_again(board: Board, targets: Targets) -> None:
+    """Where replicas were dropped, another one of the partition could have been: choices that cost nothing go first."""
+    if any(board.home[1].values()):
+        loads, everywhere = board.loads, [board.rules.vacant, *board.nodes]
+        drain(
+            board,
+            lambda: [b for b in everywhere if loads[b] > targets.most[b]],
+            lambda: [b for b in board.nodes if loads[b] < targets.least[b]],
+            up_to=0,
+        )
+
+
+def _fill_vacancies(board: Board, limit: list[int]) -> None:
+    """Each vacancy to the broker that is furthest under its limit, of those that it may go to."""
+    vacant = board.rules.vacant
+    racks: dict[int, list[tuple[int, int]]] = {}
+    for node in board.rules.hosts:
+        if board.loads[node] < limit[node]:
+            racks.setdefault(board.racks[node], []).append((board.loads[node] - limit[node], node))
+    for heap in racks.values():
+        heapify(heap)
+    top = [(heap[0][0], rack) for rack, heap in racks.items()]
+    heapify(top)
+    for p in list(board.logs[1][vacant]) if board.loads[vacant] else ():
+        while vacant in board.replicas[p] and top and _fill(board, p, top, racks):
+            pass
+
+
+def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, list[tuple[int, int]]]) -> bool:
+    """Place one vacancy of p; False when no rack with brokers that lack something may have it."""
+    aside: list[tuple[int, int]] = []
+    placed = False
+    while top and not placed:
+        entry = heappop(top)
+        heap = racks[entry[1]]
+        skipped = []
+        if board.opens(p, board.rules.vacant, entry[1]):
+            while heap and not board.fits(p, heap[0][1]):
+                skipped.append(heappop(heap))
+            if heap:
+                lack, node = heap[0]
+                board.swap(p, board.rules.vacant, node)
+                placed = True
+                if lack + 1 < 0:
+                    heapreplace(heap, (lack + 1, node))
+                else:
+                    heappop(heap)
+        for other in skipped:
+            heappush(heap, other)
+        if heap:
+            aside.append((heap[0][0], entry[1]))
+    for entry in aside:
+        heappush(top, entry)
+    return placed
+
+
+def _push_straight(board: Board, targets: Targets) -> None:
+    """Surplus straight to brokers that lack, to the one that lacks most first."""
+    loads, least, most = board.loads, targets.least, targets.most
+    lacking = [node for node in board.rules.hosts if loads[node] < least[node]]
+    for a in board.nodes:
+        heap = [(loads[b] - least[b], b) for b in lacking if loads[b] < least[b]]
+        heapify(heap)
+        while heap and loads[a] > most[a]:
+            lack, b = heap[0]
+            p = board.find(a, b, 1)
+            if p < 0:
+                heappop(heap)
+                continue
+            board.swap(p, a, b)
+            if lack + 1 < 0:
+                heapreplace(heap, (lack + 1, b))
+            else:
+                heappop(heap)
+
+
+def _push_by_one_between(board: Board, targets: Targets) -> None:
+    """Ways of two copies through one other broker, many at once: none is dearer than it must be, as those of one copy
+    are used up before (pushing along a cheapest way makes no cheaper one)."""
+    loads, least, most, vacant = board.loads, targets.least, targets.most, board.rules.vacant
+    hosts = board.rules.hosts
+
+    def surplus() -> list[int]:
+        return [b for b in (vacant, *board.nodes) if loads[b] > most[b]]
+
+    def lacking() -> list[int]:
+        return [b for b in hosts if loads[b] < least[b]]
+
+    drain(board, surplus, lacking, up_to=1)
+    for a in surplus():
+        for x in hosts:
+            for b in lacking() if x != a else ():
+                while loads[a] > most[a] and loads[b] < least[b] and b != x:
+                    p = board.find(a, x, 1)
+                    q = board.find(x, b, 1, frozenset({p})) if p >= 0 else -1
+                    if q < 0:
+                        break
+                    board.swap(p, a, x)
+                    board.swap(q, x, b)
+
+
+def _fill_anywhere(board: Board) -> None:
+    """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
+    vacant = board.rules.vacant
+    drain(board, lambda: [vacant] if board.loads[vacant] else [], lambda: board.rules.hosts)
+
+
+def _keep_leaders(board: Board) -> None:
+    """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
+    leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
+    board.leaders_stay = True
+    chains = _LOOKS // len(board.nodes) ** 2
+    for p, original in enumerate(board.original):
+        first = original[0]
+        if first in board.replicas[p] or first in leaving or not brokers[first].alive:
+            continue
+        back = [b for b in board.replicas[p] if board.legal(p, b, first)]
+        if not any(_bring_back(board, p, b, first, straight=True) for b in back) and chains > 0:
+            chains -= 1
+            any(_bring_back(board, p, b, first, straight=False) for b in back)
+    board.leaders_stay = False
+
+
+def _bring_back(board: Board, p: int, b: int, first: int, *, straight: bool) -> bool:
+    """p's replica goes back from b to first, and another's follower from there to b, with no more copies.
+
+    Not straight: by a chain of followers of several.
+    """
+    copies, avoid = board.copies, frozenset({p})
+    board.swap(p, b, first)
+    gained = copies - board.copies
+    if straight:
+        edge = board.edge(first, b, gained + 1, avoid)
+        steps = [Step(edge[0], first, b)] if edge else []
+    else:
+        found = cheapest_chain(board, [first], {b}, gained, gained, avoid)
+        steps = found[1] if found is not None and found[0] <= gained else []
+    if steps and apply_chain(board, steps) is None:
+        return True
+    board.swap(p, first, b)
+    return False
+
+
+def _prove(board: Board, targets: Targets) -> int:
+    """Improve to the optimum, and prove it. Returns the bound; 0 when there was no time for it."""
+    prices = cancel_cycles(board, targets, rounds=_PAIRS // len(board.nodes) ** 2)
+    return 0 if prices is None else copies_proven(board.rules, targets, prices)

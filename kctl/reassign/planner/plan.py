@@ -1,0 +1,339 @@
+"""A plan: which partitions get which replicas, what that copies, and below which numbers no plan can be.
+
+kctl.reassign.planner.plan_document writes it as a plan file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from kctl.base.units import format_size
+from kctl.cluster.log_dirs import LogDir
+from kctl.errors import Refused
+from kctl.reassign.planner.bounds import leader_changes_needed
+from kctl.reassign.planner.byte_balance import ByteBound, balance_bytes
+from kctl.reassign.planner.cautions import (
+    about_leaders,
+    about_lower_factor,
+    about_one_replica,
+    about_racks,
+    about_stuck,
+    lowered_topics,
+    refuse_moving,
+    warnings_of,
+    without_leader,
+)
+from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.disks import disks_of
+from kctl.reassign.planner.goals import Balance, Goals, Roles, resolve
+from kctl.reassign.planner.leaders import Leaders, even_targets, plan_leaders
+from kctl.reassign.planner.loads import BrokerLoad, Change, broker_loads
+from kctl.reassign.planner.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
+from kctl.reassign.planner.moves import plan_moves
+from kctl.reassign.planner.rules import Rules, make_rules
+from kctl.reassign.planner.targets import Targets, replica_targets
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """moves: replicas to copy; bytes: what that is, of known sizes; unknown_sizes: copies of unknown size.
+
+    lower_bound, leader_lower_bound, bytes_lower_bound: no plan gets as far with less. complete: it reaches the goals;
+    otherwise unmet says why not (a limit that was asked for, disks, racks). left: moves that a limit leaves for another
+    plan. forced: replicas that have to be placed anew, however uneven brokers may be (they leave, the factor grows,
+    racks): more moves than that are for evenness. warnings: what else should be known before it is carried out. hosts:
+    brokers (ids) that may receive. log_dirs: moves inside brokers, which count neither as moves nor as bytes of the
+    plan; None when they were not asked for.
+    """
+
+    cluster: PlanCluster
+    changes: list[Change]
+    moves: int
+    lower_bound: int
+    leader_changes: int
+    leader_lower_bound: int
+    bytes: int
+    bytes_lower_bound: int
+    unknown_sizes: int
+    before: list[BrokerLoad]
+    after: list[BrokerLoad]
+    unmet: list[str]
+    warnings: list[str] = field(default_factory=list)
+    left: int = 0
+    forced: int = 0
+    hosts: tuple[int, ...] = ()
+    log_dirs: LogDirPlan | None = None
+
+    @property
+    def complete(self) -> bool:
+        return not self.unmet
+
+    @property
+    def minimal(self) -> bool:
+        """Is it proven that no plan needs fewer moves or leader changes?"""
+        return self.moves <= self.lower_bound and self.leader_changes <= self.leader_lower_bound
+
+
+class _Placement(NamedTuple):
+    """Where replicas are to be, the preferred leader first; bounds of moves, bytes and leader changes."""
+
+    rows: list[tuple[int, ...]]
+    bounds: tuple[int, int, int]
+    unmet: list[str]
+    left: int
+    forced: int = 0
+
+
+def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[LogDir]] | None = None) -> Plan:
+    """The smallest plan. log_dirs: broker id → its log dirs, for goals.log_dirs.
+
+    Raises what resolve raises, and Refused where replicas that must go find no broker, or where partitions are being
+    reassigned already.
+    """
+    refuse_moving(cluster)
+    roles = resolve(goals, cluster)
+    stuck = without_leader(cluster)
+    if stuck:
+        rows = list(cluster.replicas)
+        free = [p for p in range(len(cluster)) if p not in stuck]
+        placed = _place(cluster.take(free), goals, roles)
+        for p, row in zip(free, placed.rows, strict=True):
+            rows[p] = row
+        placed = placed._replace(rows=rows)
+    else:
+        placed = _place(cluster, goals, roles)
+    unmet, warnings = about_stuck(cluster, goals, roles, stuck)
+    changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, placed.rows, strict=True)) if old != new]
+    changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(placed.rows[p])) for p in changed]
+    plan = _assemble(cluster, changes, placed.bounds, [*unmet, *placed.unmet])
+    hosts = tuple(cluster.ids(roles.hosts))
+    warnings += warnings_of(cluster, goals, roles)
+    warnings += about_lower_factor(cluster, goals, changes, placed.forced)
+    warnings += about_one_replica(lowered_topics(cluster.topics, cluster.topic_of, changes))
+    if plan.moves:
+        warnings += about_racks(cluster, hosts, plan.before, plan.after)
+        warnings += about_leaders(plan.after, hosts, goals)
+    plan = replace(plan, warnings=warnings, left=placed.left, forced=placed.forced, hosts=hosts)
+    return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
+
+
+def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
+    if not len(cluster):
+        return _Placement([], (0, 0, 0), [], 0)
+    rows = cluster.replicas
+    unmet: list[str] = []
+    bound = bytes_bound = left = forced_moves = 0
+    if goals.moves_data:
+        rules = make_rules(cluster, goals, roles)
+        forced_moves = rules.forced
+        forced = [p for p, start in enumerate(rules.start) if rules.vacant in start]
+        bytes_bound = sum(max(0, cluster.size_bytes[p]) * rules.start[p].count(rules.vacant) for p in forced)
+        targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
+        board, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
+        _check_placed(rules)
+        unmet = _missed(rules, targets, board.loads) if goals.even_replicas else []
+        if Balance.BYTES in goals.balance:
+            byte_bounds = balance_bytes(board, targets if goals.even_replicas else None, goals.tolerance)
+            if not byte_bounds.off:
+                bound = max(bound, byte_bounds.lower_bound_moves)
+                bytes_bound = max(bytes_bound, byte_bounds.lower_bound_bytes)
+            unmet += _missed_bytes(cluster, byte_bounds)
+        rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
+        rows, left = _limit(cluster, rows, forced, goals)
+        if left:
+            moves = "1 move is" if left == 1 else f"{left:,} moves are"
+            unmet.append(f"{moves} left for another plan: --max-moves or --max-bytes")
+            # No plan that leaves no more for later needs fewer: its moves and those left make the whole.
+            bound, bytes_bound = max(0, bound - left), 0
+    if not (goals.moves_data or goals.even_leaders):
+        return _Placement(rows, (0, 0, 0), [], 0)
+    leaders = _leaders(cluster, rows, roles, goals)
+    final = [_first(row, leader) for row, leader in zip(rows, leaders.first, strict=True)]
+    leader_bound = leaders.lower_bound  # for these replicas, which are all there are unless some move
+    if goals.moves_data:
+        leader_bound = max(0, _leader_changes_of_any(cluster, leaders.first, roles, goals) - left)
+    return _Placement(final, (bound, bytes_bound, leader_bound), unmet, left, forced_moves)
+
+
+def _with_log_dirs(
+    plan: Plan, goals: Goals, roles: Roles, log_dirs: Mapping[int, list[LogDir]], stuck: Collection[int]
+) -> Plan:
+    """The plan with moves inside brokers. A partition that also changes its brokers stays in its log dirs this time."""
+    cluster = plan.cluster
+    disks = disks_of(cluster, log_dirs)
+    excluded = {node for node, broker in enumerate(cluster.brokers) if broker.id in goals.exclude_brokers}
+    staying = [n for n, broker in enumerate(cluster.brokers) if broker.alive and n not in roles.leaving | excluded]
+    moving = {change.partition: change for change in plan.changes if set(change.before) != set(change.after)}
+    leaving: dict[int, list[int]] = {}
+    for p, change in moving.items():
+        for node in set(change.before).difference(change.after):
+            leaving.setdefault(node, []).append(p)
+    found = plan_log_dirs(
+        [disks[node] for node in staying if node in disks],
+        leaving=leaving,
+        fixed={*moving, *stuck},
+        tolerance=goals.tolerance,
+        max_moves=None if goals.max_moves is None else max(0, goals.max_moves - plan.moves),
+        max_bytes=None if goals.max_bytes is None else max(0, goals.max_bytes - plan.bytes),
+    )
+    unmet = [*plan.unmet, *found.unmet]
+    cordoned = [f"{d.path} of broker {node}" for node, dirs in sorted(log_dirs.items()) for d in dirs if d.cordoned]
+    warnings = [f"cordoned log dirs stay as they are: {', '.join(cordoned[:5])}"] if cordoned else []
+    unknown = cluster.ids(node for node in staying if node not in disks)
+    if unknown:
+        unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are not known: they stay as they are")
+    warnings = [*plan.warnings, *warnings]
+    return replace(plan, changes=_add_paths(plan, found), unmet=unmet, warnings=warnings, log_dirs=found)
+
+
+def _add_paths(plan: Plan, found: LogDirPlan) -> list[Change]:
+    """The changes, with the log dirs of replicas that move within a broker."""
+    changes = {change.partition: change for change in plan.changes}
+    for p, paths in paths_of(found.moves).items():
+        ids = plan.cluster.ids(plan.cluster.replicas[p])
+        change = changes.get(p, Change(p, ids, ids))
+        changes[p] = change._replace(
+            log_dirs_before=[paths[node][0] if node in paths else None for node in change.before],
+            log_dirs=[paths[node][1] if node in paths else None for node in change.after],
+        )
+    return [changes[p] for p in sorted(changes)]
+
+
+def _room(cluster: PlanCluster, roles: Roles) -> dict[int, int]:
+    """Usable bytes of hosts that might not take all that could come: the rest need not be watched."""
+    largest = sum(size for size in cluster.size_bytes if size > 0)
+    found = {}
+    for node in roles.hosts:
+        usable = cluster.brokers[node].usable_bytes
+        if usable is not None and sum(usable) < largest:
+            found[node] = sum(usable)
+    return found
+
+
+def _check_placed(rules: Rules) -> None:
+    stuck = [p for p, row in enumerate(rules.start) if rules.vacant in row]
+    if stuck:
+        names = ", ".join(str(rules.cluster.tp(p)) for p in stuck[:3])
+        raise Refused(
+            f"{len(stuck)} partitions find no broker for a replica that has to be placed: {names}",
+            hint="the brokers that could hold them have too little disk space: free some, or add a broker",
+        )
+
+
+def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
+    off = [b for b in rules.hosts if not targets.least[b] <= loads[b] <= targets.most[b]]
+    if not off:
+        return []
+    names = ", ".join(str(node) for node in rules.cluster.ids(off[:5]))
+    what = "1 broker stays off its target" if len(off) == 1 else f"{len(off)} brokers stay off their target"
+    return [f"{what} (disk space or racks do not allow more): {names}"]
+
+
+def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
+    unmet = []
+    unknown = sum(1 for size in cluster.size_bytes if size < 0)
+    if unknown:
+        unmet.append(f"{unknown} partitions are of unknown size and count as empty: bytes may not be even")
+    if bounds.off:
+        names = ", ".join(map(str, cluster.ids(bounds.off[:5])))
+        unmet.append(
+            f"{len(bounds.off)} brokers stay outside {format_size(bounds.least)} to {format_size(bounds.most)}: {names}"
+        )
+    return unmet
+
+
+def _in_order(old: tuple[int, ...], new: Iterable[int]) -> tuple[int, ...]:
+    """New replicas in the places of those that go; what is more comes last."""
+    after = set(new)
+    if after == set(old):
+        return old
+    fresh = sorted(after.difference(old), reverse=True)
+    row = []
+    for node in old:
+        if node in after:
+            row.append(node)
+        elif fresh:
+            row.append(fresh.pop())
+    return (*row, *reversed(fresh))
+
+
+def _limit(
+    cluster: PlanCluster, rows: list[tuple[int, ...]], forced: list[int], goals: Goals
+) -> tuple[list[tuple[int, ...]], int]:
+    """As much of the plan as max_moves and max_bytes allow, and the moves left out.
+
+    What has to be placed comes first. Each partition stands alone: any part of a plan keeps the rules.
+    """
+    if goals.max_moves is None and goals.max_bytes is None:
+        return rows, 0
+    moves = goals.max_moves if goals.max_moves is not None else 1 << 62
+    room = goals.max_bytes if goals.max_bytes is not None else 1 << 62
+    first = set(forced)
+    left, kept = 0, rows[:]
+    for p in [*forced, *(p for p in range(len(rows)) if p not in first)]:
+        copies = len(set(rows[p]).difference(cluster.replicas[p]))
+        needed = copies * max(0, cluster.size_bytes[p])
+        if copies <= moves and needed <= room:
+            moves -= copies
+            room -= needed
+        else:
+            kept[p] = cluster.replicas[p]
+            left += copies
+    return kept, left
+
+
+def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, goals: Goals) -> Leaders:
+    before = [replicas[0] for replicas in cluster.replicas]
+    return plan_leaders(
+        rows, before, roles.hosts, len(cluster.brokers), tolerance=goals.tolerance, even=goals.even_leaders
+    )
+
+
+def _leader_changes_of_any(cluster: PlanCluster, after: Sequence[int], roles: Roles, goals: Goals) -> int:
+    """Leader changes that no plan does without, whichever replicas it moves; as even as this one, if that is a goal."""
+    n = len(cluster.brokers)
+    held, led = [0] * n, [0] * n
+    for row, leader in zip(cluster.replicas, after, strict=True):
+        held[row[0]] += 1
+        led[leader] += 1
+    lost = sum(held[node] for node in roles.leaving)
+    if not goals.even_leaders:
+        return lost
+    targets = even_targets(sum(led[node] for node in roles.hosts), roles.hosts, n, goals.tolerance)
+    if any(not targets.least[node] <= led[node] <= targets.most[node] for node in roles.hosts):
+        return lost
+    return leader_changes_needed(held, targets, lost)
+
+
+def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
+    if row[0] == leader:
+        return tuple(row)
+    return (leader, *(node for node in row if node != leader))
+
+
+def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, int, int], unmet: list[str]) -> Plan:
+    moves = size_bytes = unknown = leader_changes = 0
+    for change in changes:
+        copies = len(set(change.after).difference(change.before))
+        moves += copies
+        size = cluster.size_bytes[change.partition]
+        size_bytes += copies * max(0, size)
+        unknown += copies if size < 0 else 0
+        leader_changes += change.before[0] != change.after[0]
+    before, after = broker_loads(cluster, changes)
+    return Plan(
+        cluster=cluster,
+        changes=changes,
+        moves=moves,
+        lower_bound=bounds[0],
+        leader_changes=leader_changes,
+        leader_lower_bound=bounds[2],
+        bytes=size_bytes,
+        bytes_lower_bound=bounds[1],
+        unknown_sizes=unknown,
+        before=before,
+        after=after,
+        unmet=unmet,
+    )

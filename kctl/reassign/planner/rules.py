@@ -1,0 +1,133 @@
+"""The rules of one plan over broker indexes: who may hold what, and with which replicas each partition starts.
+
+Each partition p ends with `wanted` replicas on different brokers, at most `limit` of them in one rack. A cluster
+without racks is one where each broker is a rack of its own: then «two replicas on one broker» is the only rule, and
+it is the rule of racks. What a partition lacks at the start is written as the broker VACANT = n: moving a replica
+«from VACANT» is filling it. That makes decommissioning, growth and balancing one and the same problem: replicas that
+change brokers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.goals import Goals, Roles
+
+
+@dataclass(slots=True)
+class Rules:
+    """racks: rack number of each broker, VACANT's last (−1). caps: replication factor → replicas in one rack.
+
+    looser: partitions that break the cap already and may go on (without fix_racks): rack → limit.
+    start: replicas that stay, VACANT for each that has to be placed. original: as they were.
+    """
+
+    cluster: PlanCluster
+    hosts: tuple[int, ...]
+    leaving: frozenset[int]
+    racks: list[int]
+    rack_sizes: dict[int, int]
+    caps: dict[int, int]
+    start: list[list[int]]
+    looser: dict[int, dict[int, int]] = field(default_factory=dict)
+    dropping: list[int] = field(default_factory=list)  # what goes first where replicas are too many: 2, 1, 0
+    forced: int = 0  # replicas that have to be placed, wherever balance would have them
+
+    @property
+    def vacant(self) -> int:
+        return len(self.racks) - 1
+
+    @property
+    def original(self) -> list[tuple[int, ...]]:
+        return self.cluster.replicas
+
+    def limit(self, partition: int, rack: int) -> int:
+        """Replicas of the partition that the rack may hold."""
+        cap = self.caps[len(self.start[partition])]
+        return self.looser[partition].get(rack, cap) if partition in self.looser else cap
+
+
+def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
+    """Who may hold what. Goals are checked already (kctl.reassign.planner.goals.resolve)."""
+    racks = _rack_numbers(cluster, roles.hosts)
+    sizes: dict[int, int] = {}
+    for node in roles.hosts:
+        sizes[racks[node]] = sizes.get(racks[node], 0) + 1
+    rules = Rules(cluster, roles.hosts, roles.leaving, racks, sizes, {}, [])
+    hosts = set(roles.hosts)
+    # Dead brokers give first, excluded ones last; of hosts the fullest that does not lead (chains may choose again).
+    rules.dropping = [2 if not b.alive else 1 if node in hosts else 0 for node, b in enumerate(cluster.brokers)]
+    loads = [0] * len(racks)
+    for replicas in cluster.replicas:
+        for node in replicas:
+            loads[node] += 1
+    frozen = set(range(len(cluster.brokers))) - hosts - roles.leaving
+    for p, replicas in enumerate(cluster.replicas):
+        wanted = goals.replication_factor or len(replicas)
+        if wanted not in rules.caps:
+            rules.caps[wanted] = rack_cap(wanted, sizes)
+        _start(rules, p, replicas, wanted, loads, goals.fix_racks)
+        if frozen and not frozen.isdisjoint(replicas):
+            _make_room(rules, p)
+    return rules
+
+
+def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
+    """Equal racks, equal numbers. A broker that is down, or any where a host has no rack, is alone in its own."""
+    if any(cluster.brokers[node].rack is None for node in hosts):
+        return [*range(len(cluster.brokers)), -1]
+    numbers: dict[str, int] = {}
+    racks = []
+    for node, broker in enumerate(cluster.brokers):
+        name = f"={broker.rack}" if broker.rack is not None else f"?{node}"
+        racks.append(numbers.setdefault(name, len(numbers)))
+    return [*racks, -1]
+
+
+def rack_cap(wanted: int, sizes: dict[int, int]) -> int:
+    """ceil(wanted ÷ racks); more where racks are too small for that: the least that leaves room for all replicas."""
+    cap = -(-wanted // len(sizes))
+    while cap < wanted and sum(min(cap, size) for size in sizes.values()) < wanted:
+        cap += 1
+    return cap
+
+
+def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: list[int], fix_racks: bool) -> None:
+    """What stays of a partition's replicas: those on leaving brokers go, then those above the cap or the factor."""
+    racks, leaving, cap = rules.racks, rules.leaving, rules.caps[wanted]
+    stays = [node for node in replicas if node not in leaving] if leaving else list(replicas)
+    count: dict[int, int] = {}
+    for node in stays:
+        count[racks[node]] = count.get(racks[node], 0) + 1
+    over = len(count) < len(stays) and max(count.values()) > cap
+    while len(stays) > wanted or (over and fix_racks):
+        crowded = [node for node in stays if count[racks[node]] > cap]
+        if not crowded and len(stays) <= wanted:
+            break
+        node = max(crowded or stays, key=lambda node: (rules.dropping[node], node != replicas[0], loads[node], node))
+        stays.remove(node)
+        loads[node] -= 1
+        count[racks[node]] -= 1
+    if over and not fix_racks and (worse := {rack: n for rack, n in count.items() if n > cap}):
+        rules.looser[p] = worse
+    missing = wanted - len(stays)
+    rules.forced += missing
+    rules.start.append(stays + [rules.vacant] * missing)
+
+
+def _make_room(rules: Rules, p: int) -> None:
+    """Where brokers that may receive nothing hold replicas, the cap may leave too little room: then it is raised."""
+    start = rules.start[p]
+    cap = rules.caps[len(start)]
+    while True:
+        room = 0
+        for rack, size in rules.rack_sizes.items():
+            held = sum(1 for node in start if rules.racks[node] == rack)
+            taken = sum(1 for node in start if rules.racks[node] == rack and node in rules.hosts)
+            room += max(0, min(rules.limit(p, rack) - held, size - taken))
+        if room >= start.count(rules.vacant) or cap >= len(start):
+            return
+        cap += 1
+        looser = rules.looser.setdefault(p, {})
+        for rack in rules.rack_sizes:
+            looser[rack] = max(cap, looser.get(rack, 0))

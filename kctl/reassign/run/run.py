@@ -1,0 +1,93 @@
+"""Carrying a plan out: the next step of the journal is done until there is none. Can be killed anywhere.
+
+`Run` is what all acts share: the client, the journal that is held, its state, and who listens. Acts are in
+kctl.reassign.run.batch (moving), kctl.reassign.run.cancel (taking back), kctl.reassign.run.run_throttle (throttles),
+and kctl.reassign.run.outcome (the end).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kctl.errors import KctlError, Refused
+from kctl.reassign.run.run_state import Run, Stopped, Yielded
+from kctl.reassign.run.steps import Mode, Step, next_step
+
+
+def carry_out(run: Run) -> None:
+    """Do what is to be done until the run has ended or is paused.
+
+    Raises Yielded, and Stopped with the cluster's state for whatever went wrong.
+    """
+    from kctl.reassign.run.batch import move_batch
+    from kctl.reassign.run.cancel import finish_cancel, take_batch_back
+    from kctl.reassign.run.outcome import elect, end
+    from kctl.reassign.run.run_throttle import restore_throttle, set_throttle
+
+    acts: dict[Step, Callable[[Run], None]] = {
+        Step.THROTTLE_SET: set_throttle,
+        Step.THROTTLE_RESTORE: restore_throttle,
+        Step.BATCH_START: move_batch,
+        Step.BATCH_CANCEL: take_batch_back,
+        Step.CANCEL_START: finish_cancel,
+        Step.ELECT_START: elect,
+        Step.END: end,
+    }
+    with _told(run):
+        while True:
+            run.obey()
+            step = next_step(run.state)
+            if step is None:
+                return
+            acts[step](run)
+
+
+def cancel(run: Run) -> None:
+    """Take back what is in flight, and end the run. Raises Refused when that would lose a partition; else as above."""
+    from kctl.reassign.run.cancel import check_originals, open_rows
+
+    if run.state.mode is not Mode.CANCELLED:
+        with _told(run):
+            check_originals(run, open_rows(run))
+            run.write(Step.CANCEL_START, pid=os.getpid())
+    carry_out(run)
+
+
+def pause(run: Run, *, now: bool) -> None:
+    """End the batch, or with `now` take it back; restore throttles. Raises as `cancel` does; Refused when cancelled."""
+    from kctl.reassign.run.cancel import check_originals, open_rows
+
+    if run.state.mode is Mode.CANCELLED:
+        raise Refused("the run is being cancelled, not paused", hint="`kctl topic reassign cancel` goes on with that")
+    if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):
+        with _told(run):
+            if now:
+                check_originals(run, open_rows(run))
+            run.write(Step.PAUSE, now=now, pid=os.getpid())
+    carry_out(run)
+
+
+def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
+    """Go on with a run that was stopped or paused, or has ended and left throttles on brokers that were down.
+
+    new_rate: from now on with `rate_bytes` (None: no throttle).
+    """
+    if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
+        with _told(run):
+            run.write(Step.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
+    carry_out(run)
+
+
+@contextmanager
+def _told(run: Run) -> Iterator[None]:
+    """Whatever goes wrong says what state the cluster is in."""
+    try:
+        yield
+    except (Stopped, Yielded, Refused):
+        raise
+    except KctlError as exc:
+        raise run.stopped(exc.message, hint=exc.hint, **exc.details) from exc
+
+

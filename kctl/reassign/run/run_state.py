@@ -1,0 +1,200 @@
+"""One run in this process: its journal, its state, who is told, and the waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kctl.base.journal import Journal
+from kctl.base.units import format_duration, format_size
+from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, TimedOut
+from kctl.protocol.error_codes import RETRIABLE
+from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.run import journals
+from kctl.reassign.run.begin import copy_bytes
+from kctl.reassign.run.journals import Request
+from kctl.reassign.run.progress import Meter, Progress
+from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, advance, replay
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+    from kctl.reassign.run.reached import BrokerLeft, Reached
+    from kctl.reassign.run.throttle_changes import Setting, Tampering
+
+
+WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
+
+CANCEL_ONLY = "`kctl topic reassign cancel` ends this run, and takes back what is in flight; a new plan does the rest"
+
+
+_TAKEN_OVER = {
+    Request.CANCEL: "cancelled by `kctl topic reassign cancel`",
+    Request.PAUSE_NOW: "paused by `kctl topic reassign pause --now`",
+}
+
+
+_RETRY_S = 1.0
+
+_T = TypeVar("_T")
+
+
+class Listener(Protocol):
+    """Who is told while a run goes on."""
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def note(self, line: str) -> None: ...
+
+    def warn(self, line: str) -> None: ...
+
+
+class Yielded(NotHealthy):
+    """Another kctl takes the run over: what becomes of it is said there."""
+
+    code = "yielded"
+    label = ""
+
+
+class Paused(NotHealthy):
+    """The run has let its batch end and paused, as another kctl had asked."""
+
+    label = ""
+
+
+class Stopped(OperationFailed):
+    """The run cannot go on now; its journal stays open."""
+
+    code = "stopped"
+
+
+@dataclass
+class Run:
+    """One run in this process. in_flight: partitions of the batch that were moving when last looked; None: unknown.
+
+    seen: what was read back at the end. ways_out: what to type when it stops. tampering: what others were seen to do to
+    its throttle.
+    """
+
+    client: ClusterClient
+    journal: Journal
+    state: RunState
+    listener: Listener
+    in_flight: int | None = None
+    seen: tuple[Reached, list[BrokerLeft]] | None = None
+    ways_out: str = WAYS_OUT
+    tampering: dict[Setting, Tampering] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan = self.state.plan
+        todo = [plan.reassignments[position] for batch in plan.batches for position in batch]
+        self.total_bytes = sum(map(copy_bytes, todo))
+        self.total_copies = sum(len(copies_to(r)) for r in todo)
+        self.done_bytes = self.done_copies = 0
+        for number in range(self.state.batches_done):
+            self.count_batch(number)
+        self.meter = Meter()
+
+    def count_batch(self, number: int) -> None:
+        """A batch is done: its copies are no longer asked about."""
+        self.done_bytes += self.state.plan.bytes_of(number)
+        self.done_copies += sum(len(copies_to(r)) for r in self.state.plan.batch(number))
+
+    def write(self, step: Step, **fields: Any) -> None:
+        """An entry of the journal; on the disk, and in `state`, when it returns."""
+        self.journal.append(step.value, **fields)
+        advance(self.state, self.journal.entries[-1])
+
+    @property
+    def limit_s(self) -> float:
+        """How long to put up with a cluster that does not answer or does not get on."""
+        return self.state.plan.stall_after_ms / 1000
+
+    def obey(self) -> None:
+        """Look whether somebody wants the run to pause or to be let go of. Raises Yielded."""
+        request = journals.asked(self.journal.path)
+        if request is None:
+            return
+        if request is not Request.PAUSE:
+            journals.withdraw(self.journal.path)
+            raise Yielded(_TAKEN_OVER[request], hint="that command takes the run over, and says what becomes of it")
+        if self.state.mode is Mode.RUNNING:
+            self.write(Step.PAUSE, now=False, pid=self.state.pid)
+            when = "when this batch is done" if self.state.batch_open else "now"
+            self.listener.note(f"asked to pause: {when}")
+        journals.withdraw(self.journal.path)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, and obey."""
+        self.obey()
+        time.sleep(seconds)
+
+    def patiently(self, act: Callable[[], _T], what: str) -> _T:
+        """`act`, again while brokers or the controller are away. It must be harmless to do it again."""
+        since: float | None = None
+        while True:
+            try:
+                return act()
+            except KctlError as exc:
+                if not transient(exc):
+                    raise
+                if since is None:
+                    since = time.monotonic()
+                    self.listener.warn(f"{what}: {exc.message}; trying again for {_shown_s(self.limit_s)}")
+                elif time.monotonic() - since > self.limit_s:
+                    raise
+            self.wait(_RETRY_S)
+
+    def stopped(self, why: str, hint: str | None = None, **details: object) -> Stopped:
+        """The error that ends this process's part: why, what state the cluster is in, what to type."""
+        state = {"journal": str(self.journal.path), "in_flight": self.in_flight, "throttled": self.state.throttled}
+        return Stopped(
+            f"{why}; {self.situation()}",
+            hint="; ".join(filter(None, [hint, self.ways_out])),
+            details={**state, **details},
+        )
+
+    def situation(self) -> str:
+        """What is in flight and which throttle is on, as far as this process knows."""
+        return situation(self.state, self.in_flight)
+
+
+def situation(state: RunState, in_flight: int | None) -> str:
+    """One phrase for people: what the brokers are doing now. in_flight None: not looked at."""
+    batch = f"batch {state.batches_done + 1} of {len(state.plan.batches)}"
+    if in_flight is None and state.batch_open:
+        moving = f"{batch} may be in flight"
+    elif in_flight and state.batch_open:
+        what = "1 partition is" if in_flight == 1 else f"{in_flight:,} partitions are"
+        moving = f"{what} in flight ({batch}), and the brokers go on with that"
+    else:
+        moving = "nothing is in flight"
+    return f"{moving}; {throttle_phrase(state)}"
+
+
+def throttle_phrase(state: RunState) -> str:
+    """Which throttle of the run is on."""
+    if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate is not None:
+        return f"its throttle of {format_size(state.throttle_rate)}/s is on"
+    if state.throttle_phase is ThrottlePhase.OFF:
+        return "no throttle of it is on" if state.throttle_left is None else "brokers that were down keep its throttle"
+    return "its throttles may be on at some brokers"
+
+
+def transient(exc: KctlError) -> bool:
+    """May the same request be answered a little later?"""
+    if isinstance(exc, (ConnectionFailed, OutcomeUnknown, TimedOut)):
+        return True
+    return exc.details.get("kafka_error_code") in RETRIABLE
+
+
+def open_run(client: ClusterClient, journal: Journal, listener: Listener) -> Run:
+    """A run of a journal that is held. Raises InvalidFile."""
+    state = replay(journal.entries, name=str(journal.path))
+    del journal.entries[:]  # the state has it all; a plan of 100,000 partitions need not be held twice
+    return Run(client, journal, state, listener)
+
+
+def _shown_s(seconds: float) -> str:
+    return format_duration(round(seconds * 1000))

@@ -1,0 +1,104 @@
+"""Which throttles of replication are set, in the whole cluster or on what a plan concerns, whoever has set them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.configs.dynamic import Resource, Values, try_read_dynamic
+from kctl.errors import KctlError, NotFound
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.throttle import EVERY, NAMES, RATES, Throttle, split_replicas
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleSetting:
+    """A throttle that is set. kind: «topic» or «broker». value: bytes a second, or «partition:broker,…»."""
+
+    kind: str
+    name: str
+    setting: str
+    value: str
+
+
+def read_settings(
+    client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]
+) -> tuple[dict[Resource, Values], dict[Resource, KctlError]]:
+    """What is set on each, and what could not be read; topics that are gone left out.
+
+    Raises what finding the brokers raises.
+    """
+    asked = [*map(Resource.broker, brokers), *map(Resource.topic, topics)]
+    found: dict[Resource, Values] = {}
+    failed: dict[Resource, KctlError] = {}
+    for resource, values in try_read_dynamic(client, asked, NAMES).items():
+        if not isinstance(values, KctlError):
+            found[resource] = values
+        elif not (resource.kind == "topic" and isinstance(values, NotFound)):
+            failed[resource] = values
+    return found, failed
+
+
+def set_ones(current: Mapping[Resource, Mapping[str, str | None]]) -> list[ThrottleSetting]:
+    """All that is set among what was read; brokers first, by their ids."""
+    return [
+        ThrottleSetting(resource.kind, resource.name, name, value)
+        for resource, values in sorted(current.items(), key=lambda row: (row[0].kind, len(row[0].name), row[0].name))
+        for name, value in sorted(values.items())
+        if value is not None
+    ]
+
+
+def in_short(settings: Collection[ThrottleSetting]) -> str:
+    """«rates on brokers 1, 2 and lists on 3 topics»."""
+    nodes = list(dict.fromkeys(row.name for row in settings if row.kind == "broker"))
+    topics = {row.name for row in settings if row.kind == "topic"}
+    parts = []
+    if nodes:
+        more = f" and {len(nodes) - 10:,} more" if len(nodes) > 10 else ""
+        parts.append(f"rates on broker{'s' if len(nodes) > 1 else ''} {', '.join(nodes[:10])}{more}")
+    if topics:
+        parts.append(f"lists on {'1 topic' if len(topics) == 1 else f'{len(topics):,} topics'}")
+    return " and ".join(parts)
+
+
+# --- what a plan concerns -------------------------------------------------------------------------------------------
+
+
+def concerned(rows: Sequence[Reassignment], brokers: Collection[int]) -> set[int]:
+    """Brokers that may have a rate because of these moves; all of `brokers` where it is not known who gave."""
+    found = {node for r in rows for node in (*r.after, *(r.before or ()))}
+    return found | set(brokers) if any(r.before is None for r in rows) else found
+
+
+def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping[str, str | None]]) -> Throttle:
+    """What throttles these moves: all rates of their brokers, their entries in the topics' lists, a topic's «*». Pure.
+
+    current: what is set on the brokers and topics of the moves. Nobody knows what there was before; so a rate is to be
+    deleted, and of a list whatever is not the plan's stays.
+    """
+    entries: dict[str, set[str]] = {}
+    for r in rows:
+        nodes = (*r.after, *(r.before or ()))
+        entries.setdefault(r.topic, {EVERY}).update(f"{r.partition}:{node}" for node in nodes)
+    throttle = Throttle()
+    for resource, values in current.items():
+        for name, value in values.items():
+            if value is None:
+                continue
+            there = split_replicas(value)
+            rest = [] if name in RATES else [e for e in there if e not in entries.get(resource.name, ())]
+            if name in RATES or len(rest) < len(there):
+                throttle.set.setdefault(resource, {})[name] = value
+                throttle.before.setdefault(resource, {})[name] = ",".join(rest) or None
+    return throttle
+
+
+def rate_of(throttle: Throttle) -> int | None:
+    """The highest rate that is set; None when none is."""
+    rates = [int(v) for values in throttle.set.values() for n, v in values.items() if n in RATES and v.isdecimal()]
+    return max(rates, default=None)

@@ -1,0 +1,128 @@
+"""Changes by others to a throttle of kctl: detected while the throttle is on, and kept when it is set again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kctl.base.config_values import same
+from kctl.base.text import counted
+from kctl.configs.dynamic import Resource
+from kctl.reassign.run.throttle import (
+    EVERY,
+    RATES,
+    Throttle,
+    merged_list,
+    same_list,
+    shown,
+    split_replicas,
+    without_own,
+)
+
+Current = Mapping[Resource, Mapping[str, str | None]]
+Setting = tuple[Resource, str]
+
+
+@dataclass
+class Renewal:
+    """A throttle that is set once more. throttle: what is remembered of it; writes: what has to be set; remarks: a line
+    for each setting of someone else's that stays."""
+
+    throttle: Throttle
+    writes: dict[Resource, dict[str, str]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Tampering:
+    """A change by someone else to one setting of the throttle. removed: the value that kctl had set is gone."""
+
+    line: str
+    removed: bool
+
+
+def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
+    """The throttle with a rate, perhaps another one, where what others have set meanwhile stays.
+
+    current: what is set now, of the resources that are there. A rate is kctl's own while it is one that kctl has set or
+    what was there before; what was taken away is set again. Of a list kctl's entries are put to those that are there.
+    """
+    rates = {values[name] for values in throttle.set.values() for name in values if name in RATES}
+    earlier = tuple(dict.fromkeys((*throttle.earlier_rates, *sorted(rates))))
+    renewal = Renewal(Throttle(earlier_rates=earlier))
+    for resource, name, own, before in _settings(throttle):
+        now = current[resource].get(name) if resource in current else own
+        if name in RATES:
+            foreign = now is not None and not _is_one_of(now, (own, before, *earlier))
+            value, behind = own if foreign else str(rate_bytes), None if now is None else before
+        else:
+            behind = without_own(before, own, now)
+            foreign = not same_list(behind, before)
+            entries = _own_entries(own, before)
+            value = EVERY if EVERY in entries else merged_list(behind, entries)
+        if foreign:
+            renewal.remarks.append(f"{resource}: someone else set {name} to {shown(now)}; kctl keeps that value")
+        there = resource in current and (value == now if name in RATES else same_list(value, now))
+        if not there and not (foreign and name in RATES):
+            renewal.writes.setdefault(resource, {})[name] = value
+        renewal.throttle.set.setdefault(resource, {})[name] = value
+        renewal.throttle.before.setdefault(resource, {})[name] = behind
+    return renewal
+
+
+def tampering(throttle: Throttle, current: Current) -> dict[Setting, Tampering]:
+    """Where a throttle is not as kctl has set it. current: what is set now; resources that are not in it left out."""
+    found: dict[Setting, Tampering] = {}
+    for resource, name, own, before in _settings(throttle):
+        if resource not in current:
+            continue
+        now = current[resource].get(name)
+        seen = _rate_change(name, own, before, now, throttle) if name in RATES else _list_change(name, own, before, now)
+        if seen is not None:
+            found[resource, name] = Tampering(f"{resource}: someone else {seen[0]}", seen[1])
+    return found
+
+
+def is_off(throttle: Throttle, found: Mapping[Setting, Tampering]) -> bool:
+    """Whether the whole throttle is off."""
+    return all(
+        (resource, name) in found and found[resource, name].removed for resource, name, *_ in _settings(throttle)
+    )
+
+
+def _settings(throttle: Throttle) -> Iterator[tuple[Resource, str, str, str | None]]:
+    """Resource, name, kctl's value, and the one before."""
+    for resource, values in throttle.set.items():
+        for name, own in values.items():
+            yield resource, name, own, throttle.before[resource][name]
+
+
+def _is_one_of(now: str | None, known: tuple[str | None, ...]) -> bool:
+    return any(same("long", now, each) for each in known)
+
+
+def _own_entries(own: str, before: str | None) -> list[str]:
+    there = set(split_replicas(before))
+    return [entry for entry in split_replicas(own) if entry not in there]
+
+
+def _rate_change(
+    name: str, own: str, before: str | None, now: str | None, throttle: Throttle
+) -> tuple[str, bool] | None:
+    if same("long", now, own):
+        return None
+    if now is None:
+        return f"removed {name}, which this run had set to {own}", True
+    if same("long", now, before) and not _is_one_of(now, throttle.earlier_rates):
+        return f"set {name} back to {now}; this run had set it to {own}", True
+    return f"changed {name} from {own} to {now}", False
+
+
+def _list_change(name: str, own: str, before: str | None, now: str | None) -> tuple[str, bool] | None:
+    there = set(split_replicas(now))
+    entries = _own_entries(own, before)
+    missing = [] if EVERY in there else [entry for entry in entries if entry not in there]
+    if not missing:
+        return None
+    what = counted(len(missing), "replica")
+    return f"removed {what} of this run from {name}", len(missing) == len(entries)

@@ -1,0 +1,1 @@
+"""Reading records from topics, alone or as a member of a group."""

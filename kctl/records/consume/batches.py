@@ -1,0 +1,191 @@
+"""What a Fetch brought of one partition, batch by batch, as chunks of records that a consumer may see.
+
+Left out are control batches (markers of transactions, of KRaft) and, where the answer names aborted transactions,
+their batches; both move the position on. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from kctl.errors import OperationFailed
+from kctl.model import TopicPartition
+from kctl.records.chunk import Chunk
+from kctl.segment.format.batch import (
+    HEADER_UP_TO_MAGIC,
+    LOG_OVERHEAD,
+    V0_OVERHEAD,
+    V2_HEADER,
+    Batch,
+    crc_is_valid,
+    parse_legacy,
+    parse_v2,
+)
+from kctl.segment.format.compression import BadPayload, decompress
+from kctl.segment.format.control import ABORT, control_type
+from kctl.segment.format.legacy import legacy_records
+from kctl.segment.format.record import BadRecords, Header, Record, records_of
+from kctl.segment.format.record_columns import MOST_BYTES, record_columns, whole_payload
+
+# Of one record, and of one block that a codec cannot divide: an answer is never larger (connection.MAX_RESPONSE_BYTES).
+LIMIT_BYTES = 256 << 20
+_PIECE_RECORDS, _PIECE_BYTES = 1000, 4 << 20  # where a batch is taken apart record by record
+
+
+class Decoded(NamedTuple):
+    """A step: records (None where there are none to see), and the offset from which to go on behind them."""
+
+    chunk: Chunk | None
+    next_offset: int
+
+
+class AbortedProducers:
+    """Which transactions in an answer were aborted, asked in the log's order."""
+
+    def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
+        """transactions: (producer id, first offset) of each."""
+        self._coming = sorted(transactions, key=lambda each: each[1], reverse=True)
+        self._open: set[int] = set()
+
+    def begin(self, batch: Batch) -> bool:
+        """Whether the batch belongs to one; to be called for each batch, control batches too."""
+        while self._coming and self._coming[-1][1] <= batch.last_offset:
+            self._open.add(self._coming.pop()[0])
+        return batch.transactional and not batch.control and batch.producer_id in self._open
+
+    def end(self, producer_id: int) -> None:
+        """Its marker came."""
+        self._open.discard(producer_id)
+
+
+def batches_in(data: bytes) -> Iterator[Batch]:
+    """The headers of the whole batches; what is cut off at the end is left out."""
+    view, position, end = memoryview(data), 0, len(data)
+    while position + LOG_OVERHEAD + V0_OVERHEAD <= end:
+        magic = data[position + HEADER_UP_TO_MAGIC - 1]
+        if magic < 2:
+            batch = parse_legacy(view[:end], position, position)
+        elif position + V2_HEADER > end:
+            return
+        else:
+            batch = parse_v2(data, position, position)
+        if batch.size < LOG_OVERHEAD + V0_OVERHEAD or batch.next_position > end:
+            return
+        yield batch
+        position = batch.next_position
+
+
+def next_offset(data: bytes, position: int) -> int:
+    """Where the next Fetch goes on behind `data`, which was fetched from `position` on."""
+    for batch in batches_in(data):
+        position = max(position, batch.last_offset + 1)
+    return position
+
+
+def decode(
+    tp: TopicPartition,
+    data: bytes,
+    position: int,
+    aborted: Iterable[tuple[int, int]] = (),
+    *,
+    most_bytes: int = MOST_BYTES,
+) -> Iterator[Decoded]:
+    """The records from offset `position` on. aborted: (producer id, first offset) of the aborted transactions.
+    most_bytes: a larger batch, decompressed, comes in small pieces, which is slower.
+
+    Raises OperationFailed at a batch that is damaged, NotSupported at one whose codec is not installed; what came
+    before is good.
+    """
+    view, transactions = memoryview(data), AbortedProducers(aborted)
+    whole = False
+    for batch in batches_in(data):
+        whole = True
+        content = view[batch.position : batch.next_position]
+        following = max(position, batch.last_offset + 1)
+        if not crc_is_valid(batch, content):
+            raise damaged(tp, batch, "its checksum is wrong")
+        dropped = transactions.begin(batch)
+        try:
+            if batch.control:
+                _end_transaction(batch, content, transactions)
+            elif not dropped and following > position:
+                for chunk in _chunks(tp, batch, content, position, most_bytes):
+                    yield Decoded(chunk, chunk.offsets[-1] + 1)
+        except (BadRecords, BadPayload, IndexError) as exc:
+            raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
+        position = following
+        yield Decoded(None, position)
+    if data and not whole:
+        raise OperationFailed(
+            f"partition {tp}: what the broker gave for offset {position} is no whole batch",
+            hint=f"--partition {tp.partition} --offset N reads on behind it",
+        )
+
+
+def damaged(tp: TopicPartition, batch: Batch, why: str) -> OperationFailed:
+    """A batch cannot be read: where it is, and how to go on behind it."""
+    first, last = min(batch.base_offset, batch.last_offset), batch.last_offset
+    return OperationFailed(
+        f"partition {tp}: the batch of offsets {first} to {last} is damaged ({why})",
+        hint=f"--partition {tp.partition} --offset {last + 1} reads on behind it",
+        details={"topic": tp.topic, "partition": tp.partition, "offset": first, "next_offset": last + 1},
+    )
+
+
+def _end_transaction(batch: Batch, content: memoryview, transactions: AbortedProducers) -> None:
+    if batch.producer_id < 0:  # KRaft's own
+        return
+    for record in _records(batch, content):
+        if control_type(record) == ABORT:
+            transactions.end(batch.producer_id)
+        return
+
+
+def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int, most_bytes: int) -> Iterator[Chunk]:
+    if not batch.legacy:
+        payload = whole_payload(batch, content, limit=LIMIT_BYTES, most_bytes=most_bytes)
+        columns = None if payload is None else record_columns(batch, payload)
+        if columns is not None:
+            chunk = Chunk(tp, columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers)
+            begin = bisect_left(chunk.offsets, position) if chunk.offsets[0] < position else 0
+            if begin < chunk.size:
+                yield chunk.part(begin, chunk.size)
+            return
+    pending: list[Record] = []
+    size = 0
+    for record in _records(batch, content):
+        if record.offset < position:
+            continue
+        pending.append(record)
+        size += len(record.key or b"") + len(record.value or b"")
+        if len(pending) >= _PIECE_RECORDS or size >= min(_PIECE_BYTES, most_bytes):
+            yield chunk_of(tp, pending)
+            pending, size = [], 0
+    if pending:
+        yield chunk_of(tp, pending)
+
+
+def _records(batch: Batch, content: memoryview) -> Iterator[Record]:
+    if not batch.legacy:
+        pieces = (
+            decompress(batch.codec, content[V2_HEADER:], magic=batch.magic, limit=LIMIT_BYTES)
+            if batch.codec
+            else iter([content[V2_HEADER:]])
+        )
+        yield from records_of(batch, pieces, limit=LIMIT_BYTES)
+        return
+    for record in legacy_records(batch, content, limit=LIMIT_BYTES):
+        if not record.legacy_valid:
+            raise BadRecords(f"the checksum of offset {record.offset} is wrong")
+        yield record
+
+
+def chunk_of(tp: TopicPartition, records: Sequence[Record]) -> Chunk:
+    """Records as columns."""
+    headers: dict[int, tuple[Header, ...]] = {i: record.headers for i, record in enumerate(records) if record.headers}
+    return Chunk(
+        tp, [r.offset for r in records], [r.timestamp for r in records], [r.key for r in records],
+        [r.value for r in records], headers,
+    )  # fmt: skip

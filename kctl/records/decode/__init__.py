@@ -1,0 +1,1 @@
+"""Decoders of keys and values: Avro, Protobuf, JSON Schema, and schema registries."""

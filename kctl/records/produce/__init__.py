@@ -1,0 +1,1 @@
+"""Writing records to topics, and knowing at the end what became of each."""

@@ -1,0 +1,262 @@
+"""Record batches of magic 2, as brokers take them in Produce requests (layout: kctl.segment.format.batch and .record).
+
+A batch is filled record by record, then closed: its records become one piece of bytes, compressed when asked for, and
+the header is made at each sending, because it carries the producer's sequence number.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kctl.base.checksum import crc32c
+from kctl.errors import NotSupported
+from kctl.records.codecs import prepare_codecs
+from kctl.records.produce.outgoing import Headers, Outgoing
+from kctl.segment.format.batch import CODECS, HEADER_V2, LOG_OVERHEAD, NO_SEQUENCE, V2_HEADER, parse_v2
+from kctl.segment.format.record import records_of
+
+MAX_RECORDS = 16_384
+_CHECKED = struct.Struct(">hiqqqhii")  # what the checksum covers of the header: attributes … count
+_CHECKSUM_AT = struct.Struct(">I")
+_AFTER_LENGTH = V2_HEADER - LOG_OVERHEAD
+_NULL = b"\x01"  # −1 as a varint
+_ROOM = 32  # a record's own fields at most: length, attributes, deltas, two lengths, number of headers
+
+Compress = Callable[[bytes], bytes]
+
+
+def varint(value: int) -> bytes:
+    """Zigzag, 7 bits a byte, the lowest first."""
+    rest = (value << 1) ^ (value >> 63)
+    if rest < 0x80:
+        return bytes((rest,))
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+_DELTAS = [varint(number) for number in range(MAX_RECORDS)]
+
+
+class _Remembered(dict[int, bytes]):
+    """A varint with what stands beside it, for lengths that come again."""
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        super().__init__()
+        self._before, self._after = before, after
+
+    def __missing__(self, number: int) -> bytes:
+        made = self._before + varint(number) + self._after
+        if number < 1 << 16:
+            self[number] = made
+        return made
+
+
+_VALUE_LENGTH = _Remembered(_NULL, b"")  # behind a null key
+# Record length, attributes, timestamp delta 0; before it the number of headers, 0, of the record before.
+_HEAD = _Remembered(b"\0", b"\0\0")
+
+
+def record_room(record: Outgoing) -> int:
+    """The most bytes that `record` takes in a batch."""
+    size = _ROOM + len(record.key or b"") + len(record.value or b"")
+    return size + sum(10 + len(name) + len(value or b"") for name, value in record.headers)
+
+
+def smallest_batch(record: Outgoing) -> int:
+    """The size of a batch with nothing but `record`, in bytes: what max.message.bytes limits."""
+    return V2_HEADER + len(_encode(record, 0, 0))
+
+
+def _encode(record: Outgoing, number: int, timestamp_delta: int) -> bytes:
+    body = b"".join(
+        (
+            b"\0", varint(timestamp_delta), varint(number), _sized(record.key), _sized(record.value),
+            _headers(record.headers) if record.headers else b"\0",
+        )
+    )  # fmt: skip
+    return varint(len(body)) + body
+
+
+def _sized(data: bytes | None) -> bytes:
+    return _NULL if data is None else varint(len(data)) + data
+
+
+def _headers(headers: Headers) -> bytes:
+    return varint(len(headers)) + b"".join(_sized(name) + _sized(value) for name, value in headers)
+
+
+class OpenBatch:
+    """The batch of one partition that is being filled. limit: the size in bytes at which it is full; a first record
+    may be larger. numbers: where the records stand in the input, for the report."""
+
+    def __init__(self, partition: int, limit: int) -> None:
+        self.partition = partition
+        self.count = 0
+        self.size = V2_HEADER
+        self.content_bytes = 0
+        self.begun = time.monotonic()
+        self._now_ms = int(time.time() * 1000)
+        self._base_ms = self._max_ms = self._now_ms
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self.numbers = array("q")
+
+    def add(self, record: Outgoing, number: int) -> bool:
+        """Take `record`; false when it does not fit any more."""
+        if self.count and (self.size + record_room(record) > self._limit or self.count == MAX_RECORDS):
+            return False
+        moment = self._now_ms if record.timestamp_ms is None else record.timestamp_ms
+        if not self.count:
+            self._base_ms = self._max_ms = moment
+        data = _encode(record, self.count, moment - self._base_ms)
+        self._parts.append(data)
+        self._max_ms = max(self._max_ms, moment)
+        self.count += 1
+        self.size += len(data)
+        self.content_bytes += len(record.key or b"") + len(record.value or b"")
+        self.numbers.append(number)
+        return True
+
+    def add_values(self, values: Sequence[bytes], start: int, end: int, number: int) -> int:
+        """Take values[start:end] as records without keys as far as they fit; the index behind the last one taken.
+
+        `number` is that of values[start]. This is where the time goes when lines are sent, so it makes no calls.
+        """
+        if self._parts and self._base_ms != self._now_ms:
+            return self._add_each(values, start, end, number)
+        count, size, limit = self.count, self.size, self._limit - _ROOM
+        first, content = count, 0
+        pieces: list[bytes] = []
+        for value in values[start : min(end, start + MAX_RECORDS - count)]:
+            length = len(value)
+            if size + length > limit and count:
+                break
+            delta = _DELTAS[count]
+            middle = _VALUE_LENGTH[length]
+            body = length + len(delta) + len(middle) + 3
+            head = _HEAD[body]
+            pieces += (head, delta, middle, value)
+            size += body + len(head) - 3
+            content += length
+            count += 1
+        taken = count - first
+        if taken:
+            self._parts.append(b"".join(pieces)[1:] + b"\0")
+            self.numbers.extend(range(number, number + taken))
+        self.count, self.size = count, size
+        self.content_bytes += content
+        return start + taken
+
+    def _add_each(self, values: Sequence[bytes], start: int, end: int, number: int) -> int:
+        for index in range(start, end):
+            if not self.add(Outgoing(None, values[index]), number + index - start):
+                return index
+        return end
+
+    @property
+    def full(self) -> bool:
+        """Whether another record would hardly fit."""
+        return self.size + _ROOM >= self._limit or self.count >= MAX_RECORDS
+
+    def close(self, codec: str, compress: Compress | None) -> ClosedBatch:
+        """The batch as it will be sent."""
+        payload = b"".join(self._parts)
+        data = compress(payload) if compress else payload
+        return ClosedBatch(self, payload, data, CODECS.index(codec), self._base_ms, self._max_ms)
+
+
+class ClosedBatch:
+    """A batch that is sent until it is answered. sequence: NO_SEQUENCE until it has one; then it keeps it.
+
+    perhaps_written: a sending whose answer was lost, or that only some replicas took. base_offset: where it is in the
+    log, −1 while that is not known. epoch: added to the producer's.
+    """
+
+    def __init__(self, batch: OpenBatch, payload: bytes, data: bytes, codec: int, base_ms: int, max_ms: int) -> None:
+        self.partition, self.count, self.numbers = batch.partition, batch.count, batch.numbers
+        self.content_bytes, self.begun = batch.content_bytes, batch.begun
+        self.size = V2_HEADER + len(payload)
+        self.sequence = NO_SEQUENCE
+        self.epoch = 0
+        self.base_offset = -1
+        self.sent = False
+        self.turn = -1  # in which order it was first sent
+        self.perhaps_written = False
+        self.tries = 0
+        self._payload, self._data, self._codec = payload, data, codec
+        self._base_ms, self._max_ms = base_ms, max_ms
+
+    def encode(self, producer_id: int, epoch: int) -> tuple[bytes, bytes]:
+        """Header and records."""
+        checked = _CHECKED.pack(
+            self._codec,
+            self.count - 1,
+            self._base_ms,
+            self._max_ms,
+            producer_id,
+            epoch + self.epoch,
+            self.sequence,
+            self.count,
+        )
+        checksum = crc32c(self._data, crc32c(checked))
+        front = struct.pack(">qiib", 0, _AFTER_LENGTH + len(self._data), -1, 2)
+        return front + _CHECKSUM_AT.pack(checksum) + checked, self._data
+
+    @property
+    def wire_bytes(self) -> int:
+        return V2_HEADER + len(self._data)
+
+    def records(self) -> Iterator[tuple[int, Outgoing]]:
+        """What it holds, with the numbers that the records had in the input."""
+        header = HEADER_V2.pack(
+            0, _AFTER_LENGTH + len(self._payload), -1, 2, 0, 0, self.count - 1, self._base_ms, self._max_ms, -1, -1, -1,
+            self.count,
+        )  # fmt: skip
+        found = records_of(parse_v2(header, 0, 0), [self._payload], limit=len(self._payload))
+        for number, record in zip(self.numbers, found, strict=True):
+            yield number, Outgoing(record.key, record.value, record.headers, record.timestamp, self.partition)
+
+
+def compressor(codec: str) -> Compress | None:
+    """What compresses a batch's records; None for «none». Raises NotSupported when its library is not installed."""
+    if codec == "none":
+        return None
+    prepare_codecs()
+    from kafka import codec as codecs
+
+    if not getattr(codecs, f"has_{codec}")():
+        raise NotSupported(
+            f"the library for {codec} is not installed", hint="install kctl with its codecs: pip install 'kctl[codecs]'"
+        )
+    if codec == "gzip":
+        return _gzip
+    if codec == "zstd":
+        return _zstd()
+    encode: Compress = getattr(codecs, f"{codec}_encode")
+    return encode
+
+
+def _gzip(data: bytes) -> bytes:
+    import zlib
+
+    stream = zlib.compressobj(6, zlib.DEFLATED, 31)  # the level of Java's producer
+    return stream.compress(data) + stream.flush()
+
+
+def _zstd() -> Compress:
+    import zstandard
+
+    made = zstandard.ZstdCompressor(level=3)  # the level of Java's producer
+    return lambda data: bytes(made.compress(data))
+
+
+def numbers_of(batches: Iterable[ClosedBatch]) -> list[int]:
+    """Where their records stand in the input, in order."""
+    return sorted(number for batch in batches for number in batch.numbers)

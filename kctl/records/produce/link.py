@@ -1,0 +1,167 @@
+"""A connection to one broker that never blocks: requests out, answers in, several under way at once."""
+
+from __future__ import annotations
+
+import itertools
+import ssl
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from kctl.protocol.connection import MAX_RESPONSE_BYTES, Connection
+from kctl.protocol.wire import WireError
+from kctl.records.produce import wire as produce_wire
+
+if TYPE_CHECKING:
+    import socket
+
+    from kctl.records.produce.batch import ClosedBatch
+
+MAX_REQUESTS = 5
+_CHUNK = 64 * 1024
+_MAX_PIECES = 64
+_UNANSWERED_BYTES = 1 << 20  # with acks=0 nothing else bounds what is under way
+_THROTTLED_BEHIND = 6  # from this version on a broker answers first and is deaf for the throttle time then (KIP-219)
+
+
+class Broken(Exception):
+    """The connection is of no use any more."""
+
+
+class Request(NamedTuple):
+    """Batches under way. written_at: how many bytes this connection has written when all of it is written."""
+
+    correlation_id: int
+    batches: tuple[ClosedBatch, ...]
+    sent: float
+    written_at: int
+
+
+class Link:
+    """Not for several threads. With acks=0 there are no answers: a request is over when it has been written."""
+
+    def __init__(self, node: int, connection: Connection, version: int, acks: int) -> None:
+        self.node = node
+        self.version = version
+        self._sock, self.login_ends = connection.hand_over()
+        self._sock.setblocking(False)
+        self._acks = acks
+        self._out: deque[memoryview] = deque()
+        self._queued = self._written = 0
+        self._in = bytearray()
+        self._ids = itertools.count(1)
+        self.requests: deque[Request] = deque()
+        self.life = time.monotonic()  # when it last took or gave something; in the future while it is throttled
+        self.ended: str | None = None  # why it is of no use any more, behind the answers that were read
+
+    @property
+    def socket(self) -> socket.socket:
+        return self._sock
+
+    @property
+    def wants_to_write(self) -> bool:
+        return bool(self._out)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another request may be sent."""
+        now = time.monotonic()
+        if now > self.login_ends or now < self.life:
+            return False
+        return len(self.requests) < MAX_REQUESTS and (
+            self._acks != 0 or self._queued - self._written < _UNANSWERED_BYTES
+        )
+
+    @property
+    def waited_s(self) -> float:
+        """How long the broker has neither taken nor answered what it has to; the time of a quota does not count."""
+        return time.monotonic() - max(self.requests[0].sent, self.life) if self.requests else 0.0
+
+    @property
+    def worn_out(self) -> bool:
+        """The login has ended, and nothing is under way: close it and open another (KIP-368)."""
+        return not self.requests and time.monotonic() > self.login_ends
+
+    def send(self, topic: str, timeout_ms: int, batches: Sequence[ClosedBatch], producer: tuple[int, int]) -> None:
+        """Begin a request."""
+        correlation_id = next(self._ids)
+        encoded = [(batch.partition, *batch.encode(*producer)) for batch in batches]
+        pieces = produce_wire.encode(self.version, correlation_id, topic, self._acks, timeout_ms, encoded)
+        self._out.extend(memoryview(piece) for piece in pieces if piece)
+        self._queued += sum(map(len, pieces))
+        self.requests.append(Request(correlation_id, tuple(batches), time.monotonic(), self._queued))
+
+    def write(self) -> list[ClosedBatch]:
+        """Write what the socket takes; with acks=0, the batches that are thereby done. Raises Broken."""
+        try:
+            while self._out:
+                if isinstance(self._sock, ssl.SSLSocket):
+                    count = self._sock.send(self._out[0])
+                else:
+                    count = self._sock.sendmsg(list(itertools.islice(self._out, _MAX_PIECES)))
+                self._drop(count)
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            pass
+        except OSError as exc:
+            raise Broken(str(exc)) from None
+        done: list[ClosedBatch] = []
+        while self._acks == 0 and self.requests and self.is_written(self.requests[0]):
+            done.extend(self.requests.popleft().batches)
+        return done
+
+    def _drop(self, count: int) -> None:
+        self._written += count
+        self.life = max(self.life, time.monotonic())
+        while count:
+            if count < len(self._out[0]):
+                self._out[0] = self._out[0][count:]
+                return
+            count -= len(self._out.popleft())
+
+    def is_written(self, request: Request) -> bool:
+        """Whether the broker may have all of it: one that is cut short is not carried out."""
+        return self._written >= request.written_at
+
+    def read(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
+        """The answers that have come; `ended` says whether and why nothing will follow them."""
+        try:
+            while data := self._sock.recv(_CHUNK):
+                self._in += data
+            self.ended = "closed by the broker"
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            pass
+        except OSError as exc:
+            self.ended = str(exc)
+        return self._answers()
+
+    def _answers(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
+        found: list[tuple[Request, list[produce_wire.Answer]]] = []
+        while len(self._in) >= 4:
+            size = int.from_bytes(self._in[:4], "big", signed=True)
+            if not 4 <= size <= MAX_RESPONSE_BYTES:
+                self.ended = "an answer that makes no sense"
+                break
+            if len(self._in) < 4 + size:
+                break
+            body = bytes(self._in[8 : 4 + size])
+            correlation_id = int.from_bytes(self._in[4:8], "big", signed=True)
+            del self._in[: 4 + size]
+            if not self.requests or self.requests[0].correlation_id != correlation_id:
+                self.ended = "an answer that nobody asked for"
+                break
+            try:
+                answers, throttle_ms = produce_wire.decode(body, self.version)
+            except WireError:
+                self.ended = "an answer that cannot be read"
+                break
+            throttle_s = throttle_ms / 1000 if self.version >= _THROTTLED_BEHIND else 0.0
+            self.life = max(self.life, time.monotonic() + throttle_s)
+            found.append((self.requests.popleft(), answers))
+        return found
+
+    def close(self) -> None:
+        """Close it; what is under way stays in `requests`."""
+        with suppress(OSError):
+            self._sock.close()

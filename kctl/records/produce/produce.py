@@ -1,0 +1,233 @@
+"""Writing a stream of records with bounded memory, and knowing at the end what became of each.
+
+A record is acknowledged, failed (it is not in the log: a broker refused it, or none got it), or unknown (it was sent
+and no answer came: it may be in the log). After the first that is not acknowledged nothing new is sent: the records
+that follow would overtake it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kctl.base.deadline import Deadline
+from kctl.errors import KctlError
+from kctl.records.produce.background import Background
+from kctl.records.produce.batch import ClosedBatch, compressor, numbers_of
+from kctl.records.produce.destination import Destination
+from kctl.records.produce.fitting import Fitting, Parse
+from kctl.records.produce.options import ACKS, Lost, ProduceOptions, ProduceResult, SenderOptions
+from kctl.records.produce.outgoing import Unfit
+from kctl.records.produce.pace import Pace
+from kctl.records.produce.producer_id import producer_id
+from kctl.records.produce.sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+    from kctl.records.produce.input import Supply
+
+_BATCH_BYTES = 128 * 1024
+_UNKNOWN_LIMIT_BATCH_BYTES = 16 * 1024
+_AT_ONCE = 1000  # records without looking at the brokers
+_INTERRUPTED_S = 5.0
+_TELL_S = 0.2
+
+
+class Producing:
+    """One run: `prepare`, then `run`. `interrupt` may be called meanwhile, also in a signal handler."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        destination: Destination,
+        options: ProduceOptions,
+        supply: Supply,
+        parse: Parse | None,
+        *,
+        progress: Callable[[ProduceResult], None] | None = None,
+    ) -> None:
+        """parse: as Fitting has it."""
+        self._client, self._destination, self._options = client, destination, options
+        self._supply, self._progress = supply, progress
+        self._fitting = Fitting(destination, options, supply, parse)
+        self._background = Background()
+        self._pace = Pace(options.per_s)
+        self._lost: list[tuple[ClosedBatch, str]] = []
+        self._interrupted = self._bad = self._cut_short = False
+        self._input_error: KctlError | None = None
+        self.unexpected: Exception | None = None  # what ended it that nobody foresaw; to be raised when all is told
+        self._told = 0.0
+        self.result = ProduceResult(topic=options.topic, acks=options.acks)
+        self._sender: Sender
+
+    def interrupt(self) -> None:
+        """Take nothing more, and end within a few seconds; the second time, wait no longer for answers.
+
+        It only sets flags: what is lost has to be told, whatever is pressed.
+        """
+        self._cut_short, self._interrupted = self._interrupted, True
+        self._background.wake()
+
+    def prepare(self) -> None:
+        """Get ready to send.
+
+        Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed.
+        """
+        options, limit = self._options, self._destination.max_batch_bytes
+        compress = compressor(options.compression)
+        batch_bytes = _UNKNOWN_LIMIT_BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit)
+        producer = producer_id(self._client, options.timeout_s) if options.idempotent else None
+        self._sender = Sender(
+            self._client,
+            SenderOptions(
+                topic=options.topic, acks=ACKS[options.acks], producer=producer, codec=options.compression,
+                compress=compress, batch_bytes=batch_bytes, linger_s=options.linger_ms / 1000,
+                timeout_s=options.timeout_s,
+            ),
+            self._destination.state,
+            self._done,
+            self._background,
+        )  # fmt: skip
+        self._sender.connect()
+
+    def run(self) -> ProduceResult:
+        """Send lines until they end, one cannot be a record, one is not acknowledged, or it is interrupted; then wait
+        for the rest. Never raises: everything is in the result, and what nobody foresaw in `unexpected`."""
+        started = time.monotonic()
+        result = self.result
+        try:
+            self._send_all()
+        except Exception as exc:  # noqa: BLE001 - raised by the command, behind the account of what was sent
+            self.unexpected = exc
+            result.error = result.error or f"unexpected error: {exc!r}"
+        self._sender.abandon()
+        self._supply.close()
+        self._sender.close(at_once=self._interrupted)
+        result.interrupted = self._interrupted
+        result.not_acknowledged = numbers_of(batch for batch, _ in self._lost)
+        if result.error is None and self._sender.stopped is not None:
+            result.error = self._sender.stopped.message
+        if result.error is None and self._input_error is not None:
+            result.error = self._input_error.message
+        result.duration_ms = round((time.monotonic() - started) * 1000)
+        if self._options.acks == "0":
+            result.acknowledged = None
+        return result
+
+    @property
+    def cause(self) -> KctlError | None:
+        """The first error, which stopped the sending."""
+        return self._sender.stopped
+
+    def lost(self) -> Iterator[Lost]:
+        """What was not acknowledged, in the order of the input."""
+
+        def rows(batch: ClosedBatch, outcome: str) -> Iterator[Lost]:
+            for number, record in batch.records():
+                yield Lost(number, record, outcome)
+
+        yield from heapq.merge(*(rows(batch, outcome) for batch, outcome in self._lost), key=lambda row: row.line)
+
+    def _send_all(self) -> None:
+        sender = self._sender
+        while not self._interrupted:
+            if not self._more_wanted():
+                sender.flushing = True
+                if sender.idle:
+                    return
+            self._turn()
+            self._tell()
+        sender.flushing = True
+        deadline = Deadline(min(_INTERRUPTED_S, self._options.timeout_s))
+        while not (sender.idle or deadline.expired or self._cut_short):
+            sender.step(min(0.1, deadline.left_s))
+
+    def _more_wanted(self) -> bool:
+        enough = self._options.count is not None and self._supply_taken() >= self._options.count
+        return not (enough or self._bad or self._sender.stopped or self._supply.ended)
+
+    def _supply_taken(self) -> int:
+        return self.result.sent + self.result.skipped
+
+    def _turn(self) -> None:
+        """Take some lines, or wait for them; let the sender work."""
+        supply, sender = self._supply, self._sender
+        wait_s, readable = 1.0, None
+        if self._more_wanted() and sender.has_room:
+            due = self._pace.due()
+            if not due:
+                wait_s = self._pace.wait_s()
+            elif supply.at < len(supply.lines):
+                self._take(due)
+                wait_s = 0
+            elif supply.fd is None:
+                self._fill()
+                wait_s = 0
+            else:
+                readable = supply.fd
+        if sender.step(wait_s, readable):
+            self._fill()
+
+    def _fill(self) -> None:
+        try:
+            self._supply.fill()
+        except KctlError as exc:  # ends the input, as a bad line does
+            self._input_error, self._bad = exc, True
+
+    def _take(self, due: int) -> None:
+        supply, result = self._supply, self.result
+        count = min(due, len(supply.lines) - supply.at)
+        if self._options.count is not None:
+            count = min(count, self._options.count - self._supply_taken())
+        if self._fitting.plain and self._fitting.all_fit(supply.at, supply.at + count):
+            end = supply.at + count
+            self._sender.add_values(supply.lines, supply.at, end, supply.number, self._options.partition)
+            supply.at, supply.number = end, supply.number + count
+            result.sent += count
+            self._pace.took(count)
+            return
+        for _ in range(min(count, _AT_ONCE)):
+            line, number = supply.lines[supply.at], supply.number
+            supply.at, supply.number = supply.at + 1, number + 1
+            self._take_one(line, number)
+            if self._bad or not self._sender.has_room:
+                return
+
+    def _take_one(self, line: bytes, number: int) -> None:
+        try:
+            record = self._fitting.record(line, number)
+        except Unfit as exc:
+            self.result.bad_line = self.result.bad_line or self._fitting.why(number, exc)
+            if self._options.skip_bad_lines:
+                self.result.skipped += 1
+            else:
+                self._bad = True
+            return
+        self._sender.add(record, number)
+        self.result.sent += 1
+        self._pace.took(1)
+
+    def _done(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
+        result = self.result
+        if outcome == ACKNOWLEDGED:
+            assert result.acknowledged is not None
+            result.acknowledged += batch.count
+            result.bytes += batch.content_bytes
+            result.partitions[batch.partition] = result.partitions.get(batch.partition, 0) + batch.count
+            return
+        self._lost.append((batch, outcome))
+        if outcome == FAILED:
+            result.failed += batch.count
+        else:
+            assert outcome == UNKNOWN
+            result.unknown += batch.count
+        if result.error is None and error is not None:
+            result.error = error.message
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if self._progress is not None and now - self._told >= _TELL_S:
+            self._told = now
+            self._progress(self.result)

@@ -1,0 +1,150 @@
+"""Lines of text as records: headers, key and value of one line, as Kafka's console producer divides it.
+
+[headers <headers delimiter>] [key <key separator>] value        headers: key:value,key:value
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kctl.errors import UsageError
+from kctl.records.produce.outgoing import Headers, Outgoing, Unfit
+
+Decode = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How a line is divided. key: of every record, when lines have none. Separators as bytes, None for "there are
+    none"; null_marker: the text that stands for null. encoding: text, hex or base64 (of keys and values).
+
+    accept_missing: a line without a separator is a record without what would stand before it, and a header without
+    its separator has no value (Kafka's ignore.error)."""
+
+    encoding: str = "text"
+    key_separator: bytes | None = None
+    key: bytes | None = None
+    parse_headers: bool = False
+    headers_delimiter: bytes = b"\t"
+    headers_separator: bytes = b","
+    headers_key_separator: bytes = b":"
+    null_marker: bytes | None = None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
+    partition: int | None = None
+    accept_missing: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether a line is the value, and a record nothing else."""
+        return (
+            self.encoding == "text" and self.key_separator is None and self.key is None and not self.parse_headers
+            and self.null_marker is None and not self.headers and self.timestamp_ms is None
+        )  # fmt: skip
+
+
+def parse_header(text: str) -> tuple[bytes, bytes | None]:
+    """--header K=V. Raises UsageError."""
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise UsageError(f"--header {text!r} is not a header", hint="for example --header source=backfill")
+    return name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape")
+
+
+def check_separators(how: TextFormat) -> None:
+    """Raise UsageError for two that are the same text, as Kafka's console producer does (LineMessageReader)."""
+    headers = {
+        "--headers-delimiter": how.headers_delimiter,
+        "--headers-separator": how.headers_separator,
+        "--headers-key-separator": how.headers_key_separator,
+    }
+    in_use = headers if how.parse_headers else {}
+    pairs = list(itertools.combinations(in_use.items(), 2))
+    if how.null_marker is not None:
+        marker = ("--null-marker", how.null_marker)
+        keys = {} if how.key_separator is None else {"--key-separator": how.key_separator}
+        pairs += [(marker, each) for each in (*keys.items(), *in_use.items())]
+    for (name, text), (other, other_text) in pairs:
+        if text == other_text:
+            raise UsageError(f"{name} and {other} are both {_shown(text)}", hint="choose two different texts")
+
+
+def text_parser(how: TextFormat) -> Callable[[bytes], Outgoing]:
+    """Return a function that makes a record of a line, or raises Unfit."""
+    decode = _DECODERS[how.encoding]
+    marker = how.null_marker
+
+    def parse(line: bytes) -> Outgoing:
+        headers = how.headers
+        if how.parse_headers:
+            before, line = _divided(line, how.headers_delimiter, "headers delimiter", how)
+            if before is not None and before != marker:
+                headers += _headers(before, how)
+        key = how.key
+        if how.key_separator is not None:
+            text, line = _divided(line, how.key_separator, "key separator", how)
+            key = None if text is None or text == marker else decode(text)
+        value = None if line == marker else decode(line)
+        return Outgoing(key, value, headers, how.timestamp_ms, how.partition)
+
+    return parse
+
+
+def _divided(line: bytes, separator: bytes, name: str, how: TextFormat) -> tuple[bytes | None, bytes]:
+    """The text before the separator (None without one), and the rest."""
+    before, separator_there, rest = line.partition(separator)
+    if separator_there:
+        return before, rest
+    if how.accept_missing:
+        return None, line
+    raise Unfit(f"has no {name} {_shown(separator)}")
+
+
+def _headers(text: bytes, how: TextFormat) -> Headers:
+    """Headers in order. An empty text is no header at all; separators at the end count for nothing, as in Java."""
+    parsed: list[tuple[bytes, bytes | None]] = []
+    parts = text.split(how.headers_separator) if text else []
+    while parts and not parts[-1]:
+        parts.pop()
+    for part in parts:
+        name, between, value = part.partition(how.headers_key_separator)
+        if not between and not how.accept_missing:
+            raise Unfit(f"has a header without {_shown(how.headers_key_separator)}: {_shown(part)}")
+        if between and name == how.null_marker:
+            raise Unfit(f"has a header whose name is the null marker {_shown(name)}; a name cannot be null")
+        try:
+            name.decode()
+        except UnicodeDecodeError:
+            raise Unfit("has a header whose name is not UTF-8") from None
+        parsed.append((name, None if not between or value == how.null_marker else value))
+    return tuple(parsed)
+
+
+def _shown(data: bytes) -> str:
+    text = data[:40].decode("utf-8", "backslashreplace")
+    return repr(text) + ("…" if len(data) > 40 else "")
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+def _from_hex(data: bytes) -> bytes:
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except (ValueError, UnicodeDecodeError):
+        raise Unfit("is not hexadecimal") from None
+
+
+def _from_base64(data: bytes) -> bytes:
+    try:
+        return base64.b64decode(data.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        raise Unfit("is not base64") from None
+
+
+_DECODERS: dict[str, Decode] = {"text": _same, "hex": _from_hex, "base64": _from_base64}

@@ -1,0 +1,1 @@
+"""Two replicas of a partition, compared."""

@@ -1,0 +1,278 @@
+"""Two replicas of a partition, compared: both logs are read once, side by side.
+
+Equal batch headers with right CRCs are equal batches. Elsewhere records are compared by their offsets, for batches may
+differ where records do not: compaction writes batches anew, each replica at its own time, and so does a conversion to
+an older format, which drops headers (magic 1) and timestamps (magic 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kctl.segment.dump.query import MAX_MESSAGE_BYTES
+from kctl.segment.dump.rows import RecordRow, record_row
+from kctl.segment.format.batch import Batch
+from kctl.segment.format.record import Record
+from kctl.segment.log.partition_log import PartitionLog
+from kctl.segment.log.replica import Replica
+
+MOST_RANGES = 1000  # of each kind; further ones are only counted
+
+
+class Where(str, Enum):
+    """Why a replica lacks records: they are before its log start offset, behind its end, beside damage, below the
+    offset up to which compaction has been there; or for none of these reasons."""
+
+    START = "start"
+    END = "end"
+    DAMAGE = "damage"
+    COMPACTION = "compaction"
+    HOLE = "hole"
+
+
+@dataclass(slots=True)
+class Lack:
+    """Records that the other replica has. path: who lacks them; records: None when some were not counted."""
+
+    path: str
+    first_offset: int
+    last_offset: int
+    records: int | None
+    where: Where
+
+
+@dataclass(slots=True)
+class DivergentRange:
+    """Offsets at which both have records, and not the same. differs: in what (key, value, epoch, …)."""
+
+    first_offset: int
+    last_offset: int
+    records: int
+    differs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DivergentRecord:
+    """One side of a divergence."""
+
+    segment: str
+    position: int
+    leader_epoch: int | None
+    record: RecordRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first one. differs: in what."""
+
+    offset: int
+    differs: list[str]
+    first: DivergentRecord
+    second: DivergentRecord
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What was found. The lists have at most MOST_RANGES entries, the numbers count all."""
+
+    divergence: Divergence | None = None
+    divergent: list[DivergentRange] = field(default_factory=list)
+    divergent_records: int = 0
+    lacks: list[Lack] = field(default_factory=list)
+    lacking_ranges: int = 0
+    holes: int = 0
+    equal_batches: int = 0
+    equal_records: int = 0
+    common: bool = False
+
+
+class _Comparer:
+    def __init__(self, first: Replica, second: Replica, *, compacted: bool) -> None:
+        self.first, self.second, self._compacted = first, second, compacted
+        self.found = Comparison()
+        self._lack: Lack | None = None
+        self._range: DivergentRange | None = None
+
+    def run(self) -> None:
+        first, second = self.first, self.second
+        while first.batch is not None and second.batch is not None:
+            if first.record is None and second.record is None and _same_header(first.batch, second.batch):
+                self._equal_batches(first.batch, second.batch)
+            elif self._alone(first, second) or self._alone(second, first):
+                continue
+            elif (first.record is not None or first.next_record()) and (
+                second.record is not None or second.next_record()
+            ):
+                self._records()
+        for side, other in ((first, second), (second, first)):
+            while side.batch is not None:
+                self._only(side, other, side.batch, Where.END)
+
+    # --- batches ----------------------------------------------------------------------------------------------------
+
+    def _equal_batches(self, first: Batch, second: Batch) -> None:
+        self.found.equal_batches += 1
+        if _epochs_differ(first, second):
+            self._divergent(first.base_offset, first.last_offset, max(first.record_count, 1), ["epoch"])
+        else:
+            self._common()
+        self.first.next_batch()
+        self.second.next_batch()
+
+    def _alone(self, side: Replica, other: Replica) -> bool:
+        """Pass over what `side` has before everything that is left of `other`: its record, or all of its batch without
+        reading the records. False when there may be a record of the other with the same offset."""
+        batch = side.batch
+        assert batch is not None
+        assert other.batch is not None
+        if other.record is None and _begins_anywhere(other.batch):
+            return False
+        following = other.batch.base_offset if other.record is None else other.record.offset
+        if side.record is not None:
+            if side.record.offset >= following:
+                return False
+        elif batch.last_offset >= following or _begins_anywhere(batch):
+            return False
+        elif batch.base_offset < other.start <= batch.last_offset:
+            return False  # a part of it is before the other's start
+        self._only(side, other, batch, None)
+        return True
+
+    def _only(self, side: Replica, other: Replica, batch: Batch, where: Where | None) -> None:
+        """What is left of a batch, which `other` does not have."""
+        if side.record is not None:
+            self._lacks(other, side.record.offset, side.record.offset, 1, where)
+            side.next_record()
+            return
+        count = None if _begins_anywhere(batch) else batch.record_count
+        first = batch.last_offset if count is None else batch.base_offset
+        if count != 0:
+            self._lacks(other, first, batch.last_offset, count, where)
+        side.next_batch()
+
+    # --- records ----------------------------------------------------------------------------------------------------
+
+    def _records(self) -> None:
+        """Both have a record: compare them when their offsets are equal; else the next step passes over one."""
+        first, second = self.first, self.second
+        assert first.record is not None
+        assert second.record is not None
+        if first.record.offset == second.record.offset:
+            self._compare(first.record, second.record)
+            first.next_record()
+            second.next_record()
+
+    def _compare(self, one: Record, two: Record) -> None:
+        first, second = self.first.batch, self.second.batch
+        assert first is not None
+        assert second is not None
+        differs = []
+        if one.key != two.key:
+            differs.append("key")
+        if one.value != two.value:
+            differs.append("value")
+        if one.timestamp != two.timestamp and first.magic != 0 and second.magic != 0:
+            differs.append("timestamp")
+        if one.headers != two.headers and not first.legacy and not second.legacy:
+            differs.append("headers")
+        if first.control != second.control:
+            differs.append("control")
+        if _epochs_differ(first, second):
+            differs.append("epoch")
+        if differs:
+            self._divergent(one.offset, one.offset, 1, differs)
+        else:
+            self.found.equal_records += 1
+            self._common()
+
+    # --- what was found ---------------------------------------------------------------------------------------------
+
+    def _common(self) -> None:
+        self.found.common = True
+        self._lack = self._range = None
+        self.first.passed_damage()
+        self.second.passed_damage()
+
+    def _divergent(self, first: int, last: int, records: int, differs: list[str]) -> None:
+        found = self.found
+        if found.divergence is None:
+            sides = (_divergent_record(side) for side in (self.first, self.second))
+            found.divergence = Divergence(first, list(differs), *sides)
+        found.divergent_records += records
+        before = self._range
+        self._common()
+        if before is None:
+            self._range = DivergentRange(first, last, records, differs)
+            if len(found.divergent) < MOST_RANGES:
+                found.divergent.append(self._range)
+            return
+        before.last_offset = last
+        before.records += records
+        before.differs.extend(each for each in differs if each not in before.differs)
+        self._range = before
+
+    def _lacks(self, who: Replica, first: int, last: int, records: int | None, where: Where | None) -> None:
+        if where is None or (where is Where.END and who.passed_damage()):
+            where = self._why(who, last) if where is None else Where.DAMAGE
+        path, before = str(who.log.path), self._lack
+        if before is not None and before.path == path and before.where in {where, Where.DAMAGE}:
+            before.last_offset = last
+            before.records = None if before.records is None or records is None else before.records + records
+            return
+        self._lack = Lack(path, first, last, records, where)
+        self.found.lacking_ranges += 1
+        self.found.holes += where is Where.HOLE
+        if len(self.found.lacks) < MOST_RANGES:
+            self.found.lacks.append(self._lack)
+
+    def _why(self, who: Replica, last: int) -> Where:
+        if last < who.start:
+            return Where.START
+        if who.passed_damage():
+            return Where.DAMAGE
+        cleaned = who.log.cleaned is not None and last < who.log.cleaned
+        return Where.COMPACTION if cleaned or self._compacted else Where.HOLE
+
+
+def _begins_anywhere(batch: Batch) -> bool:
+    """A compressed batch of the old formats has its last offset in the header, and not its first one."""
+    return batch.legacy and batch.codec != 0
+
+
+def _same_header(first: Batch, second: Batch) -> bool:
+    return (
+        first.crc == second.crc
+        and first.base_offset == second.base_offset
+        and first.size == second.size
+        and first.magic == second.magic
+    )
+
+
+def _epochs_differ(first: Batch, second: Batch) -> bool:
+    """Formats before magic 2 have no epochs."""
+    one, two = first.partition_leader_epoch, second.partition_leader_epoch
+    return one != two and one >= 0 and two >= 0
+
+
+def _divergent_record(side: Replica) -> DivergentRecord:
+    batch = side.batch
+    assert batch is not None
+    file = str(side.segment)
+    row = None if side.record is None else record_row(file, batch, side.record, valid=True)
+    epoch = batch.partition_leader_epoch
+    return DivergentRecord(file, batch.position, None if epoch < 0 else epoch, row)
+
+
+def compare(
+    first: PartitionLog, second: PartitionLog, *, compacted: bool = False, limit: int = MAX_MESSAGE_BYTES
+) -> tuple[Comparison, Replica, Replica]:
+    """Read both logs to their ends. compacted: missing records are compaction's work; limit: of one message."""
+    one, two = Replica(first, limit=limit), Replica(second, limit=limit)
+    try:
+        comparer = _Comparer(one, two, compacted=compacted)
+        comparer.run()
+        return comparer.found, one, two
+    finally:
+        one.close()
+        two.close()

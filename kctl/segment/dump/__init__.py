@@ -1,0 +1,1 @@
+"""Contents of log files: for people and programs, and as Kafka's DumpLogSegments prints them."""

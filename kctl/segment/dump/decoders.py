@@ -1,0 +1,87 @@
+"""Keys and values as the decoders of Kafka's tools print them (org.apache.kafka.tools.api)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from kctl.errors import UsageError
+from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
+from kctl.segment.format.java_text import java_double, java_utf8
+from kctl.segment.format.record import Record
+
+Decoder = Callable[[bytes], str]
+
+
+_SIZES: dict[Decoder, int] = {}  # of numbers
+
+
+def _number(layout: str) -> Decoder:
+    parser = struct.Struct(layout)
+
+    def decode(data: bytes) -> str:
+        if len(data) < parser.size:
+            raise Dies(f"{len(data)} bytes, and a number has {parser.size}")
+        (value,) = parser.unpack_from(data)
+        return java_double(value) if isinstance(value, float) else str(value)
+
+    _SIZES[decode] = parser.size
+    return decode
+
+
+def _bytes(data: bytes) -> str:
+    """The JVM's tool prints the array's identity here, which is another one in each run: «[B@1b2c3d»."""
+    return f"[B@{hash(data) & 0xFFFFFFFF:08x}"
+
+
+DECODERS: dict[str, Decoder] = {
+    "string": java_utf8,
+    "long": _number(">q"),
+    "integer": _number(">i"),
+    "double": _number(">d"),
+    "bytes": _bytes,
+}
+_CLASSES = {
+    "org.apache.kafka.tools.api.StringDecoder": "string",
+    "org.apache.kafka.tools.api.LongDecoder": "long",
+    "org.apache.kafka.tools.api.IntegerDecoder": "integer",
+    "org.apache.kafka.tools.api.DoubleDecoder": "double",
+    "org.apache.kafka.tools.api.DefaultDecoder": "bytes",
+    "kafka.serializer.StringDecoder": "string",
+    "kafka.serializer.LongDecoder": "long",
+    "kafka.serializer.IntegerDecoder": "integer",
+    "kafka.serializer.DefaultDecoder": "bytes",
+}
+
+
+def decoder_name(name: str) -> str:
+    """The short name of a decoder, which may be given as Kafka's class. Raises UsageError."""
+    short = _CLASSES.get(name, name)
+    if short not in DECODERS:
+        raise UsageError(f"{name!r} is no decoder", hint=f"use one of {', '.join(DECODERS)}, or Kafka's class of it")
+    return short
+
+
+def decoder(name: str) -> Decoder:
+    """By Kafka's class or by its short name. Raises UsageError."""
+    return DECODERS[decoder_name(name)]
+
+
+def _too_long(decode: Decoder, data: bytes | None) -> str | None:
+    size = _SIZES.get(decode)
+    return f"{len(data)} bytes, and a number has {size}" if data and size and len(data) > size else None
+
+
+def parser(key: Decoder, value: Decoder) -> Parser:
+    """Decodes both of a record; what is null is not printed. A number takes the first bytes, as in Java."""
+
+    def parse(record: Record) -> Parsed:
+        first, second = (
+            None if data is None else decode(data) for decode, data in ((key, record.key), (value, record.value))
+        )
+        return Parsed(first, second, _too_long(key, record.key) or _too_long(value, record.value))
+
+    return parse
+
+
+TEXT = parser(java_utf8, java_utf8)  # what --print-data-log shows

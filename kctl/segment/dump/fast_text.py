@@ -1,0 +1,144 @@
+"""The text of a batch's records all at once: what record_text and the string decoder make, several times faster.
+
+For batches of magic 2 that are no control batches, with UTF-8 in keys and values. Whatever is unusual makes it give up,
+and the plain way is taken for the batch: there is one place that says what is right, and this one says the same or
+nothing. One template of the whole batch is filled by one formatting: that is what makes it fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from kctl.segment.format.batch import Batch
+from kctl.segment.format.record_columns import Columns, ordinary_columns
+
+_KEPT = 1 << 12  # records: templates of larger batches are not kept
+
+
+class FastText(NamedTuple):
+    """lines: with their newlines. gaps: (offset, the one that follows) where it is not the next one."""
+
+    lines: bytes
+    first_offset: int
+    last_offset: int
+    gaps: list[tuple[int, int]]
+
+
+def records_text(batch: Batch, payload: bytes, *, contents: bool, metadata: bool) -> FastText | None:
+    """The lines of all records, or None when the plain way has to be taken.
+
+    payload: what stands behind the header, decompressed. contents: with key and value (string decoder).
+    metadata: with offset, time and sizes.
+    """
+    columns = ordinary_columns(batch, payload)
+    if columns is None:
+        return None
+    lines = _lines(batch, columns, contents=contents, metadata=metadata)
+    if contents and not is_utf8(lines):
+        return None
+    gaps = [] if columns.consecutive else list(_gaps(columns.offsets))
+    return FastText(lines, columns.offsets[0], columns.offsets[-1], gaps)
+
+
+def _gaps(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return ((one, other) for one, other in pairwise(offsets) if other != one + 1)
+
+
+def is_utf8(lines: bytes) -> bool:
+    """Whether all keys and values are UTF-8: between them stands ASCII, so that none completes another."""
+    if lines.isascii():
+        return True
+    try:
+        lines.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) -> bytes:
+    keys, values, sizes = columns.keys, columns.values, columns.sizes
+    count = len(keys)
+    no_keys = keys.count(None) if sizes is None or sizes[0] < 0 else 0
+    if sizes is None and (None in values or 0 < no_keys < count):
+        return _lines_with_nulls(batch, columns, contents=contents, metadata=metadata)
+    parts: list[Sequence[object]] = []
+    if metadata:
+        parts += _metadata(batch, columns)
+    if contents:
+        parts += (values,) if no_keys else (keys, values)
+    template = _template(
+        metadata, contents, sizes, batch.base_sequence >= 0, batch.log_append_time, no_key=bool(no_keys)
+    )
+    return (_repeated(template, count) if count <= _KEPT else template * count) % interleaved(parts, count)
+
+
+def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
+    yield columns.offsets
+    yield columns.timestamps
+    if columns.sizes is None:
+        keys, values = columns.keys, columns.values
+        yield [-1] * len(keys) if keys[0] is None else list(map(len, keys))  # type: ignore[arg-type]
+        yield list(map(len, values))  # type: ignore[arg-type]
+    if batch.base_sequence >= 0:
+        shift = batch.base_sequence - batch.base_offset
+        yield [offset + shift for offset in columns.offsets]
+
+
+def interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]:
+    """The first of each, the second of each, …"""
+    width = len(parts)
+    arguments: list[object] = [None] * (width * count)
+    for number, part in enumerate(parts):
+        arguments[number::width] = part
+    return tuple(arguments)
+
+
+def _lines_with_nulls(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) -> bytes:
+    """As above, with a template of its own for each record: what is null is not shown."""
+    arguments: list[object] = []
+    templates: list[bytes] = []
+    sequenced = batch.base_sequence >= 0
+    shift = batch.base_sequence - batch.base_offset
+    for offset, timestamp, key, value in zip(
+        columns.offsets, columns.timestamps, columns.keys, columns.values, strict=True
+    ):
+        templates.append(
+            _template(metadata, contents, None, sequenced, batch.log_append_time, key is None, value is None)
+        )
+        if metadata:
+            arguments += (offset, timestamp, -1 if key is None else len(key), -1 if value is None else len(value))
+            if sequenced:
+                arguments.append(offset + shift)
+        if contents:
+            arguments += (text for text in (key, value) if text is not None)
+    return b"".join(templates) % tuple(arguments)
+
+
+@lru_cache(maxsize=256)
+def _template(
+    metadata: bool,
+    contents: bool,
+    sizes: tuple[int, int] | None,
+    sequenced: bool,
+    append_time: bool,
+    no_key: bool = False,
+    no_value: bool = False,
+) -> bytes:
+    """A record's line with a placeholder for each argument. sizes: of key and value, where all records have these."""
+    line = b""
+    if metadata:
+        kind = b"LogAppendTime" if append_time else b"CreateTime"
+        shown = b"keySize: %d valueSize: %d" % sizes if sizes else b"keySize: %d valueSize: %d"
+        line = b"| offset: %%d %b: %%d %b sequence: " % (kind, shown)
+        line += b"%d headerKeys: []" if sequenced else b"-1 headerKeys: []"
+    if contents:
+        line += (b"" if no_key else b" key: %b" if metadata else b"| key: %b") + (b"" if no_value else b" payload: %b")
+    return line + b"\n"
+
+
+@lru_cache(maxsize=16)
+def _repeated(template: bytes, count: int) -> bytes:
+    return template * count

@@ -1,0 +1,181 @@
+"""The small files beside a log as rows: indexes, producer snapshots, checkpoints.
+
+Indexes are read piece by piece; the others are read whole, and are refused when they are larger than any can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.base.moments import moment_text
+from kctl.errors import UsageError
+from kctl.segment.dump.query import Query
+from kctl.segment.dump.rows import DamageRow, NoteRow
+from kctl.segment.format.checkpoints import BadCheckpoint, CheckpointRow, read_checkpoint
+from kctl.segment.format.index_entries import Extent, extent, offset_entries, time_entries, transaction_entries
+from kctl.segment.format.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY
+from kctl.segment.format.producer_snapshot import BadSnapshot, parse_snapshot
+from kctl.segment.log.partition import offset_of
+from kctl.segment.log.source import Source, read_whole
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetIndexRow:
+    """An entry of a .index: at `position` of the log is the batch with this offset, or before it."""
+
+    kind: str = field(default="offset_index_entry", init=False)
+    file: str
+    offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIndexRow:
+    """An entry of a .timeindex: up to `offset` no record is younger than `timestamp`."""
+
+    kind: str = field(default="time_index_entry", init=False)
+    file: str
+    timestamp: str | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransactionRow:
+    """An entry of a .txnindex."""
+
+    kind: str = field(default="aborted_transaction", init=False)
+    file: str
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRow:
+    """A producer of a .snapshot. Sequences and offsets: of its last batch; transaction_first_offset: of an open one."""
+
+    kind: str = field(default="producer", init=False)
+    file: str
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    first_sequence: int | None
+    last_sequence: int | None
+    last_offset: int | None
+    offset_delta: int
+    timestamp: str | None
+    transaction_first_offset: int | None
+
+
+FileRow = OffsetIndexRow | TimeIndexRow | AbortedTransactionRow | ProducerRow | CheckpointRow | DamageRow | NoteRow
+
+
+# --- indexes --------------------------------------------------------------------------------------------------------
+
+
+def offset_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
+    """A .index. Of the query, the offsets count."""
+    base = _base_offset(path)
+    with Source(path) as source:
+        found = extent(source, OFFSET_ENTRY)
+        for relative, position in offset_entries(source, found.entries):
+            if _within(query, base + relative, base + relative):
+                yield OffsetIndexRow(str(path), base + relative, position)
+        yield from _rest(source, found)
+
+
+def time_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
+    """A .timeindex. Of the query, the offsets and times count."""
+    base = _base_offset(path)
+    with Source(path) as source:
+        found = extent(source, TIME_ENTRY)
+        for timestamp, relative in time_entries(source, found.entries):
+            late = query.until_ms is not None and timestamp >= query.until_ms
+            early = query.since_ms is not None and timestamp < query.since_ms
+            if _within(query, base + relative, base + relative) and not (early or late):
+                yield TimeIndexRow(str(path), moment_text(timestamp), base + relative)
+        yield from _rest(source, found)
+
+
+def transaction_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
+    """A .txnindex, for which nothing is allocated. Of the query, the offsets and the producer count."""
+    with Source(path) as source:
+        odd_bytes = source.size % TXN_ENTRY
+        for number, entry in enumerate(transaction_entries(source, source.size // TXN_ENTRY)):
+            if entry.version:
+                text = f"an entry of the unknown version {entry.version}"
+                yield DamageRow(str(path), number * TXN_ENTRY, TXN_ENTRY, text)
+            elif _within(query, entry.first_offset, entry.last_offset) and query.producer_id in {
+                None,
+                entry.producer_id,
+            }:
+                yield AbortedTransactionRow(str(path), *entry[1:], version=entry.version)
+        yield from _rest(source, Extent(0, 0, odd_bytes))
+
+
+def _rest(source: Source, found: Extent) -> Iterator[DamageRow | NoteRow]:
+    """What is behind the entries: zeros that a broker allocated, and bytes that are no entry."""
+    end = source.size - found.odd_bytes
+    if found.tail_bytes:
+        note = f"{found.tail_bytes} bytes for entries to come, as a broker allocates them for the active segment"
+        yield NoteRow(str(source.path), end - found.tail_bytes, found.tail_bytes, note)
+    if found.odd_bytes:
+        text = "too few bytes for an entry: a broker builds this index anew when it starts"
+        yield DamageRow(str(source.path), end, found.odd_bytes, text)
+
+
+def _base_offset(path: Path) -> int:
+    base = offset_of(path)
+    if base is None:
+        raise UsageError(
+            f"{path} is not named after a base offset", hint="its entries are relative to the offset in its name"
+        )
+    return base
+
+
+def _within(query: Query, first: int, last: int) -> bool:
+    return (query.first is None or last >= query.first) and (query.last is None or first <= query.last)
+
+
+# --- snapshots and checkpoints --------------------------------------------------------------------------------------
+
+
+def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
+    """A .snapshot. Of the query, the producer counts."""
+    data = read_whole(path)
+    try:
+        entries = parse_snapshot(data)
+    except BadSnapshot as exc:
+        yield DamageRow(str(path), 0, len(data), f"{exc}; a broker does without it")
+        return
+    for entry in entries:
+        if query.producer_id in {None, entry.producer_id}:
+            yield ProducerRow(
+                file=str(path),
+                producer_id=entry.producer_id,
+                producer_epoch=entry.producer_epoch,
+                coordinator_epoch=entry.coordinator_epoch,
+                first_sequence=_or_none(entry.first_sequence),
+                last_sequence=_or_none(entry.last_sequence),
+                last_offset=_or_none(entry.last_offset),
+                offset_delta=entry.offset_delta,
+                timestamp=moment_text(entry.timestamp),
+                transaction_first_offset=_or_none(entry.current_transaction_first_offset),
+            )
+
+
+def checkpoint_rows(path: Path, _query: Query) -> Iterator[FileRow]:
+    """One of the text files of checkpoints.py."""
+    data = read_whole(path)
+    try:
+        yield from read_checkpoint(path, data)
+    except BadCheckpoint as exc:
+        yield DamageRow(str(path), 0, len(data), str(exc))
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == -1 else number

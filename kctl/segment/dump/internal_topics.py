@@ -1,0 +1,199 @@
+"""The records of Kafka's own topics, as DumpLogSegments' decoders print them. What they hold: internal_messages.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
+from kctl.segment.format.internal_messages import (
+    DELETE_STATES,
+    SEGMENT_STATES,
+    Part,
+    UnknownType,
+    check_remote,
+    check_transaction,
+    coordinator_record,
+    framed,
+    group_keys,
+    metadata_part,
+    share_keys,
+    transaction_part,
+)
+from kctl.segment.format.messages import BadMessage, Message, json_text, uuid_text
+from kctl.segment.format.record import Record
+from kctl.segment.format.scala_order import mutable_set_order
+
+# --- __consumer_offsets, __share_group_state ------------------------------------------------------------------------
+
+
+def offsets_text(record: Record) -> Parsed:
+    """A record of __consumer_offsets."""
+    return _coordinator_text(record, group_keys(), "using offset topic decoder")
+
+
+def share_group_text(record: Record) -> Parsed:
+    """A record of __share_group_state, as the tool of Kafka 4 prints it."""
+    return _coordinator_text(record, share_keys(), "using the specified decoder")
+
+
+def _coordinator_text(record: Record, keys: Mapping[int, Message], decoder: str) -> Parsed:
+    if record.key is None:
+        raise Dies(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
+    try:
+        key, value = coordinator_record(record.key, record.value, keys, lenient=True)
+    except UnknownType as exc:
+        return Parsed(f"Unknown record type {exc.number} at offset {record.offset}, skipping.", None, str(exc))
+    except BadMessage as exc:
+        return Parsed(f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", None, str(exc))
+    shown = "<DELETE>" if value is None else _shown("version", value.version, value.data)
+    problem = key.problem or (None if value is None else value.problem)
+    return Parsed(_shown("type", key.version, key.data), shown, problem)
+
+
+def _shown(word: str, version: int, data: dict[str, Any]) -> str:
+    return json_text({word: str(version), "data": data})
+
+
+# --- __transaction_state --------------------------------------------------------------------------------------------
+
+
+def transaction_text(record: Record) -> Parsed:
+    """A record of __transaction_state."""
+    if record.key is None:
+        raise Dies("a record without a key")
+    try:
+        key = transaction_part(record.key, "TransactionLogKey")
+        if key.values is None:
+            return Parsed(f"unknown::version={key.version}", None, key.problem)
+        shown = f"transaction_metadata::transactionalId={key.values['transactionalId']}"
+        if record.value is None:
+            return Parsed(shown, "<DELETE>", key.problem)
+        value = transaction_part(record.value, "TransactionLogValue")
+        if value.values is None:
+            raise Dies(f"Unknown version {value.version} from the transaction log message value")
+        return Parsed(shown, _transaction(value.values), key.problem or value.problem)
+    except BadMessage as exc:
+        raise Dies(exc.said or "a message that ends too early") from None
+
+
+def _transaction(value: dict[str, Any]) -> str:
+    state = check_transaction(value)
+    partitions: list[tuple[str, int]] = []
+    if state != "Empty":
+        partitions = [(t["topic"], p) for t in value["transactionPartitions"] for p in t["partitionIds"]]
+    shown = ",".join(f"{topic}-{partition}" for topic, partition in mutable_set_order(partitions))
+    return (
+        f"producerId:{value['producerId']},producerEpoch:{value['producerEpoch']},state={state},partitions=[{shown}],"
+        f"txnLastUpdateTimestamp={value['transactionLastUpdateTimestampMs']},txnTimeoutMs={value['transactionTimeoutMs']}"
+    )
+
+
+# --- __cluster_metadata ---------------------------------------------------------------------------------------------
+
+
+def metadata_text(record: Record) -> Parsed:
+    """A record of __cluster_metadata; its key is never shown."""
+    try:
+        part = metadata_part(record, remote=False, lenient=True)
+        kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part.definition.name).upper()
+        return Parsed(None, json_text({"type": kind, "version": part.version, "data": part.data}), part.problem)
+    except BadMessage as exc:
+        return Parsed(None, f"Error at {record.offset}, skipping. {exc.said or 'null'}", str(exc))
+
+
+# --- __remote_log_metadata ------------------------------------------------------------------------------------------
+
+
+def remote_text(record: Record) -> Parsed:
+    """A record of __remote_log_metadata; its key is never shown."""
+    try:
+        if record.value is None:
+            raise BadMessage('Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
+                             '"org.apache.kafka.common.record.Record.value()" is null')  # fmt: skip
+        part: Part = framed(record.value, remote=True, lenient=True)
+        check_remote(part.definition, part.data)
+        return Parsed(None, _REMOTE[part.definition.name](part.data), part.problem)
+    except BadMessage as exc:
+        return Parsed(None, f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", str(exc))
+
+
+def _segment(values: dict[str, Any]) -> str:
+    return (
+        f"RemoteLogSegmentMetadata{{remoteLogSegmentId={_segment_id(values)}, startOffset={values['startOffset']}, "
+        f"endOffset={values['endOffset']}, brokerId={values['brokerId']}, maxTimestampMs={values['maxTimestampMs']}, "
+        f"eventTimestampMs={values['eventTimestampMs']}, segmentLeaderEpochs={_epochs(values)}, "
+        f"segmentSizeInBytes={values['segmentSizeInBytes']}, customMetadata={_custom(values)}, "
+        f"state={_state(values)}}}"
+    )
+
+
+def _update(values: dict[str, Any]) -> str:
+    return (
+        f"RemoteLogSegmentMetadataUpdate{{remoteLogSegmentId={_segment_id(values)}, customMetadata={_custom(values)}, "
+        f"state={_state(values)}, eventTimestampMs={values['eventTimestampMs']}, brokerId={values['brokerId']}}}"
+    )
+
+
+def _snapshot(values: dict[str, Any]) -> str:
+    return (
+        f"RemoteLogSegmentMetadataSnapshot{{segmentId={uuid_text(values['segmentId'])}, "
+        f"startOffset={values['startOffset']}, endOffset={values['endOffset']}, "
+        f"maxTimestampMs={values['maxTimestampMs']}, segmentLeaderEpochs={_epochs(values)}, "
+        f"segmentSizeInBytes={values['segmentSizeInBytes']}, customMetadata={_custom(values)}, state={_state(values)}}}"
+    )
+
+
+def _partition_delete(values: dict[str, Any]) -> str:
+    state = _name(DELETE_STATES, values["remotePartitionDeleteState"])
+    return (
+        f"RemotePartitionDeleteMetadata{{topicPartition={_topic_id_partition(values['topicIdPartition'])}, "
+        f"state={state}, eventTimestampMs={values['eventTimestampMs']}, brokerId={values['brokerId']}}}"
+    )
+
+
+def _segment_id(values: dict[str, Any]) -> str:
+    found = values["remoteLogSegmentId"]
+    where = _topic_id_partition(found["topicIdPartition"])
+    return f"RemoteLogSegmentId{{topicIdPartition={where}, id={uuid_text(found['id'])}}}"
+
+
+def _topic_id_partition(found: dict[str, Any]) -> str:
+    return f"{uuid_text(found['id'])}:{found['name']}-{found['partition']}"
+
+
+def _epochs(values: dict[str, Any]) -> str:
+    epochs = {entry["leaderEpoch"]: entry["offset"] for entry in values["segmentLeaderEpochs"]}
+    return "{" + ", ".join(f"{epoch}={epochs[epoch]}" for epoch in sorted(epochs)) + "}"
+
+
+def _custom(values: dict[str, Any]) -> str:
+    data = values["customMetadata"]
+    return "Optional.empty" if data is None else f"Optional[CustomMetadata{{{len(data)} bytes}}]"
+
+
+def _state(values: dict[str, Any]) -> str:
+    return _name(SEGMENT_STATES, values["remoteLogSegmentState"])
+
+
+def _name(names: tuple[str, ...], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else "null"
+
+
+_REMOTE = {
+    "RemoteLogSegmentMetadataRecord": _segment,
+    "RemoteLogSegmentMetadataUpdateRecord": _update,
+    "RemoteLogSegmentMetadataSnapshotRecord": _snapshot,
+    "RemotePartitionDeleteMetadataRecord": _partition_delete,
+}
+
+
+# By the name of the option, without «_decoder».
+TEXTS: dict[str, Parser] = {
+    "offsets": offsets_text,
+    "transaction_log": transaction_text,
+    "cluster_metadata": metadata_text,
+    "remote_log_metadata": remote_text,
+    "share_group_state": share_group_text,
+}

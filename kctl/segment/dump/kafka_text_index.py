@@ -1,0 +1,161 @@
+"""Index files and producer snapshots as DumpLogSegments prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kctl.segment.dump.kafka_text_mismatches import Mismatches
+from kctl.segment.dump.kafka_text_names import absolute, base_offset_of
+from kctl.segment.dump.kafka_text_options import Dies, Findings, KafkaTextOptions
+from kctl.segment.dump.query import all_records
+from kctl.segment.format import indexes
+from kctl.segment.format.batch import Batch
+from kctl.segment.format.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
+from kctl.segment.log.source import Source, read_whole
+from kctl.segment.log.walk import Damage, batch_at, batches, content_of
+
+_NO_TIMESTAMP = -1
+# Batches that are stepped over to find what a time index points at; a fitting one needs few for each entry.
+_MOST_STEPS = 20_000_000
+
+
+class IndexText:
+    """Prints the files that lie beside a log. Each method raises Dies where the JVM's tool ends with an exception."""
+
+    def __init__(
+        self, options: KafkaTextOptions, line: Callable[[str], None], found: Findings, mismatches: Mismatches
+    ) -> None:
+        self._options, self._line, self._found, self._mismatches = options, line, found, mismatches
+        self._steps = _MOST_STEPS
+
+    def offset_index(self, path: Path, shown: str) -> None:
+        """.index, each entry against the log."""
+        base = base_offset_of(path)
+        with Source(_beside(path, ".log")) as log, Source(path) as source:
+            entries = indexes.OffsetSlots(source, base)
+            if not entries:
+                self._line(f"{shown} is empty.")
+                return
+            if self._options.sanity_only:
+                self._sanity(indexes.offset_index_problem(absolute(shown), entries, base), shown)
+                return
+            for number, entry in enumerate(entries):
+                if entry.offset == base and number > 0:
+                    return
+                found = self._first_in_slice(log, entry.position)
+                if found.last_offset != entry.offset:
+                    self._mismatches.add(self._mismatches.offsets, entry.offset, found.last_offset)
+                if not self._options.verify_only:
+                    self._line(f"offset: {entry.offset} position: {entry.position}")
+
+    def _first_in_slice(self, log: Source, position: int) -> Batch:
+        if position < 0 or position > log.size:
+            raise Dies(f"Slice from position {position} exceeds end position of the log")
+        end = min(position + self._options.max_message_bytes, log.size)
+        found = batch_at(log, position, end)
+        if not isinstance(found, Batch):
+            raise Dies(found.message if found else "there is no batch at this position")
+        return found
+
+    def _sanity(self, problem: str | None, shown: str) -> None:
+        if problem is not None:
+            raise Dies(problem)
+        self._line(f"{shown} passed sanity check.")
+
+    def time_index(self, path: Path, shown: str) -> None:
+        """.timeindex, each entry against the log, through .index."""
+        base, offsets_path = base_offset_of(path), _beside(path, ".index")
+        with Source(_beside(path, ".log")) as log, Source(path) as source:
+            entries = indexes.TimeSlots(source, base)
+            if self._options.sanity_only:
+                self._sanity(indexes.time_index_problem(absolute(shown), entries, base), shown)
+                return
+            if not offsets_path.exists():
+                raise Dies(f"{offsets_path} does not exist")  # the JVM's tool makes an empty one here, and dies
+            with Source(offsets_path) as offsets_source:
+                offsets = indexes.OffsetSlots(offsets_source, base)
+                previous = _NO_TIMESTAMP
+                for number, entry in enumerate(entries):
+                    if entry.offset == base and number > 0:
+                        return
+                    self._check_time(log, entry, indexes.lookup(offsets, entry.offset), previous)
+                    if not self._options.verify_only:
+                        self._line(f"timestamp: {entry.timestamp} offset: {entry.offset}")
+                    previous = entry.timestamp
+
+    def _check_time(self, log: Source, entry: indexes.TimeEntry, position: int, previous: int) -> None:
+        if position > log.size or position < 0:
+            raise Dies(f"Slice from position {position} exceeds end position of the log")
+        mismatches = self._mismatches
+        batch = self._first_up_to(log, position, entry.offset)
+        if batch is None or batch.last_offset != entry.offset:
+            found = -1 if batch is None else batch.last_offset
+            mismatches.add(mismatches.not_found, entry.offset, found)
+            return
+        content = content_of(log, batch, self._options.record_bytes)
+        records = all_records(batch, content, limit=self._options.record_bytes)
+        youngest = max((record.timestamp for record in records), default=_NO_TIMESTAMP)
+        youngest = max(youngest, _NO_TIMESTAMP)
+        if youngest != entry.timestamp:
+            mismatches.add(mismatches.timestamps, entry.timestamp, youngest)
+        if previous >= entry.timestamp:
+            mismatches.add(mismatches.out_of_order, entry.timestamp, previous)
+
+    def _first_up_to(self, log: Source, position: int, offset: int) -> Batch | None:
+        """The first batch from `position` on that ends at or behind `offset`."""
+        for item in batches(log, position):
+            if isinstance(item, Damage):
+                if item.dies:
+                    raise Dies(item.message)
+                return None
+            if item.last_offset >= offset:
+                return item
+            self._steps -= 1
+            if self._steps < 0:
+                raise Dies("the index and the log do not fit: too many batches are between its entries")
+        return None
+
+    def snapshot(self, path: Path, _shown: str) -> None:
+        """.snapshot: producers."""
+        try:
+            entries = parse_snapshot(read_whole(path))
+        except BadSnapshot as exc:
+            self._found.add(path, None, str(exc))
+            return
+        for entry in entries:
+            self._line(_producer_text(entry))
+
+    def transaction_index(self, path: Path, _shown: str) -> None:
+        """.txnindex: transactions that were aborted."""
+        base_offset_of(path)
+        with Source(path) as source:
+            for number, txn in enumerate(indexes.TransactionSlots(source, 0)):
+                if txn.version:
+                    self._found.add(path, number * indexes.TXN_ENTRY, f"version {txn.version} is unknown")
+                if txn.version_read > 0:
+                    continue  # the JVM's tool ends here
+                self._line(
+                    f"version: {txn.version_read} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
+                    f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}"
+                )
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f"{path.name.split('.')[0]}{suffix}")
+
+
+def _producer_text(entry: ProducerEntry) -> str:
+    first = entry.current_transaction_first_offset
+    text = (
+        f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+        f"coordinatorEpoch: {entry.coordinator_epoch} "
+        f"currentTxnFirstOffset: {'OptionalLong.empty' if first == -1 else f'OptionalLong[{first}]'} "
+        f"lastTimestamp: {entry.timestamp} "
+    )
+    if entry.last_offset < 0:
+        return text
+    return text + (
+        f"firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} lastOffset: {entry.last_offset} "
+        f"offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}"
+    )

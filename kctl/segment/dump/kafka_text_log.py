@@ -1,0 +1,236 @@
+"""The batches and records of a log, or of a part of it, as DumpLogSegments prints them."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.segment.dump.fast_batches import batch_line, write_batches
+from kctl.segment.dump.fast_text import FastText, records_text
+from kctl.segment.dump.kafka_text_batch import _timestamp_type, batch_text
+from kctl.segment.dump.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
+from kctl.segment.dump.query import all_records, wrong_inner_crc
+from kctl.segment.format.batch import (
+    CODECS,
+    Batch,
+)
+from kctl.segment.format.compression import BadPayload
+from kctl.segment.format.java_text import java_utf8
+from kctl.segment.format.record import BadRecords, Record
+from kctl.segment.format.record_columns import whole_payload
+from kctl.segment.log.source import Source
+from kctl.segment.log.walk import (
+    Damage,
+    Effort,
+    batches,
+    content_of,
+    is_preallocated,
+    is_valid,
+    preallocated_text,
+    resync,
+)
+
+_NO_OFFSET = -1
+
+
+@dataclass
+class TextResult:
+    """What a part of a log gave beside its text.
+
+    gaps: pairs of offsets that follow each other without being consecutive, in their order. first_offset, last_offset:
+    of the records, −1 for none. valid_bytes: of the batches. dead: whether the JVM's tool would have ended in it.
+    open_end: it ended in damage, behind which nothing valid was found.
+    """
+
+    gaps: array[int] = field(default_factory=lambda: array("q"))
+    first_offset: int = _NO_OFFSET
+    last_offset: int = _NO_OFFSET
+    valid_bytes: int = 0
+    dead: bool = False
+    open_end: bool = False
+    findings: Findings = field(default_factory=Findings)
+
+    def follow(self, offset: int) -> None:
+        """A record comes behind the last one."""
+        if self.last_offset not in {_NO_OFFSET, offset - 1}:
+            self.gaps.extend((self.last_offset, offset))
+        if self.first_offset == _NO_OFFSET:
+            self.first_offset = offset
+
+    def append(self, part: TextResult) -> None:
+        """The part of the log that follows."""
+        if part.first_offset != _NO_OFFSET:
+            self.follow(part.first_offset)
+            self.last_offset = part.last_offset
+        self.gaps.extend(part.gaps)
+        self.valid_bytes += part.valid_bytes
+        self.dead |= part.dead
+        self.open_end = part.open_end
+        self.findings.extend(part.findings)
+
+
+class LogText:
+    """Writes the text of a part of a log; `result` has what there is beside it."""
+
+    def __init__(self, path: Path, options: KafkaTextOptions, write: Write) -> None:
+        self.result = TextResult()
+        self._path, self._options, self._write = path, options, write
+        self._open_line = False
+        self._effort = Effort(0)
+
+    def dump(self, source: Source, start: int, end: int, *, search: bool = False) -> None:
+        """Write the text of the batches from `start` on, up to `end`. search: for the first valid one from there."""
+        self._effort = Effort(end - start)
+        position = resync(source, start, end, self._effort) if search else start
+        self.result.open_end = position is None
+        while position is not None:
+            position = self._stretch(source, position, end)
+
+    def _stretch(self, source: Source, start: int, end: int) -> int | None:
+        """Up to where the JVM's tool would die; where to go on."""
+        if not self._options.deep:
+            begin, start = start, write_batches(source, start, end, self._write)
+            self.result.valid_bytes += start - begin
+        for item in batches(source, start, end):
+            if isinstance(item, Damage):
+                return self._damage(source, item, end)
+            try:
+                self._batch(source, item)
+            except (Dies, BadRecords, BadPayload) as exc:
+                self._end_line()
+                self.result.findings.add(self._path, item.position, str(exc))
+                self.result.dead = True
+                following = resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
+                self.result.open_end = following is None
+                return following
+            self.result.valid_bytes += item.size
+            if not self._options.deep:
+                return item.next_position
+        return None
+
+    def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
+        if not damage.dies:  # what is not whole is the end for a broker as well
+            if end == source.size and not is_preallocated(source, damage):
+                self.result.findings.add(self._path, damage.position, damage.message)
+            return None
+        self.result.dead = True
+        if end == source.size and is_preallocated(source, damage):
+            text = f"{preallocated_text(damage.length)}; Kafka's tool ends here with an exception"
+            self.result.findings.note(self._path, damage.position, text)
+        else:
+            self.result.findings.add(self._path, damage.position, damage.message)
+        following = damage.position + damage.length
+        self.result.open_end = following >= end
+        return None if self.result.open_end else following
+
+    # --- lines ------------------------------------------------------------------------------------------------------
+
+    def _line(self, text: str) -> None:
+        self._write(text.encode("utf-8", "surrogateescape") + b"\n")
+        self._open_line = False
+
+    def _partial(self, text: str) -> None:
+        """A part of a line, flushed as the JVM's tool does before it may die."""
+        self._write(text.encode("utf-8", "surrogateescape"))
+        self._open_line = True
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._write(b"\n")
+            self._open_line = False
+
+    # --- batches and records ----------------------------------------------------------------------------------------
+
+    def _batch(self, source: Source, batch: Batch) -> None:
+        valid = is_valid(source, batch)
+        if not valid:
+            self.result.findings.add(self._path, batch.position, "the CRC is not that of the batch")
+        line = batch_line(batch) if valid else None
+        if line is not None:
+            self._write(line)
+        else:
+            self._unusual_batch(batch, valid=valid)
+        if self._options.deep:
+            self._contents(batch, content_of(source, batch, self._options.record_bytes))
+
+    def _unusual_batch(self, batch: Batch, *, valid: bool) -> None:
+        head, tail = batch_text(batch, valid=valid)
+        if batch.magic < 0 or batch.codec >= len(CODECS):
+            self._partial(head)
+            what = f"magic {batch.magic}" if batch.magic < 0 else f"compression type {batch.codec}"
+            raise Dies(f"{what} is unknown")
+        self._line(head + tail)
+
+    def _contents(self, batch: Batch, content: memoryview) -> None:
+        plain = self._options.parser is None or self._options.plain
+        if plain and not (batch.legacy or batch.control):
+            fast = self._fast(batch, content)
+            if fast is not None:
+                self.result.follow(fast.first_offset)
+                for pair in fast.gaps:
+                    self.result.gaps.extend(pair)
+                self._write(fast.lines)
+                self.result.last_offset = fast.last_offset
+                return
+        for record in all_records(batch, content, limit=self._options.record_bytes, lenient=True):
+            self.result.follow(record.offset)
+            self.result.last_offset = record.offset
+            self._record(batch, record)
+            if record.legacy_problem is not None:
+                self.result.findings.add(self._path, batch.position, record.legacy_problem)
+            elif batch.codec and not record.legacy_valid:
+                self.result.findings.add(self._path, batch.position, wrong_inner_crc(record))
+
+    def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
+        options = self._options
+        payload = whole_payload(batch, content, limit=options.record_bytes)
+        if payload is None:
+            return None
+        return records_text(
+            batch, payload, contents=options.parser is not None, metadata=not options.skip_record_metadata
+        )
+
+    def _record(self, batch: Batch, record: Record) -> None:
+        options = self._options
+        text = "" if options.skip_record_metadata else record_text(batch, record)
+        if options.parser is not None and not batch.control:
+            self._partial(text)
+            if record.legacy_problem is not None:
+                raise Dies(record.legacy_problem)
+            key, value, problem = options.parser(record)
+            text = ""
+            if problem is not None:
+                self.result.findings.undecoded(self._path, batch.position, f"offset {record.offset}: {problem}")
+            if key is not None:
+                text = f"{'| ' if options.skip_record_metadata else ' '}key: {key}"
+            if value is not None:
+                text += f" payload: {value}"
+        self._line(text)
+
+
+
+
+
+
+def record_text(batch: Batch, record: Record) -> str:
+    """A record's line without its content."""
+    kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
+    key_size, value_size = record.legacy_lengths or (_length(record.key), _length(record.value))
+    text = f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"
+    if batch.legacy:
+        # The brace is the tool's own.
+        return f"{text} isValid: {'true' if record.legacy_valid else 'false'} crc: {record.legacy_crc}}}"
+    keys = ",".join(java_utf8(key) for key, _ in record.headers)
+    text += f" sequence: {record.sequence} headerKeys: [{keys}]"
+    if not batch.control:
+        return text
+    from kctl.segment.format.control import control_text  # its definitions of messages take time to load
+
+    return text + control_text(record)
+
+
+
+
+def _length(data: bytes | None) -> int:
+    return -1 if data is None else len(data)

@@ -1,0 +1,132 @@
+"""Keys and values of rows through a decoder: the messages of Kafka's own topics as objects, numbers as numbers."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kctl.segment.dump.rows import RowDecoder, Shown, encoded, plain
+from kctl.segment.format.internal_messages import (
+    DELETE_STATES,
+    SEGMENT_STATES,
+    TRANSACTION_STATES,
+    Part,
+    UnknownType,
+    check_transaction,
+    coordinator_record,
+    later_group_keys,
+    metadata_part,
+    share_keys,
+    transaction_part,
+)
+from kctl.segment.format.messages import BadMessage, Message, to_json
+from kctl.segment.format.record import Record
+
+JSON = "json"
+_NUMBERS = {"long": struct.Struct(">q"), "integer": struct.Struct(">i"), "double": struct.Struct(">d")}
+
+
+# --- Kafka's own topics: {"type": the message's name, "version": …, "data": its fields under Kafka's names} ---------
+
+
+def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
+    def decode(record: Record) -> Shown:
+        if record.key is None:
+            return plain(record, error="a record without a key")
+        try:
+            key, value = coordinator_record(record.key, record.value, keys(), later=True)
+        except (UnknownType, BadMessage) as exc:
+            return plain(record, error=str(exc))
+        if value is None:
+            return Shown(_object(key), JSON, None, None, key.problem)
+        return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
+
+    return decode
+
+
+def _transaction(record: Record) -> Shown:
+    if record.key is None:
+        return plain(record, error="a record without a key")
+    try:
+        key = _transaction_part(record.key, "TransactionLogKey")
+        if record.value is None:
+            return Shown(_object(key), JSON, None, None, key.problem)
+        value = _transaction_part(record.value, "TransactionLogValue")
+    except BadMessage as exc:
+        return plain(record, error=str(exc))
+    return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
+
+
+def _transaction_part(data: bytes, name: str) -> Part:
+    definition, version, values, problem = transaction_part(data, name, later=True)
+    if values is None:
+        raise BadMessage(problem)
+    if name == "TransactionLogValue":
+        check_transaction(values)
+    return Part(definition, version, to_json(definition.fields, values, version), problem)
+
+
+def _metadata(*, remote: bool) -> RowDecoder:
+    def decode(record: Record) -> Shown:
+        try:
+            part = metadata_part(record, remote=remote, later=True)
+        except BadMessage as exc:
+            return plain(record, error=str(exc))
+        return Shown(*encoded(record.key), _object(part), JSON, part.problem)
+
+    return decode
+
+
+# Fields that are numbers of a state → the states' names.
+_STATES = {
+    "transactionStatus": TRANSACTION_STATES,
+    "remoteLogSegmentState": SEGMENT_STATES,
+    "remotePartitionDeleteState": DELETE_STATES,
+}
+
+
+def _object(part: Part) -> dict[str, Any]:
+    data = part.data
+    for field, names in _STATES.items():
+        number = data.get(field)
+        if isinstance(number, int) and 0 <= number < len(names):
+            data[field] = names[number]
+    return {"type": part.definition.name, "version": part.version, "data": data}
+
+
+INTERNAL_TOPICS: dict[str, RowDecoder] = {
+    "offsets": _coordinator(later_group_keys),
+    "share_group_state": _coordinator(share_keys),
+    "transaction_log": _transaction,
+    "cluster_metadata": _metadata(remote=False),
+    "remote_log_metadata": _metadata(remote=True),
+}
+
+
+# --- string, long, integer, double, bytes ---------------------------------------------------------------------------
+
+
+def of_types(key: str, value: str) -> RowDecoder:
+    """A decoder of two of decoders.DECODERS, by their names."""
+
+    def decode(record: Record) -> Shown:
+        first, second = _typed(record.key, key), _typed(record.value, value)
+        return Shown(*first[:2], *second[:2], first[2] or second[2])
+
+    return decode
+
+
+def _typed(data: bytes | None, name: str) -> tuple[Any, str | None, str | None]:
+    """(value, encoding, error)."""
+    layout = _NUMBERS.get(name)
+    if data is None or name == "string":
+        return *encoded(data), None
+    if layout is None:
+        return *encoded(data, text=False), None
+    if len(data) != layout.size:
+        return *encoded(data), f"{len(data)} bytes are no {name}"
+    (number,) = layout.unpack(data)
+    # JSON has neither NaN nor infinity.
+    return (str(number) if isinstance(number, float) and not math.isfinite(number) else number), name, None

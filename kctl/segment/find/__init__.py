@@ -1,0 +1,1 @@
+"""Where a record is in a log: by offset, time or key."""

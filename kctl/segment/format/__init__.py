@@ -1,0 +1,1 @@
+"""The formats: batches, records, compression, indexes, snapshots, checkpoints, Kafka's own messages."""

@@ -1,0 +1,149 @@
+"""The small text files of a log dir and of a partition's folder.
+
+*-offset-checkpoint       version 0, a count, then «topic partition offset» (OffsetCheckpointFile)
+leader-epoch-checkpoint   version 0, a count, then «epoch startOffset» (LeaderEpochCheckpointFile)
+meta.properties           Java properties: whose log dir it is (MetaProperties)
+partition.metadata        «version: 0» and «topic_id: …» (PartitionMetadataFile, KIP-516)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.segment.log.partition import LEADER_EPOCHS, PARTITION_METADATA
+
+OFFSET_CHECKPOINTS = (
+    "replication-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+META_PROPERTIES = "meta.properties"
+NAMES = (*OFFSET_CHECKPOINTS, LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA)
+_WHITESPACE = re.compile(r"\s+")
+_MAX_LINES = 10_000_000
+
+
+class BadCheckpoint(ValueError):
+    """A checkpoint that a broker would not read: line (from 1) and reason."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRow:
+    """A line of an offset checkpoint."""
+
+    kind: str = field(default="checkpoint_offset", init=False)
+    file: str
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRow:
+    """A line of leader-epoch-checkpoint: the first offset of a leader's time."""
+
+    kind: str = field(default="leader_epoch", init=False)
+    file: str
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """A line of meta.properties or partition.metadata."""
+
+    kind: str = field(default="setting", init=False)
+    file: str
+    key: str
+    value: str
+
+
+CheckpointRow = OffsetRow | EpochRow | SettingRow
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether it is one of these files, by its name."""
+    return path.name in NAMES
+
+
+def read_checkpoint(path: Path, data: bytes) -> list[CheckpointRow]:
+    """The rows of a file, by its name. Raises BadCheckpoint."""
+    name, shown = path.name, str(path)
+    if name == LEADER_EPOCHS:
+        return [EpochRow(shown, epoch, start) for epoch, start in parse_leader_epochs(data)]
+    if name in OFFSET_CHECKPOINTS:
+        return [OffsetRow(shown, *row) for row in parse_offsets(data)]
+    separator = "=" if name == META_PROPERTIES else ":"
+    return [SettingRow(shown, key, value) for key, value in parse_settings(data, separator).items()]
+
+
+def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
+    """(epoch, start offset) in the file's order. Raises BadCheckpoint."""
+    rows = []
+    for number, words in _entries(data):
+        if len(words) != 2:
+            raise BadCheckpoint(number, "it should be «epoch startOffset»")
+        rows.append((_number(number, words[0]), _number(number, words[1])))
+    return rows
+
+
+def parse_offsets(data: bytes) -> list[tuple[str, int, int]]:
+    """(topic, partition, offset) in the file's order. Raises BadCheckpoint."""
+    rows = []
+    for number, words in _entries(data):
+        if len(words) != 3:
+            raise BadCheckpoint(number, "it should be «topic partition offset»")
+        rows.append((words[0], _number(number, words[1]), _number(number, words[2])))
+    return rows
+
+
+def _entries(data: bytes) -> list[tuple[int, list[str]]]:
+    """(line number, words) after version and count, which are checked (CheckpointFile.CheckpointReadBuffer)."""
+    lines = _lines(data)
+    if not lines:
+        return []  # as Kafka: a file without a line has no entries
+    if _number(1, lines[0]) != 0:
+        raise BadCheckpoint(1, f"version {lines[0]} is unknown")
+    if len(lines) < 2:
+        raise BadCheckpoint(2, "the number of entries is missing")
+    count = _number(2, lines[1])
+    entries = [(number, _WHITESPACE.split(line.strip())) for number, line in enumerate(lines[2:], start=3)]
+    if count != len(entries):
+        raise BadCheckpoint(2, f"{count} entries are announced, and there are {len(entries)}")
+    return entries
+
+
+def parse_settings(data: bytes, separator: str) -> dict[str, str]:
+    """Names and values; comments are left out. Raises BadCheckpoint."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(_lines(data), start=1):
+        if not line.strip() or line.lstrip().startswith(("#", "!")):
+            continue
+        key, found_separator, value = line.partition(separator)
+        if not found_separator:
+            raise BadCheckpoint(number, f"it should be «name{separator}value»")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _lines(data: bytes) -> list[str]:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise BadCheckpoint(data.count(b"\n", 0, exc.start) + 1, "it is not UTF-8 text") from None
+    lines = text.split("\n", _MAX_LINES)
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _number(line: int, text: str) -> int:
+    digits = text.strip().removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+        raise BadCheckpoint(line, f"{text.strip()[:40]!r} is not a number")
+    return int(text)

@@ -1,0 +1,179 @@
+"""The index files beside a log, as brokers map them.
+
+.index      8 bytes an entry: offset − base i32, position i32 (OffsetIndex)
+.timeindex  12 bytes: timestamp i64, offset − base i32 (TimeIndex)
+.txnindex   34 bytes: version i16, producer id i64, first, last and last stable offset i64 (AbortedTxn, KIP-98)
+
+An active segment's first two are preallocated, with zeros behind the entries; an entry of the base offset ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import Generic, NamedTuple, TypeVar, overload
+
+from kctl.segment.log.source import Source
+
+OFFSET_LAYOUT = Struct(">ii")
+TIME_LAYOUT = Struct(">qi")
+TXN_LAYOUT = Struct(">hqqqq")
+OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY = OFFSET_LAYOUT.size, TIME_LAYOUT.size, TXN_LAYOUT.size
+_WARM_BYTES = 8192
+_PIECE_ENTRIES = 1024
+
+
+class OffsetEntry(NamedTuple):
+    """offset: absolute; position: of its batch in the log file."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """No record up to `offset` is younger than `timestamp` (ms)."""
+
+    timestamp: int
+    offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted: consumers that read committed data leave out this producer's records.
+
+    version: as stored, in two bytes.
+    """
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+    @property
+    def version_read(self) -> int:
+        """The version that brokers see: AbortedTxn reads the first byte. They refuse what is greater than 0."""
+        return self.version >> 8
+
+
+Entry = TypeVar("Entry", OffsetEntry, TimeEntry, AbortedTransaction)
+
+
+class _Slots(Sequence[Entry], Generic[Entry]):
+    """Every whole entry of an index file, zeros behind the last one included; read piece by piece as needed."""
+
+    layout: Struct
+
+    def __init__(self, source: Source, base_offset: int) -> None:
+        """base_offset: of the segment."""
+        self._source, self._base = source, base_offset
+        self._piece, self._first = b"", 0
+        self.size_bytes = source.size
+
+    def __len__(self) -> int:
+        return self.size_bytes // self.layout.size
+
+    @overload
+    def __getitem__(self, number: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, number: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        number, size = range(len(self))[number], self.layout.size
+        offset = (number - self._first) * size
+        if not 0 <= offset < len(self._piece):
+            piece = self._source.peek(number * size, _PIECE_ENTRIES * size)
+            self._piece, self._first, offset = piece[: len(piece) // size * size] or bytes(size), number, 0
+        return self._made(*self.layout.unpack_from(self._piece, offset))
+
+    def __iter__(self) -> Iterator[Entry]:
+        for number in range(len(self)):
+            yield self[number]
+
+    def _made(self, *fields: int) -> Entry:
+        raise NotImplementedError
+
+
+class OffsetSlots(_Slots[OffsetEntry]):
+    """Of a .index."""
+
+    layout = OFFSET_LAYOUT
+
+    def _made(self, *fields: int) -> OffsetEntry:
+        return OffsetEntry(self._base + fields[0], fields[1])
+
+
+class TimeSlots(_Slots[TimeEntry]):
+    """Of a .timeindex."""
+
+    layout = TIME_LAYOUT
+
+    def _made(self, *fields: int) -> TimeEntry:
+        return TimeEntry(fields[0], self._base + fields[1])
+
+
+class TransactionSlots(_Slots[AbortedTransaction]):
+    """Of a .txnindex."""
+
+    layout = TXN_LAYOUT
+
+    def _made(self, *fields: int) -> AbortedTransaction:
+        return AbortedTransaction(*fields)
+
+
+def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
+    """The position of the last entry that is not behind `offset`; 0 when there is none (AbstractIndex.lookup).
+
+    On entries out of order it finds what a broker's binary search finds: the last 8 kB are searched first.
+    """
+    if not entries:
+        return 0
+    hot = max(0, len(entries) - 1 - _WARM_BYTES // OFFSET_ENTRY)
+    if entries[hot].offset < offset:
+        return entries[_search(lambda i: entries[i].offset, offset, hot, len(entries) - 1)].position
+    if entries[0].offset > offset:
+        return 0
+    return entries[_search(lambda i: entries[i].offset, offset, 0, hot)].position
+
+
+def _search(value: Callable[[int], int], target: int, low: int, high: int) -> int:
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = value(middle)
+        if found > target:
+            high = middle - 1
+        elif found < target:
+            low = middle
+        else:
+            return middle
+    return low
+
+
+def offset_index_problem(path: str, entries: OffsetSlots, base_offset: int) -> str | None:
+    """What OffsetIndex.sanityCheck says: then a broker builds the index anew when it starts."""
+    if entries and entries[-1].offset < base_offset:
+        return (
+            f"Corrupt index found, index file ({path}) has non-zero size but the last offset is {entries[-1].offset} "
+            f"which is less than the base offset {base_offset}."
+        )
+    return _odd_length(f"Index file {path}", entries.size_bytes, OFFSET_ENTRY)
+
+
+def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str | None:
+    """What TimeIndex.sanityCheck says."""
+    if entries:
+        first, last = entries[0], entries[-1]
+        begin = f"Corrupt time index found, time index file ({path}) has non-zero size but the last"
+        if last.timestamp < first.timestamp:
+            return f"{begin} timestamp is {last.timestamp} which is less than the first timestamp {first.timestamp}"
+        if last.offset < base_offset:
+            return f"{begin} offset is {last.offset} which is less than the first offset {base_offset}"
+    return _odd_length(f"Time index file {path}", entries.size_bytes, TIME_ENTRY)
+
+
+def _odd_length(what: str, length: int, entry: int) -> str | None:
+    if length % entry == 0:
+        return None
+    return f"{what} is corrupt, found {length} bytes which is neither positive nor a multiple of {entry}."

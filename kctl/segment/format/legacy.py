@@ -1,0 +1,166 @@
+"""Messages of magic 0 and 1: alone, or many of them compressed as the value of a wrapper.
+
+Format: org.apache.kafka.common.record.LegacyRecord and AbstractLegacyRecordBatch (KIP-31, KIP-32). In a wrapper of
+magic 1 offsets are relative, and the wrapper has the offset of the last message; in magic 0 offsets are absolute.
+A wrapper of either magic can hold messages of both. Sizes and the wrapper's offset are checked before the first message
+is returned, everything else message by message, as DumpLogSegments and consumers do.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+
+from kctl.segment.format.batch import (
+    CODEC_MASK,
+    CODECS,
+    LOG_OVERHEAD,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    V0_OVERHEAD,
+    Batch,
+    wrap_long,
+)
+from kctl.segment.format.compression import ZSTD, decompress
+from kctl.segment.format.record import BadRecords, Record
+
+_ENTRY = struct.Struct(">qi")
+_HEAD = struct.Struct(">Ibb")  # crc, magic, attributes
+_TIMESTAMP = struct.Struct(">q")
+_LENGTH = struct.Struct(">i")
+_KEPT_BYTES = 8 << 20  # of a wrapper's messages; those of a larger one are decompressed twice
+
+
+def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bool = False) -> Iterator[Record]:
+    """The records of a batch of magic 0 or 1. content: the whole batch; limit: of one message, in bytes.
+
+    lenient: a record whose key or value does not fit into its message is returned, with `legacy_problem`.
+    Raises BadRecords and BadPayload where reading on makes no sense.
+    """
+    if batch.magic not in {0, 1}:
+        raise BadRecords(f"magic {batch.magic}")
+    message = content[LOG_OVERHEAD:]
+    if not batch.codec:
+        yield _record(batch, batch.base_offset, message, lenient=lenient)
+        return
+    if batch.codec == ZSTD:
+        raise BadRecords(f"zstd in a message of magic {batch.magic}")
+    _, (start, length) = _fields(message)
+    if length < 0:
+        raise BadRecords("a compressed message without a value")
+    if start + length > len(message):
+        raise BadRecords(_too_long("value", length, len(message) - start))
+    for offset, inner in _absolute(batch, message[start : start + length], limit):
+        codec = inner[5] & CODEC_MASK
+        if codec:
+            name = CODECS[codec] if codec < len(CODECS) else f"unknown compression type {codec}"
+            raise BadRecords(f"a compressed message within a compressed message: {name}")
+        yield _record(batch, offset, memoryview(inner), lenient=lenient)
+
+
+def _absolute(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, message) of each message in a wrapper."""
+    kept: list[tuple[int, bytes]] = []
+    last, size = None, 0
+    for last, message in _entries(batch, value, limit):
+        size += len(message)
+        if size <= _KEPT_BYTES:
+            kept.append((last, message))
+    if last is None:
+        raise BadRecords("a compressed message without messages in it")
+    base = _base(batch, last)
+    entries = kept if size <= _KEPT_BYTES else _entries(batch, value, limit)
+    return ((wrap_long(base + offset), message) for offset, message in entries)
+
+
+def _base(batch: Batch, last: int) -> int:
+    """What is added to the offsets in a wrapper. last: that of its last message."""
+    if batch.magic == 0 or batch.base_offset == 0:  # old versions of librdkafka left the wrapper's offset at 0
+        return 0
+    if batch.base_offset < last:
+        raise BadRecords(f"a wrapper at offset {batch.base_offset} whose last message is at {last}")
+    return wrap_long(batch.base_offset - last)
+
+
+def _entries(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int, bytes]]:
+    """(offset as stored, message) of each message in a wrapper."""
+    pieces = decompress(batch.codec, value, magic=batch.magic, limit=limit)
+    data, position = b"", 0
+    total = 0
+    while True:
+        data, position, there = _filled(data, position, LOG_OVERHEAD, pieces)
+        if not there:  # as in Java: an incomplete header is the end
+            return
+        offset, size = _ENTRY.unpack_from(data, position)
+        if size < V0_OVERHEAD or size > limit:
+            raise BadRecords(f"an inner message of {size} bytes")
+        total += size
+        if total > limit * 8:
+            raise BadRecords(f"a compressed message with more than {limit * 8} bytes")
+        data, position, there = _filled(data, position, LOG_OVERHEAD + size, pieces)
+        if not there:
+            return
+        yield offset, data[position + LOG_OVERHEAD : position + LOG_OVERHEAD + size]
+        position += LOG_OVERHEAD + size
+
+
+def _filled(data: bytes, position: int, need: int, pieces: Iterable[bytes]) -> tuple[bytes, int, bool]:
+    """`data` with pieces appended until `need` bytes stand at `position`; false when they end before."""
+    if position + need <= len(data):
+        return data, position, True
+    parts = [data[position:]]
+    have = len(parts[0])
+    for piece in pieces:
+        parts.append(piece)
+        have += len(piece)
+        if have >= need:
+            return b"".join(parts), 0, True
+    return b"".join(parts), 0, False
+
+
+def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) -> Record:
+    """A message as a record. batch: itself, or its wrapper."""
+    crc, magic, _ = _HEAD.unpack_from(message)
+    (key_at, key_length), (value_at, value_length) = _fields(message)
+    size, problem = len(message), None
+    if key_at + key_length > size:
+        problem = _too_long("key", key_length, size - key_at)
+    elif value_at + value_length > size:
+        problem = _too_long("value", value_length, size - value_at)
+    if problem and not lenient:
+        raise BadRecords(problem)
+    key = None if key_length < 0 or problem else bytes(message[key_at : key_at + key_length])
+    value = None if value_length < 0 or problem else bytes(message[value_at : value_at + value_length])
+    return Record(
+        offset, _timestamp(batch, magic, message), NO_SEQUENCE, key, value, (), crc, zlib.crc32(message[4:]) == crc,
+        (key_length, value_length), problem,
+    )  # fmt: skip
+
+
+def _timestamp(batch: Batch, magic: int, message: memoryview) -> int:
+    if magic == 0:
+        return NO_TIMESTAMP
+    if magic == 1 and batch.magic and batch.log_append_time:
+        return batch.max_timestamp
+    value: int = _TIMESTAMP.unpack_from(message, 6)[0]
+    return value
+
+
+def _fields(message: memoryview) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(start, length) of key and value as the message claims them. Raises BadRecords when a length is missing."""
+    start = (6 if message[4] == 0 else 14) + _LENGTH.size
+    key = start, _length(message, start)
+    start += max(key[1], 0) + _LENGTH.size
+    return key, (start, _length(message, start))
+
+
+def _length(message: memoryview, end: int) -> int:
+    if end > len(message):
+        raise BadRecords("a message ends too early")
+    length: int = _LENGTH.unpack_from(message, end - _LENGTH.size)[0]
+    return length
+
+
+def _too_long(name: str, length: int, left: int) -> str:
+    return f"a {name} of {length} bytes, and {left} are left"

@@ -1,0 +1,65 @@
+"""Producer snapshots (.snapshot): what a broker knows of idempotent producers at an offset.
+
+Format: org.apache.kafka.storage.internals.log.ProducerStateManager, version 1: version i16, crc u32 (CRC-32C of what
+follows), count i32, then 46 bytes an entry.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+VERSION = 1
+_HEAD = struct.Struct(">hIi")
+_CRC_OFFSET, _ENTRIES_OFFSET = 2, 6
+_ENTRY = struct.Struct(">qhiqiqiq")
+
+
+class ProducerEntry(NamedTuple):
+    """A producer. last_sequence, last_offset, offset_delta: of its last batch; last_offset −1: it has none.
+
+    current_transaction_first_offset: −1 without a transaction under way.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    coordinator_epoch: int
+    current_transaction_first_offset: int
+
+    @property
+    def first_sequence(self) -> int:
+        """Of its last batch; sequence numbers begin at 0 again after 2³¹−1."""
+        from kctl.segment.format.batch import NO_SEQUENCE
+
+        if self.last_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        first = self.last_sequence - self.offset_delta
+        return first if first >= 0 else first + 2**31
+
+
+class BadSnapshot(ValueError):
+    """A snapshot that a broker would throw away: why, in its words."""
+
+
+def parse_snapshot(data: bytes) -> list[ProducerEntry]:
+    """The entries. Raises BadSnapshot for another version, a wrong CRC, or a count that does not fit."""
+    if len(data) < _HEAD.size:
+        raise BadSnapshot("Snapshot failed schema validation: it is too short")
+    version, crc, count = _HEAD.unpack_from(data)
+    if version != VERSION:
+        raise BadSnapshot(f"Snapshot contained an unknown file version {version}")
+    from kctl.base.checksum import crc32c
+
+    if crc32c(memoryview(data)[_ENTRIES_OFFSET:]) != crc:
+        raise BadSnapshot(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. "
+            f"Computed crc: {crc32c(memoryview(data)[_ENTRIES_OFFSET:])}"
+        )
+    end = _HEAD.size + count * _ENTRY.size
+    if count < 0 or end > len(data):
+        raise BadSnapshot(f"Snapshot failed schema validation: {count} entries in {len(data)} bytes")
+    return [ProducerEntry(*fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size : end])]

@@ -1,0 +1,174 @@
+"""Records of a batch of magic 2, one after the other (org.apache.kafka.common.record.DefaultRecord, KIP-82, KIP-98):
+
+    length varint | attributes i8 | timestampDelta varlong | offsetDelta varint | key length varint, key |
+    value length varint, value | header count varint | headers: key length varint, key, value length varint, value
+
+Varints are zigzag (Protocol Buffers' sint32 and sint64); a length of −1 is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kctl.segment.format.batch import NO_SEQUENCE, Batch, increment_sequence, wrap_long
+
+Header = tuple[bytes, bytes | None]
+
+
+class BadRecords(ValueError):
+    """A batch's records cannot be read on: why, in a few words."""
+
+
+class Record(NamedTuple):
+    """A record. timestamp: ms; sequence: NO_SEQUENCE without a producer id.
+
+    legacy_…: of magic 0 and 1: the message's own CRC and whether it is right, the lengths of key and value as claimed,
+    and what is wrong with them.
+    """
+
+    offset: int
+    timestamp: int
+    sequence: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    legacy_crc: int = -1
+    legacy_valid: bool = True
+    legacy_lengths: tuple[int, int] | None = None
+    legacy_problem: str | None = None
+
+
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A zigzag varint of at most 10 bytes, and the position behind it. Raises IndexError at the end of `data`."""
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    value, shift = byte & 0x7F, 7
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise BadRecords("a varint is too long")
+
+
+def records_of(
+    batch: Batch, pieces: Iterable[bytes | memoryview], *, limit: int, keep_last: bool = False
+) -> Iterator[Record]:
+    """The records of `batch`. pieces: what stands behind its header, decompressed, in pieces.
+
+    limit: the most bytes that a record may have. keep_last: bytes behind the last record are told behind it; Kafka
+    gives up before it. Raises BadRecords where reading on makes no sense; what came before is good. Also raises what
+    `pieces` raises.
+    """
+    if batch.record_count < 0:
+        raise BadRecords(f"the record count is {batch.record_count}")
+    stream = _Stream(pieces)
+    for number in range(batch.record_count):
+        last = number == batch.record_count - 1
+        body = stream.record(limit)
+        if last and not keep_last:
+            stream.check_end()
+        yield _parse(batch, body)
+        if last and keep_last:
+            stream.check_end()
+
+
+class _Stream:
+    """Bytes that come in pieces, cut into records."""
+
+    def __init__(self, pieces: Iterable[bytes | memoryview]) -> None:
+        self._pieces = iter(pieces)
+        self._data: bytes | memoryview = b""
+        self._position = 0
+
+    def record(self, limit: int) -> bytes | memoryview:
+        """The next record without its length. Raises BadRecords."""
+        length, start = self._length()
+        if length < 0 or length > limit:
+            raise BadRecords(f"a record of {length} bytes")
+        if start + length > len(self._data):
+            before = self._position
+            if not self._more(start + length - before):
+                left = len(self._data) - (start - before + self._position)
+                raise BadRecords(f"a record of {length} bytes, and {left} are left")
+            start -= before
+        body = self._data[start : start + length]
+        self._position = start + length
+        return body
+
+    def check_end(self) -> None:
+        """Raises BadRecords when bytes are left."""
+        if self._position < len(self._data) or self._more():
+            raise BadRecords("there are bytes behind the last record")
+
+    def _length(self) -> tuple[int, int]:
+        while True:
+            try:
+                return read_varint(self._data, self._position)
+            except IndexError:
+                if not self._more():
+                    raise BadRecords("the records end too early") from None
+
+    def _more(self, need: int = 0) -> bool:
+        """Append pieces until there are `need` bytes, at least one; false when they end before. What was used is
+        dropped first, so that positions begin at 0."""
+        parts: list[bytes | memoryview] = [self._data[self._position :]] if self._position < len(self._data) else []
+        have = begun = len(self._data) - self._position
+        for piece in self._pieces:
+            if len(piece):
+                parts.append(piece)
+                have += len(piece)
+                if have >= need:
+                    break
+        self._data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._position = 0
+        return have > begun and have >= need
+
+
+def _parse(batch: Batch, body: bytes | memoryview) -> Record:
+    try:
+        timestamp_delta, position = read_varint(body, 1)
+        offset_delta, position = read_varint(body, position)
+        key, position = _bytes(body, position)
+        value, position = _bytes(body, position)
+        headers, position = parse_headers(body, position)
+    except IndexError:
+        raise BadRecords("a record ends too early") from None
+    if position != len(body):
+        raise BadRecords(f"a record of {len(body)} bytes of which {position} are used")
+    timestamp = batch.max_timestamp if batch.log_append_time else wrap_long(batch.base_timestamp + timestamp_delta)
+    sequence = NO_SEQUENCE if batch.base_sequence < 0 else increment_sequence(batch.base_sequence, offset_delta)
+    return Record(wrap_long(batch.base_offset + offset_delta), timestamp, sequence, key, value, headers)
+
+
+def _bytes(body: bytes | memoryview, position: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(body, position)
+    if length < 0:
+        return None, position
+    end = position + length
+    if end > len(body):
+        raise BadRecords(f"a key or value of {length} bytes, and {len(body) - position} are left")
+    return bytes(body[position:end]), end
+
+
+def parse_headers(body: bytes | memoryview, position: int) -> tuple[tuple[Header, ...], int]:
+    """A record's headers and the position behind them. Raises BadRecords, and IndexError at the end of `body`."""
+    count, position = read_varint(body, position)
+    if count == 0:
+        return (), position
+    if count < 0 or count > len(body) - position:
+        raise BadRecords(f"{count} headers in {len(body) - position} bytes")
+    headers: list[Header] = []
+    for _ in range(count):
+        key, position = _bytes(body, position)
+        if key is None:
+            raise BadRecords("a header without a key")
+        value, position = _bytes(body, position)
+        headers.append((key, value))
+    return tuple(headers), position

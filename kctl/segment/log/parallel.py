@@ -1,0 +1,169 @@
+"""Parts of one log worked on by several processes, whose output comes in the order of the parts.
+
+Each process makes the output of its part in memory and writes it when the one before has written: a token goes round,
+which also tells what the part before ended with. Nothing of the output passes through the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from kctl.errors import OperationFailed
+from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD
+from kctl.segment.log.source import Source
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+PART_BYTES = 4 << 20
+_HELD_BYTES = 32 << 20  # of output that waits for its turn; what is more waits in the making
+_LENGTH = struct.Struct(">i")
+
+
+class PartResult(Protocol):
+    """What a part gives. open_end: it ended in damage, and the next one has to look for a valid batch first."""
+
+    @property
+    def open_end(self) -> bool: ...
+
+
+Result = TypeVar("Result", bound=PartResult)
+# (start, end, whether damage goes before it, write) → its result
+Work = Callable[[int, int, bool, Callable[[bytes], object]], Result]
+
+
+class Processes(NamedTuple):
+    """How many there are at most, and the file descriptor they write to. flush: what was written to it before."""
+
+    jobs: int
+    fd: int
+    flush: Callable[[], object]
+
+
+def parts(source: Source, end: int) -> list[tuple[int, int]]:
+    """Cut a log where batches begin, about PART_BYTES each; from where the chain of lengths breaks it is one part."""
+    cuts, position = [0], 0
+    while position + LOG_OVERHEAD <= end:
+        (length,) = _LENGTH.unpack(source.peek(position + 8, 4))
+        if length < V0_OVERHEAD or position + LOG_OVERHEAD + length > end:
+            break
+        position += LOG_OVERHEAD + length
+        if position - cuts[-1] >= PART_BYTES and position < end:
+            cuts.append(position)
+    return list(zip(cuts, [*cuts[1:], end], strict=True))
+
+
+def in_order(ranges: Sequence[tuple[int, int]], work: Work[Result], processes: Processes) -> Iterator[Result]:
+    """The results of all parts, first to last, while their output is written. work runs in children: what it changes
+    is lost.
+
+    Raises what `work` raises, BrokenPipeError when nobody reads any more, OperationFailed when a child was killed.
+    """
+    import multiprocessing  # here: not every dump needs it
+
+    context = multiprocessing.get_context("fork")
+    processes.flush()  # also: children must not have it to write as well
+    jobs = min(processes.jobs, len(ranges))
+    turns = [context.Pipe(duplex=False) for _ in range(jobs)]
+    results = [context.Pipe(duplex=False) for _ in range(jobs)]
+    children: list[BaseProcess] = []
+    for number in range(jobs):
+        child = _Child(turns[number][0], turns[(number + 1) % jobs][1], results[number][1], work, processes.fd)
+        mine = {id(turns[number][0]), id(turns[(number + 1) % jobs][1]), id(results[number][1])}
+        others = [end for pipe in (*turns, *results) for end in pipe if id(end) not in mine]
+        process: BaseProcess = context.Process(target=child.run, args=(ranges[number::jobs], others), daemon=True)
+        process.start()
+        children.append(process)
+    turns[0][1].send(False)
+    for end in (*(end for pipe in turns for end in pipe), *(pipe[1] for pipe in results)):
+        end.close()
+    try:
+        for number in range(len(ranges)):
+            yield _received(results[number % jobs][0])
+    finally:
+        for process in children:
+            process.terminate()
+            process.join()
+        for pipe in results:
+            pipe[0].close()
+
+
+def _received(connection: Connection) -> Any:
+    try:
+        result = connection.recv()
+    except EOFError:
+        raise OperationFailed("a process of kctl was killed", hint="try again, with --jobs 1") from None
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+class _Child(Generic[Result]):
+    """One process: its parts, one after the other."""
+
+    def __init__(self, turn: Connection, after: Connection, results: Connection, work: Work[Result], fd: int) -> None:
+        self._turn, self._after, self._results, self._work, self._fd = turn, after, results, work, fd
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._its_turn = self._assumed = False
+
+    def run(self, ranges: Sequence[tuple[int, int]], others: Sequence[Connection]) -> None:
+        """others: ends of pipes that other processes use; while they are open here, nobody sees them end."""
+        for end in others:
+            end.close()
+        try:
+            for start, stop in ranges:
+                result = self._part(start, stop)
+                self._results.send(result)
+                with suppress(BrokenPipeError):  # the last one has nobody to tell
+                    self._after.send(result.open_end)
+        except EOFError:  # the process before was killed: the parent sees that as well
+            return
+        except KeyboardInterrupt:
+            return
+        except BaseException as exc:  # noqa: BLE001 - the parent raises it
+            with suppress(BrokenPipeError):
+                self._results.send(exc)
+
+    def _part(self, start: int, end: int) -> Result:
+        self._its_turn = self._assumed = False
+        try:
+            result = self._work(start, end, False, self._write)
+            self._take_turn()
+        except _Otherwise:  # damage goes before it
+            self._held, self._held_bytes = [], 0
+            result = self._work(start, end, True, self._write)
+        return result
+
+    def _write(self, data: bytes) -> None:
+        if self._its_turn:
+            self._put(data)
+            return
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes > _HELD_BYTES:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        if self._its_turn:
+            return
+        damaged = self._turn.recv()
+        self._its_turn = True
+        if damaged:
+            raise _Otherwise
+        self._put(b"".join(self._held))
+        self._held, self._held_bytes = [], 0
+
+    def _put(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+
+class _Otherwise(Exception):
+    """The part has to be done again, after damage."""

@@ -1,0 +1,241 @@
+"""From batch to batch through a log file, as a broker goes; and on behind damage."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kctl.segment.format.batch import (
+    HEADER_UP_TO_MAGIC,
+    LOG_OVERHEAD,
+    V0_OVERHEAD,
+    V2_HEADER,
+    Batch,
+    crc_is_valid,
+    parse_legacy,
+    parse_v2,
+)
+from kctl.segment.format.record import BadRecords
+from kctl.segment.log.partition import next_segment
+from kctl.segment.log.source import WINDOW_BYTES, Source
+
+_LENGTH = struct.Struct(">i")
+# Where a batch may begin: a plausible offset, length, magic and attributes (lookahead: candidates may overlap).
+# The magic byte is 16 bytes in; offsets are below 2⁵⁶, lengths from 14 to 2³¹.
+_CANDIDATE = re.compile(
+    rb"(?=\x00.{7}[\x00-\x7f](?!\x00\x00[\x00-\x0d]).{7}"
+    rb"(?:\x02.{4}\x00[\x00-\x7f][\x00-\x7f]|[\x00\x01][\x00-\x0f]))",
+    re.DOTALL,
+)
+_REACH = 24  # bytes that the pattern looks at
+# Among so many zeros no batch begins: its length would be 0. They are passed over at the speed of memory.
+_ZEROS = re.compile(rb"\x00{64,}")
+_OVERLAP = 32
+_LARGEST_SEGMENT = 2**31 - 1  # segment.bytes is an int
+_V0_KEY, _V1_KEY = 6, 14  # where a message's key begins
+_FIRST_SEARCH = 1 << 12
+_EFFORT = 4
+
+
+class Effort:
+    """What searches in one file may cost: CRCs of false candidates over `left` more bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size * _EFFORT + WINDOW_BYTES
+
+    def allows(self, size: int) -> bool:
+        """Whether one of `size` bytes may be tried: a large false one must not keep small true ones from it."""
+        return size * _EFFORT <= self.left
+
+
+class Damage(NamedTuple):
+    """Bytes that are no batch. position: where; length: up to the next batch or the end of the file.
+
+    code: small_size, incomplete. JVM readers stop here: dies, when they do so with an exception.
+    """
+
+    position: int
+    length: int
+    code: str
+    message: str
+    dies: bool = False
+
+
+def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
+    """The batch at `position` of a log that ends at `end`, None at its end; what FileLogInputStream would give.
+
+    A batch that is not whole, and a rest too short for one, is the end for a broker: Damage that does not die.
+    """
+    left = end - position
+    if left <= 0:
+        return None
+    if left <= HEADER_UP_TO_MAGIC:
+        return Damage(position, left, "incomplete", f"{left} bytes are too few for a batch")
+    head = source.read(position, min(V2_HEADER, left))
+    if len(head) <= HEADER_UP_TO_MAGIC:
+        return Damage(position, left, "incomplete", "the file became shorter")
+    (size,) = _LENGTH.unpack_from(head, 8)
+    if size < V0_OVERHEAD:
+        text = f"a batch of {size} bytes is smaller than the least of {V0_OVERHEAD}"
+        return Damage(position, left, "small_size", text, dies=True)
+    if size + LOG_OVERHEAD > left:
+        return Damage(position, left, "incomplete", f"a batch of {size + LOG_OVERHEAD} bytes, and {left} are left")
+    if head[16] in {0, 1} or head[16] > 0x7F:
+        return parse_legacy(head, 0, position)
+    if len(head) < V2_HEADER:
+        return Damage(position, left, "incomplete", f"{left} bytes are too few for a batch header", dies=True)
+    return parse_v2(head, 0, position)
+
+
+def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[Batch | Damage]:
+    """Every batch from `start` on, and what lies between them; after damage it goes on at the next batch that is
+    whole and has a valid CRC."""
+    position, last = start, source.size if end is None else min(end, source.size)
+    effort = Effort(last - start)
+    while True:
+        # Nearly all: a header of magic 2 within the window, of a batch that ends before `last`.
+        offset = position - source.start
+        if 0 <= offset <= len(source.window) - V2_HEADER:
+            batch = parse_v2(source.window, offset, position)
+            if batch.magic > 1 and batch.size >= V2_HEADER and position + batch.size <= last:
+                yield batch
+                position += batch.size
+                continue
+        found = batch_at(source, position, last)
+        if found is None:
+            return
+        if isinstance(found, Batch):
+            yield found
+            position += found.size
+            continue
+        following = resync(source, position + 1, last, effort)
+        yield found._replace(length=(last if following is None else following) - position)
+        if following is None:
+            return
+        position = following
+
+
+def all_zero(source: Source, position: int, end: int) -> bool:
+    """Whether there are only zeros; holes of a sparse file are not read."""
+    position = source.next_data(position)
+    while position < end:
+        if any(bytes(source.read(position, min(WINDOW_BYTES, end - position))).lstrip(b"\0")):
+            return False
+        position = source.next_data(position + WINDOW_BYTES)
+    return True
+
+
+def is_preallocated(source: Source, damage: Damage) -> bool:
+    """Whether these are the zeros that log.preallocate leaves behind the last batch of the active segment."""
+    return (
+        source.path.suffix == ".log"
+        and source.size <= _LARGEST_SEGMENT
+        and damage.position + damage.length >= source.size
+        and next_segment(source.path) is None
+        and all_zero(source, damage.position, source.size)
+    )
+
+
+def preallocated_text(length: int) -> str:
+    """What is said of them."""
+    return f"{length} zero bytes, as a power failure and log.preallocate leave them"
+
+
+def is_valid(source: Source, batch: Batch) -> bool:
+    """Whether the checksum is that of the batch's bytes; in little memory, however large it says it is."""
+    if batch.size <= WINDOW_BYTES:
+        return crc_is_valid(batch, source.read(batch.position, batch.size))
+    begin = 16 if batch.legacy else 21  # what the CRC covers, behind it
+    value, position, end = 0, batch.position + begin, batch.next_position
+    while position < end:
+        piece = source.read(position, min(WINDOW_BYTES, end - position))
+        if not len(piece):
+            return False
+        value = zlib.crc32(piece, value) if batch.legacy else _crc32c(piece, value)
+        position += len(piece)
+    return value == batch.crc
+
+
+def batch_damage(source: Source, batch: Batch) -> str | None:
+    """Why a batch must not be believed: an unknown magic, or its CRC; None when it may."""
+    if batch.magic >= 0:
+        return None if is_valid(source, batch) else "the CRC is not that of the batch"
+    text = f"unknown magic {batch.magic}"
+    head = source.read(batch.position, min(V2_HEADER, batch.size))
+    if len(head) < V2_HEADER:
+        return text
+    as_v2 = parse_v2(head, 0, batch.position)._replace(magic=2)
+    return f"{text}; read as magic 2 the CRC is right" if is_valid(source, as_v2) else text
+
+
+def _crc32c(piece: memoryview, value: int) -> int:
+    from kctl.base.checksum import crc32c
+
+    return crc32c(piece, value)
+
+
+def content_of(source: Source, batch: Batch, limit: int) -> memoryview:
+    """The whole batch. limit: of one message, in bytes. Raises BadRecords when it is larger than both that and a
+    window, or when the file became shorter."""
+    if batch.size > max(limit, WINDOW_BYTES):
+        raise BadRecords(f"a batch of {batch.size} bytes is larger than the largest message, {limit} bytes")
+    content = source.read(batch.position, batch.size)
+    if len(content) < batch.size:
+        raise BadRecords("the file became shorter")
+    return content
+
+
+def resync(source: Source, start: int, end: int, effort: Effort | None = None) -> int | None:
+    """The first position from `start` on where a whole batch with a valid CRC begins; None when there is none.
+
+    effort: of all searches in this file. It bounds the time in garbage that is full of false beginnings: candidates
+    that are too large for what is left of it are passed over.
+    """
+    effort = effort or Effort(end - start)
+    position, size = start, _FIRST_SEARCH  # the next batch is mostly near
+    while position + HEADER_UP_TO_MAGIC < end:
+        position = max(position, source.next_data(position) - _OVERLAP)
+        data = bytes(source.read(position, min(size, end - position)))
+        for offset in _candidates(data):
+            batch = batch_at(source, position + offset, end)
+            if not isinstance(batch, Batch) or not _plausible(source, batch) or not effort.allows(batch.size):
+                continue
+            if is_valid(source, batch):
+                return batch.position
+            effort.left -= batch.size
+        if position + len(data) >= end or len(data) <= _OVERLAP:
+            return None
+        position += len(data) - _OVERLAP
+        size = min(size * 4, WINDOW_BYTES)
+    return None
+
+
+def _plausible(source: Source, batch: Batch) -> bool:
+    """Whether a header can be true: offsets in order; in magic 0 and 1 key and value fill the message exactly."""
+    if not batch.legacy:
+        return batch.last_offset_delta >= 0
+    position = batch.position + LOG_OVERHEAD + (_V0_KEY if batch.magic == 0 else _V1_KEY)
+    for _ in ("key", "value"):
+        field = source.peek(position, _LENGTH.size)
+        if len(field) < _LENGTH.size:
+            return False
+        position += _LENGTH.size + max(_LENGTH.unpack(field)[0], 0)
+        if position > batch.next_position:
+            return False
+    return position == batch.next_position
+
+
+def _candidates(data: bytes) -> Iterator[int]:
+    """Where in `data` a batch may begin."""
+    begin = 0
+    while begin < len(data):
+        zeros = _ZEROS.search(data, begin)
+        end = len(data) if zeros is None else min(zeros.start() + _REACH, len(data))
+        for match in _CANDIDATE.finditer(data, begin, end):
+            yield match.start()
+        if zeros is None:
+            return
+        begin = max(end, zeros.end() - _REACH)

@@ -1,0 +1,218 @@
+"""Checking log dirs: their partitions, the checkpoints against them, whose they are, and several of them together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.errors import KctlError
+from kctl.segment.format.checkpoints import (
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    BadCheckpoint,
+    parse_offsets,
+    parse_settings,
+)
+from kctl.segment.log.partition import list_folder, parse_folder_name, partition_folders, read_partition
+from kctl.segment.verify.context import Verification, some
+from kctl.segment.verify.partition import PartitionCheck, PartitionFacts, is_uuid
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_REPLICATION, _RECOVERY, _LOG_START, _CLEANER = OFFSET_CHECKPOINTS
+_REMOTE_CACHE = "remote-log-index-cache"  # RemoteIndexCache.DIR_NAME
+# LocalLog.parseTopicPartitionName, which a broker asks of every folder in a log dir.
+_PARTITION = re.compile(r".+-[+-]?[0-9]{1,10}(?:\..*)?|.+\.[0-9a-z]+-(?:delete|future|stray)", re.DOTALL)
+_INT = re.compile(r"-?[0-9]{1,10}")
+Offsets = dict[tuple[str, int], int]
+
+
+@dataclass
+class LogDirFacts:
+    """Whose a log dir is; None: not known."""
+
+    path: Path
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: str | None = None
+
+
+@dataclass
+class LogDirs:
+    """Checks log dirs one after the other, and each against those before."""
+
+    run: Verification
+    _dirs: list[LogDirFacts] = field(default_factory=list)
+    _topic_ids: dict[tuple[str | None, str], tuple[str, Path]] = field(default_factory=dict)
+    _partitions: dict[tuple[str | None, int | None, str, int], Path] = field(default_factory=dict)
+    _unread: set[tuple[str, int]] = field(default_factory=set)  # of the log dir that is looked at
+
+    def check(self, path: Path) -> None:
+        """A log dir and everything in it. Raises NotFound and the like when it cannot be listed."""
+        self.run.checked.log_dir_count += 1
+        children = list_folder(path)
+        facts = read_meta_properties(self.run, path / META_PROPERTIES)
+        self._compare(facts)
+        checkpoints = {name: self._checkpoint(path / name) for name in OFFSET_CHECKPOINTS}
+        clean = (path / CLEAN_SHUTDOWN).exists()
+        partitions: dict[tuple[str, int], PartitionFacts] = {}
+        known = set(partition_folders(path))
+        self._unread.clear()
+        unclear = checkpoints[_CLEANER] is None and (path / _CLEANER).exists()
+        cleaned = None if unclear else checkpoints[_CLEANER] or {}
+        for folder in children:
+            if folder in known:
+                self._partition(folder, facts, cleaned, partitions, clean=clean)
+            elif folder.is_dir() and folder.name != _REMOTE_CACHE and not _PARTITION.fullmatch(folder.name):
+                self.run.findings.add("folder_name", folder, "a log dir may only have folders of partitions")
+        self._compare_offsets(path, checkpoints, partitions)
+
+    # --- whose it is --------------------------------------------------------------------------------------------------
+
+    def _compare(self, facts: LogDirFacts) -> None:
+        """With the log dirs before. Several may have one node id: they are a broker's."""
+        file = facts.path / META_PROPERTIES
+        for other in self._dirs:
+            if facts.cluster_id != other.cluster_id and None not in {facts.cluster_id, other.cluster_id}:
+                text = f"cluster.id is {facts.cluster_id}, and {other.cluster_id} in {other.path}"
+                self.run.findings.add("cluster_id", file, text)
+                break
+        for other in self._dirs:
+            if facts.directory_id is not None and facts.directory_id == other.directory_id:
+                self.run.findings.add("directory_id", file, f"directory.id is the same as in {other.path}")
+                break
+        self._dirs.append(facts)
+
+    # --- its partitions -----------------------------------------------------------------------------------------------
+
+    def _partition(
+        self,
+        path: Path,
+        owner: LogDirFacts,
+        cleaned: Offsets | None,
+        found: dict[tuple[str, int], PartitionFacts],
+        *,
+        clean: bool,
+    ) -> None:
+        try:
+            folder = read_partition(path)
+        except KctlError as exc:
+            self.run.unreadable(path, exc)
+            topic, partition, state = parse_folder_name(path.name)
+            if topic is not None and partition is not None and state is None:
+                self._unread.add((topic, partition))
+            return
+        if folder.topic is None or folder.partition is None:
+            self.run.findings.add("folder_name", path, "it is not named after a topic and a partition")
+        if folder.state == "delete":
+            self.run.findings.add("leftover", path, "its topic was deleted, or the replica was moved")
+            return
+        name = (folder.topic or path.name, folder.partition or 0)
+        compacted = None if cleaned is None else cleaned.get(name, 0) > 0
+        try:
+            facts = PartitionCheck(self.run, folder, cleaned=compacted, clean_shutdown=clean).check()
+        except PermissionError as exc:  # its names may be read, and no more
+            self.run.unreadable(path, exc)
+            if folder.state is None:
+                self._unread.add(name)
+            return
+        if folder.topic is None or folder.state is not None:
+            return
+        found[name] = facts
+        self._compare_partition(facts, owner, name)
+
+    def _compare_partition(self, facts: PartitionFacts, owner: LogDirFacts, name: tuple[str, int]) -> None:
+        """With the same topic and partition elsewhere."""
+        path = facts.folder.path
+        if facts.topic_id is not None:
+            topic_id, where = self._topic_ids.setdefault((owner.cluster_id, name[0]), (facts.topic_id, path))
+            if topic_id != facts.topic_id:
+                text = f"the topic's id is {facts.topic_id}, and {topic_id} in {where}"
+                self.run.findings.add("topic_id", facts.folder.metadata or path, text)
+        if owner.node_id is not None:
+            before = self._partitions.setdefault((owner.cluster_id, owner.node_id, *name), path)
+            if before != path:
+                text = f"broker {owner.node_id} has this partition in {before} too"
+                self.run.findings.add("partition_twice", path, text)
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def _checkpoint(self, path: Path) -> Offsets | None:
+        return read_offsets(self.run, path) if path.exists() else None
+
+    def _compare_offsets(
+        self, path: Path, checkpoints: dict[str, Offsets | None], partitions: dict[tuple[str, int], PartitionFacts]
+    ) -> None:
+        for file, offsets in checkpoints.items():
+            absent = []
+            for (topic, partition), offset in (offsets or {}).items():
+                facts = partitions.get((topic, partition))
+                if (topic, partition) in self._unread:
+                    continue
+                if facts is None:
+                    absent.append(f"{topic}-{partition}")
+                elif facts.next_offset is not None and offset > facts.next_offset:
+                    self._beyond(path / file, f"{topic}-{partition}", offset, facts.next_offset)
+            if absent:
+                text = f"not in this log dir any more: {some(absent)}"
+                self.run.findings.add("checkpoint_folder", path / file, text)
+
+    def _beyond(self, file: Path, name: str, offset: int, end: int) -> None:
+        codes = {
+            _REPLICATION: ("high_watermark", "the high watermark"),
+            _RECOVERY: ("recovery_point", "what was flushed up to"),
+            _LOG_START: ("log_start_offset", "the log start offset"),
+            _CLEANER: ("cleaner_offset", "what was compacted up to"),
+        }
+        code, what = codes[file.name]
+        text = f"{name}: {what} is {offset}, and the log ends before {end}"
+        self.run.findings.add(code, file, text, offset=offset)
+
+
+def read_offsets(run: Verification, path: Path) -> Offsets | None:
+    """A checkpoint of offsets; None when it cannot be read, which is reported."""
+    data = run.small_file(path)
+    if data is None:
+        return None
+    try:
+        return {(topic, partition): offset for topic, partition, offset in parse_offsets(data)}
+    except BadCheckpoint as exc:
+        run.findings.add("checkpoint", path, str(exc))
+        return None
+
+
+def read_meta_properties(run: Verification, file: Path) -> LogDirFacts:
+    """What meta.properties says, as far as it can be read; reports on it."""
+    facts = LogDirFacts(file.parent)
+    if not file.exists():
+        run.findings.add("meta_properties_missing", file, "a broker takes the folder for a new log dir")
+        return facts
+    data = run.small_file(file)
+    if data is None:
+        return facts
+    try:
+        problem = _fill(facts, parse_settings(data, "="))
+    except BadCheckpoint as exc:
+        problem = str(exc)
+    if problem is not None:
+        run.findings.add("meta_properties", file, problem)
+    return facts
+
+
+def _fill(facts: LogDirFacts, settings: dict[str, str]) -> str | None:
+    """Takes over what meta.properties says; what a broker would not accept (MetaProperties.Builder)."""
+    version = settings.get("version", "0")
+    if version not in {"0", "1"}:
+        return f"version {version} is unknown"
+    name = "broker.id" if version == "0" else "node.id"
+    node_id, facts.cluster_id = settings.get(name), settings.get("cluster.id")
+    directory_id = settings.get("directory.id")
+    if node_id is not None and not _INT.fullmatch(node_id):
+        return f"{name} is {node_id!r}, not a number"
+    facts.node_id = None if node_id is None else int(node_id)
+    if version == "1" and (node_id is None or facts.cluster_id is None):
+        return f"{'node.id' if node_id is None else 'cluster.id'} is missing"
+    if directory_id is not None and not is_uuid(directory_id):
+        return f"directory.id is {directory_id!r}, no id"
+    facts.directory_id = directory_id
+    return None

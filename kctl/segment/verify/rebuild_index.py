@@ -1,0 +1,145 @@
+"""The indexes of a log as a broker builds them anew: LogSegment.recover of 3.9, without cutting the log.
+
+An .index entry is made for a batch that begins more than index.interval.bytes behind the batch of the entry before it;
+with each, the latest timestamp so far goes into .timeindex when it is a new one, and once more at the end. .txnindex
+gets the transactions whose ABORT marker is in the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.segment.dump.query import MAX_MESSAGE_BYTES
+from kctl.segment.format.batch import NO_TIMESTAMP, Batch
+from kctl.segment.format.compression import BadPayload
+from kctl.segment.format.indexes import OFFSET_ENTRY, OFFSET_LAYOUT, TIME_ENTRY, TIME_LAYOUT, TXN_ENTRY, TXN_LAYOUT
+from kctl.segment.format.record import BadRecords
+from kctl.segment.log.source import Source
+from kctl.segment.log.transactions import MAX_OPEN, EndedTransaction, TransactionTracker
+from kctl.segment.log.walk import Damage, batch_at, content_of, is_preallocated, is_valid
+from kctl.segment.verify.log_facts import FARTHEST, LOG_WINDOW_BYTES
+
+INDEX_INTERVAL_BYTES = 4096  # index.interval.bytes
+MAX_INDEX_BYTES = 10 << 20  # segment.index.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What the files should hold. stopped: why a broker would not read the log to its end, None when it would."""
+
+    index: bytes
+    timeindex: bytes
+    txnindex: bytes
+    stopped: str | None
+
+    def content(self, suffix: str) -> bytes:
+        """Of the file with this suffix."""
+        return {".index": self.index, ".timeindex": self.timeindex, ".txnindex": self.txnindex}[suffix]
+
+
+ENTRY_SIZE = {".index": OFFSET_ENTRY, ".timeindex": TIME_ENTRY, ".txnindex": TXN_ENTRY}
+
+
+class _Stop(Exception):
+    """A broker would not go on from here."""
+
+
+def rebuild(log: Path, base_offset: int, tracker: TransactionTracker, *, interval_bytes: int) -> Rebuilt:
+    """Read a log from front to back. tracker: the transactions that are open where it begins.
+
+    Raises what Source raises.
+    """
+    with Source(log, window_bytes=LOG_WINDOW_BYTES) as source:
+        builder = _Builder(source, base_offset, tracker, interval_bytes)
+        stopped = None
+        try:
+            builder.run()
+        except _Stop as exc:
+            stopped = str(exc)
+        builder.close()
+        return Rebuilt(bytes(builder.index), bytes(builder.times), bytes(builder.transactions), stopped)
+
+
+class _Builder:
+    def __init__(self, source: Source, base_offset: int, tracker: TransactionTracker, interval_bytes: int) -> None:
+        self._source, self._base, self._tracker, self._interval = source, base_offset, tracker, interval_bytes
+        self.index, self.times, self.transactions = bytearray(), bytearray(), bytearray()
+        self._indexed, self._last_offset = 0, -1
+        self._latest, self._latest_offset = NO_TIMESTAMP, base_offset
+        self._last_time = (NO_TIMESTAMP, base_offset)
+
+    def run(self) -> None:
+        position = 0
+        while (batch := batch_at(self._source, position, self._source.size)) is not None:
+            if isinstance(batch, Damage):
+                if is_preallocated(self._source, batch):
+                    return
+                raise _Stop(f"the log is damaged at {position}: {batch.message}")
+            if not is_valid(self._source, batch):
+                raise _Stop(f"the log is damaged at {position}: the CRC is not that of the batch")
+            self._add(batch)
+            position = batch.next_position
+
+    def _add(self, batch: Batch) -> None:
+        last = batch.last_offset
+        if not 0 <= last - self._base <= FARTHEST:
+            raise _Stop(f"offset {last} at {batch.position} does not fit a segment of base offset {self._base}")
+        if batch.max_timestamp > self._latest:
+            self._latest, self._latest_offset = batch.max_timestamp, last
+        if batch.position - self._indexed > self._interval:
+            if self.index and last <= self._last_offset:
+                raise _Stop(f"offset {last} at {batch.position} comes behind {self._last_offset}")
+            if len(self.index) + OFFSET_ENTRY > MAX_INDEX_BYTES:
+                raise _Stop(f"the index is full at {batch.position}: {MAX_INDEX_BYTES} bytes")
+            self.index += OFFSET_LAYOUT.pack(last - self._base, batch.position)
+            self._last_offset, self._indexed = last, batch.position
+            self._add_time()
+        if batch.producer_id >= 0:
+            self._follow(batch)
+
+    def _add_time(self) -> None:
+        if self.times and self._latest_offset < self._last_time[1]:
+            raise _Stop(f"the latest record, offset {self._latest_offset}, is before {self._last_time[1]}")
+        if self._latest > self._last_time[0]:
+            self.times += TIME_LAYOUT.pack(self._latest, self._latest_offset - self._base)
+            self._last_time = (self._latest, self._latest_offset)
+
+    def _follow(self, batch: Batch) -> None:
+        if self._tracker.untracked:
+            raise _Stop(f"more than {MAX_OPEN} transactions are open at {batch.position}")
+        ended = follow(self._source, self._tracker, batch)
+        if ended is not None and ended.aborted:
+            self.transactions += TXN_LAYOUT.pack(*ended.index_entry())
+
+    def close(self) -> None:
+        """The last entry of .timeindex."""
+        if not (self.times and self._latest_offset < self._last_time[1]):
+            self._add_time()
+
+
+def follow(source: Source, tracker: TransactionTracker, batch: Batch) -> EndedTransaction | None:
+    """A batch of a producer. Stops at a marker that cannot be read."""
+    try:
+        content = content_of(source, batch, MAX_MESSAGE_BYTES) if batch.control else None
+        return tracker.add(batch, content)
+    except (BadRecords, BadPayload) as exc:
+        raise _Stop(f"the marker at {batch.position} cannot be read: {exc}") from None
+
+
+def follow_log(log: Path, tracker: TransactionTracker, *, first: int) -> str | None:
+    """Follow a whole log's transactions from offset `first` on; why that is not possible, None when it was."""
+    with Source(log, window_bytes=LOG_WINDOW_BYTES) as source:
+        position = 0
+        while (batch := batch_at(source, position, source.size)) is not None:
+            if isinstance(batch, Damage) or not is_valid(source, batch):
+                return f"{log.name} is damaged at {position}"
+            if batch.producer_id >= 0 and batch.last_offset >= first:
+                try:
+                    follow(source, tracker, batch)
+                except _Stop as exc:
+                    return f"{log.name}: {exc}"
+                if tracker.untracked:
+                    return f"{log.name}: more than {MAX_OPEN} transactions are open"
+            position = batch.next_position
+    return None

@@ -1,0 +1,199 @@
+"""`verify`: everything that can be checked of log files without a broker.
+
+Paths are log dirs, folders of partitions, or files: a log, or a companion, which stands for its segment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.errors import KctlError, NotAuthorized, UsageError
+from kctl.segment.format.checkpoints import (
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    is_checkpoint,
+)
+from kctl.segment.log.partition import (
+    LEADER_EPOCHS,
+    LEFTOVERS,
+    PARTITION_METADATA,
+    companions,
+    holds_segments,
+    is_folder,
+    list_folder,
+    next_segment,
+    offset_of,
+    parse_folder_name,
+    partition_folders,
+    read_partition,
+)
+from kctl.segment.log.source import Source
+from kctl.segment.verify.context import Checked, Verification, VerifyOptions
+from kctl.segment.verify.epochs import EpochCheck
+from kctl.segment.verify.findings import Finding, Findings, Omitted, Severity
+from kctl.segment.verify.log import LogCheck
+from kctl.segment.verify.log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
+from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions, LogOptions
+from kctl.segment.verify.partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
+from kctl.segment.verify.segment import Place, count, verify_segment
+from kctl.segment.verify.transactions import Transactions
+
+_SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
+# Logs under other names: what a broker is about to remove, KRaft's snapshots (KIP-630).
+_OTHER_LOG = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)|\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint")
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """What was found. denied: how many files and folders this user may not read; what follows from them is not known.
+    omitted: findings that are not listed one by one."""
+
+    paths: tuple[str, ...]
+    deep: bool
+    checked: Checked
+    errors: int
+    warnings: int
+    infos: int
+    denied: int
+    findings: tuple[Finding, ...]
+    omitted: tuple[Omitted, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return not self.errors and not self.warnings
+
+
+def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> VerifyResult:
+    """Check all paths. Raises NotFound, NotAuthorized, UsageError for a path that is none of a log's."""
+    options = options or VerifyOptions()
+    run = Verification(options, Findings(options.max_findings))
+    log_dirs, segments = LogDirs(run), set[Path]()
+    try:
+        for path in {path.absolute(): path for path in paths}.values():  # each once
+            if not is_folder(path):
+                _file(run, path, segments)
+            elif is_partition(path):
+                _partition(run, path)
+            elif is_log_dir(path):
+                log_dirs.check(path)
+            else:
+                hint = "give a log dir, a partition's folder, or files of one"
+                raise UsageError(f"{path} is no log dir: it holds no log and no partitions", hint=hint)
+    except PermissionError as exc:  # a folder whose names may be read, and no more
+        text = f"{exc.filename} cannot be read: permission denied"
+        raise NotAuthorized(text, hint="run kctl as the broker's user") from None
+    findings = run.findings
+    return VerifyResult(
+        tuple(map(str, paths)), options.deep, run.checked, findings.count(Severity.ERROR),
+        findings.count(Severity.WARNING), findings.count(Severity.INFO), run.denied,
+        tuple(findings.listed), tuple(findings.omitted()),
+    )  # fmt: skip
+
+
+def size_of(paths: Sequence[Path]) -> int:
+    """The bytes of the logs, for a progress display; what cannot be read counts nothing."""
+    total = 0
+    for path in paths:
+        try:
+            folders = [path] if not path.is_dir() or is_partition(path) else partition_folders(path)
+            for folder in folders:
+                files = list_folder(folder) if folder.is_dir() else [folder.with_suffix(".log")]
+                total += sum(file.stat().st_size for file in files if file.suffix == ".log" and file.is_file())
+        except (KctlError, OSError):
+            continue
+    return total
+
+
+def is_partition(path: Path) -> bool:
+    """Whether a folder is a partition's, and not a log dir."""
+    names = (*READ_BY_NAME, *LEFTOVERS)
+    named = parse_folder_name(path.name)[0] is not None
+    children = list_folder(path)
+    if holds_segments(path) or any(
+        child.suffix in names and (named or offset_of(child) is not None) and child.is_file() for child in children
+    ):
+        return True
+    return named and not children
+
+
+def is_log_dir(path: Path) -> bool:
+    """Whether a folder has a log dir's files, or partitions."""
+    names = {child.name for child in list_folder(path)}
+    if names & {META_PROPERTIES, CLEAN_SHUTDOWN, *OFFSET_CHECKPOINTS}:
+        return True
+    return any(map(_may_be_partition, partition_folders(path)))  # /etc/polkit-1 is called like one
+
+
+def _may_be_partition(path: Path) -> bool:
+    try:
+        return is_partition(path)
+    except (KctlError, PermissionError):
+        return True
+
+
+def place_of(log: Path) -> Place:
+    """Where a segment that is looked at alone stands, by what lies beside it."""
+    clean = (log.parent.absolute().parent / CLEAN_SHUTDOWN).exists()
+    return Place(active=next_segment(log) is None, clean=clean)
+
+
+def _partition(run: Verification, path: Path) -> None:
+    folder = read_partition(path)
+    clean = (path.absolute().parent / CLEAN_SHUTDOWN).exists()
+    PartitionCheck(run, folder, cleaned=False, clean_shutdown=clean).check()
+
+
+def _file(run: Verification, path: Path, segments: set[Path]) -> None:
+    if path.suffix in _SEGMENT and offset_of(path) is not None:
+        log = path.with_suffix(".log")
+        if log not in segments:
+            segments.add(log)
+            Source(path).close()  # what is named must be there
+            _segment(run, log)
+    elif _OTHER_LOG.fullmatch(path.name):
+        _other_log(run, path)
+    elif path.suffix == ".snapshot" and offset_of(path) is not None:
+        Source(path).close()
+        read_snapshot(run, offset_of(path) or 0, path)
+    elif is_checkpoint(path):
+        Source(path).close()
+        _checkpoint(run, path)
+    else:
+        Source(path).close()
+        raise UsageError(f"{path} is no file of a log", hint="a segment's file is named 20 digits and .log, .index …")
+
+
+def _segment(run: Verification, log: Path) -> None:
+    files, following = companions(log), Transactions()
+    snapshot = log.with_suffix(".snapshot")
+    entries = None
+    if snapshot.exists():
+        entries = read_snapshot(run, files.base_offset, snapshot)
+    if files.base_offset == 0 or entries is not None:
+        following.begin(entries)
+    verify_segment(run, files, log.parent, place_of(log), following, EpochCheck())
+
+
+def _other_log(run: Verification, path: Path) -> None:
+    base = offset_of(path) if ".log." in path.name else None
+    progress = run.options.progress
+    options = LogOptions(
+        deep=run.options.deep, max_message_bytes=run.options.max_message_bytes,
+        progress=None if progress is None else lambda walked: progress("", walked),
+    )  # fmt: skip
+    with Source(path, window_bytes=LOG_WINDOW_BYTES) as source:
+        count(run, LogCheck(source, base, run.findings, Companions(), options).run())
+
+
+def _checkpoint(run: Verification, path: Path) -> None:
+    if path.name == LEADER_EPOCHS:
+        read_epochs(run, path)
+    elif path.name == PARTITION_METADATA:
+        read_topic_id(run, path)
+    elif path.name == META_PROPERTIES:
+        read_meta_properties(run, path)
+    else:
+        read_offsets(run, path)

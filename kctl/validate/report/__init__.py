@@ -1,0 +1,1 @@
+"""The verdict of a validation, its figures, plots and report."""

@@ -1,0 +1,1 @@
+"""The producer and the consumer of a validation, and the journals that they write."""

@@ -1,0 +1,88 @@
+"""Reading the journals: all of one, or what has come since the last look. Memory: 40 kB, whatever the length."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kctl.errors import InvalidFile, NotFound, OperationFailed
+from kctl.validate.workload.entries import SIZE, Entry, Header, decode, decode_header
+
+_AT_ONCE = 1000 * SIZE
+
+
+class JournalReader:
+    """Gives each entry once. A torn one at the end is left where it is: it may be being written.
+
+    Raises NotFound, OperationFailed when it cannot be read, InvalidFile for a file that is no journal, and for damage
+    that is not at its end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header: Header | None = None  # None until it has been written
+        self._position = 0
+
+    def read(self) -> Iterator[Entry]:
+        """The entries behind those that were given before."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise NotFound(f"there is no journal {self.path}") from None
+        except OSError as exc:
+            raise OperationFailed(f"cannot read the journal {self.path}: {exc.strerror}") from exc
+        try:
+            if self._read_header(fd):
+                yield from self._read_entries(fd)
+        finally:
+            os.close(fd)
+
+    def _read_header(self, fd: int) -> bool:
+        if self.header is None:
+            data = os.pread(fd, SIZE, 0)
+            self.header = decode_header(data)
+            if self.header is None:
+                if len(data) < SIZE:
+                    return False
+                raise InvalidFile(f"{self.path} is no journal of a validation")
+            self._position = SIZE
+        return True
+
+    def _read_entries(self, fd: int) -> Iterator[Entry]:
+        while True:
+            data = memoryview(os.pread(fd, _AT_ONCE, self._position))
+            whole = len(data) - len(data) % SIZE
+            for at in range(0, whole, SIZE):
+                entry = decode(data[at : at + SIZE])
+                if entry is None:
+                    self._check_torn(fd)
+                    return
+                self._position += SIZE
+                yield entry
+            if not whole:
+                return
+
+    def _check_torn(self, fd: int) -> None:
+        """What has a wrong checksum is the last entry, or zeros up to the end (blocks that never reached the disk)."""
+        position = self._position
+        if position + 2 * SIZE > os.fstat(fd).st_size:
+            return
+        while data := os.pread(fd, _AT_ONCE, position):
+            if data.strip(b"\0"):
+                raise InvalidFile(f"the journal {self.path} is damaged at byte {self._position}")
+            position += len(data)
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """All of a journal that nobody writes any more."""
+    return JournalReader(path).read()
+
+
+def read_header(path: Path) -> Header:
+    """Raises InvalidFile when it has none."""
+    reader = JournalReader(path)
+    next(reader.read(), None)
+    if reader.header is None:
+        raise InvalidFile(f"{path} is no journal of a validation: it is empty")
+    return reader.header

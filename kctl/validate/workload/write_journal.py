@@ -1,0 +1,67 @@
+"""Writing the journal of a producer or consumer: what was written is read again after kill -9 of the process.
+
+That is a write(2) for what a turn of the process's loop brings, without fsync: a validation proves something about
+brokers, and nothing about this machine's loss of power.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kctl.errors import OperationFailed
+from kctl.validate.workload.entries import READ, Entry, Header, encode, encode_header
+from kctl.validate.workload.records import FOREIGN
+
+
+class JournalWriter:
+    """A new journal, which must not exist yet. `with` closes it. Raises OperationFailed when it cannot be written."""
+
+    def __init__(self, path: Path, run: str) -> None:
+        self._path = path
+        self._waiting = bytearray()
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise self._failed(exc) from None
+        self._waiting += encode_header(Header(run, time.time_ns(), time.monotonic_ns()))
+        self.write()
+
+    def add(self, kind: int, partition: int = 0, records: int = 0, sequence: int = -1, offset: int = -1) -> None:
+        """An entry of now, in memory until `write`."""
+        self._waiting += encode(Entry(kind, partition, records, sequence, offset, time.monotonic_ns()))
+
+    def add_read(self, partition: int, offsets: Sequence[int], sequences: Sequence[int]) -> None:
+        """Records in their order: an entry for each stretch in which offsets and sequences go up by one."""
+        begin = 0
+        for index in range(1, len(offsets) + 1):
+            if index < len(offsets) and offsets[index] == offsets[index - 1] + 1:
+                before, now = sequences[index - 1], sequences[index]
+                if now == (FOREIGN if before == FOREIGN else before + 1):
+                    continue
+            self.add(READ, partition, index - begin, sequences[begin], offsets[begin])
+            begin = index
+
+    def write(self) -> None:
+        """Return when what was added is in the file."""
+        try:
+            while self._waiting:
+                del self._waiting[: os.write(self._fd, self._waiting)]
+        except OSError as exc:
+            raise self._failed(exc) from None
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> JournalWriter:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _failed(self, exc: OSError) -> OperationFailed:
+        return OperationFailed(f"cannot write the journal {self._path}: {exc.strerror}")
