@@ -282,11 +282,11 @@ def _assigned(assignments: Sequence[dict[str, Any]]) -> str:
 
 
 for _name, _module in (
-    ("reset-offsets", "group_reset_offsets"),
-    ("export", "group_export"),
-    ("import", "group_export"),
-    ("delete", "group_delete"),
-    ("delete-offsets", "group_delete"),
-    ("remove-member", "group_remove_member"),
+    ("reset-offsets", "reset_offsets"),
+    ("export", "export"),
+    ("import", "export"),
+    ("delete", "delete"),
+    ("delete-offsets", "delete"),
+    ("remove-member", "remove_member"),
 ):
-    app.command_of(_name, f"kctl.commands.{_module}")
+    app.command_of(_name, f"kctl.commands.group.{_module}")

@@ -7,4 +7,4 @@ from kctl.commands.terminal.invocation import CommandGroup
 app = CommandGroup("Read, check and repair log files, without a broker.")
 
 for _name in ("dump", "find", "stats", "diff", "verify"):
-    app.command_of(_name, f"kctl.commands.segment_{_name}")
+    app.command_of(_name, f"kctl.commands.segment.{_name}")

@@ -42,11 +42,8 @@ From = Annotated[
 ]
 To = Annotated[
     str | None,
-    typer.Option(
-        "--to", metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."
-    ),
+    typer.Option("--to", metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."),
 ]
-TopicNames = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
 
 
 def _store(text: str) -> Path:

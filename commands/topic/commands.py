@@ -119,5 +119,5 @@ def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
 
 
 for _name in ("describe", "offsets", "create", "alter", "delete", "truncate", "clone", "apply", "export", "watch"):
-    app.command_of(_name, f"kctl.commands.topic_{_name}")
+    app.command_of(_name, f"kctl.commands.topic.{_name}")
 app.group_of("reassign", "kctl.commands.reassign.commands")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
 
-_OF_THE_PASS = frozenset({"health", "state", "log_dirs", "topics"})
 _OF_BROKERS = frozenset({"brokers", "differences"})
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from kctl.model import ClusterState, PartitionState
 
-MAX_IMBALANCE_PERCENT = 10.0  # leader.imbalance.per.broker.percentage, unless it is set
-
 
 @dataclass(frozen=True, slots=True)
 class BrokerLeaders:

@@ -63,9 +63,6 @@ class Reader:
     def position(self) -> int:
         return self._at
 
-    def skip_to(self, position: int) -> None:
-        self._at = position
-
     def take(self, count: int) -> bytes:
         end = self._at + count
         if count < 0 or end > len(self._data):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 UTF8, BASE64 = "utf-8", "base64"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -52,20 +51,6 @@ class RecordView:
     value: str | None
     value_encoding: str | None
     headers: tuple[HeaderView, ...]
-
-
-def record_of(message: Any) -> Record:
-    """kafka-python's ConsumerRecord as a Record."""
-    timestamp = message.timestamp
-    return Record(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        timestamp_ms=timestamp if timestamp is not None and timestamp >= 0 else None,
-        key=message.key,
-        value=message.value,
-        headers=tuple((key, value) for key, value in message.headers or ()),
-    )
 
 
 def view(record: Record) -> RecordView:

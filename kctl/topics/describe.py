@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.reassignments import Moving, reassignments_if_told
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
-from kctl.cluster.topics import hidden, known_topics
+from kctl.cluster.topics import hidden
 from kctl.errors import KctlError
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
@@ -99,23 +99,6 @@ def only(topic: TopicDescription, problems: Collection[Problem]) -> TopicDescrip
     """The topic with those of its partitions that have one of `problems`."""
     kept = tuple(p for p in topic.partitions if any(has_problem(p, problem) for problem in problems))
     return replace(topic, partitions=kept)
-
-
-def describe_topics(
-    client: ClusterClient, names: Collection[str] | None = None, *, internal: bool = False
-) -> list[TopicDescription]:
-    """The topics named, in that order; None: all of them by name (Kafka's own only when `internal`).
-
-    Raises NotFound when one of the named does not exist.
-    """
-    if names:
-        state = known_topics(client, names)
-        chosen = [state.topics[name] for name in dict.fromkeys(names)]
-    else:
-        state = client.metadata()
-        chosen = sorted(state.topics.values(), key=lambda topic: topic.name)
-        chosen = [topic for topic in chosen if internal or not hidden(topic)]
-    return describe_chosen(client, state, chosen)
 
 
 def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]) -> list[TopicDescription]:

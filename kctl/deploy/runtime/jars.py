@@ -22,8 +22,6 @@ _CHUNK = 1024 * 1024
 _MAX_MANIFEST_BYTES = 1024 * 1024
 # kafka_2.13-3.9.2.jar is the broker; kafka_2.13-3.9.2-sources.jar and the like lie beside it in old archives.
 _BROKER_JAR = re.compile(r"kafka_(2\.\d+)-(\d+(?:\.\d+){1,3}(?:-(?:rc|RC)\d+)?)\.jar")
-# Without one of these slf4j drops every log line, silently.
-_LOG_BINDING = re.compile(r"(slf4j-(reload4j|log4j12)|log4j-slf4j2?-impl|logback-classic)-[\w.\-]+\.jar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +61,6 @@ def kafka_version(libs: Path) -> str | None:
         if match:
             return match.group(2)
     return None
-
-
-def has_log_binding(libs: Path) -> bool:
-    """Whether slf4j finds something to log through."""
-    return any(_LOG_BINDING.fullmatch(path.name) for path in libs.glob("*.jar"))
 
 
 def sha256_of(path: Path) -> str:

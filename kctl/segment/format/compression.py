@@ -29,7 +29,6 @@ _LZ4_DESCRIPTOR = 7  # bytes up to the header checksum, without a content size
 _LZ4_VERSION, _LZ4_VERSION_1 = 0xC0, 0x40
 _LZ4_INDEPENDENT, _LZ4_RESERVED, _LZ4_RESERVED_BLOCK = 0x20, 0x03, 0x8F
 _LZ4_BLOCK_SIZES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
-_LZ4_RATIO = 255
 _LENGTH = struct.Struct(">i")
 
 

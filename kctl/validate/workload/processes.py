@@ -170,7 +170,7 @@ def _spawn(
 ) -> tuple[str, ProcessIdentity, Path, Path, Path]:
     task, output, journal = (folder / f"{name}.{ending}" for ending in ("task", "output", "journal"))
     write_task(task, target, settings, journal)
-    argv = [sys.executable, "-m", f"kctl.validate.{name}_process", str(task.absolute())]
+    argv = [sys.executable, "-m", f"kctl.validate.workload.{name}_process", str(task.absolute())]
     try:
         identity = spawn(argv, cwd=folder, env=child_environment(os.environ), output=output)
     except BaseException:
