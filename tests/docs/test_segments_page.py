@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 import xml.etree.ElementTree as ET
-from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
 
@@ -91,12 +90,3 @@ def test_the_picture_fetches_nothing() -> None:
     assert "href" not in text
     assert "url(http" not in text
     assert "@import" not in text
-
-
-def test_the_architecture_names_every_module() -> None:
-    text = (DOCS / "architecture.md").read_text()
-    section = text[text.index("## Log segments") : text.index("## Reassignment and leaders")]
-    patterns = re.findall(r"`([a-z][a-z_]*\*?)`", section)
-    modules = {path.stem for path in (DOCS.parent / "kctl" / "segment").glob("[a-z]*.py")}
-    assert {name for name in modules if not any(fnmatch(name, pattern) for pattern in patterns)} == set()
-    assert [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in modules)] == []

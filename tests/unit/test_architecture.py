@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,6 +60,41 @@ def test_a_part_imports_only_what_lies_below_it(path: Path) -> None:
     imported = {name.split(".")[1] for name in _imports(path) if name.startswith("kctl.")} & set(PARTS)
     wrong = [name for name in imported - {part} if PARTS.index(name) > PARTS.index(part)]
     assert not wrong, f"{path.relative_to(PACKAGE)} ({part}) imports {wrong}, which lie above it"
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+
+
+def test_the_page_draws_the_parts_in_their_order() -> None:
+    picture = PAGE.read_text(encoding="utf-8").split("```text")[1].split("```")[0]
+    lines = [line.strip().split("  ") for line in picture.partition("kctl/\n")[2].splitlines()]
+    drawn = [[word for word in line if word.strip() in PARTS] for line in lines]
+    assert [part for line in reversed(_rows(drawn)) for part in line] == list(PARTS)
+
+
+def _rows(drawn: list[list[str]]) -> list[list[str]]:
+    """The rows of the picture; one that is continued on the next line is one row."""
+    rows: list[list[str]] = []
+    for line in drawn:
+        if rows and rows[-1][-1:] == ["transactions"]:
+            rows[-1] += line
+        else:
+            rows.append(line)
+    return rows
+
+
+def test_the_page_names_every_folder_and_only_what_exists() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    table = text.partition("## Folders")[2].partition("\n## ")[0]
+    named = {name.rstrip("/").rpartition("/")[2] for name in re.findall(r"`([a-z_/]+/)`", table)}
+    folders = {path.parent.name for path in _modules(PACKAGE) if path.parent != PACKAGE}
+    assert folders <= named
+    front_ends = [path for name in ("commands", "spark") for path in (PACKAGE / name).resolve().rglob("*.py")]
+    stems = {path.stem for path in (*_modules(PACKAGE), *front_ends)} | folders
+    names = [name.rpartition("/")[2] for name in re.findall(r"`([a-z_/]+)`", table)]
+    assert [name for name in names if name and name not in stems] == []
+    paths = [path for path in re.findall(r"`((?:kctl|commands|spark|tests)/[a-z_/.]+)`", text) if path]
+    assert [path for path in paths if not (PAGE.parents[1] / path).exists()] == []
 
 
 def test_the_wheel_holds_all_folders() -> None:
