@@ -31,8 +31,9 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Stop at once when the wheel under test is not what is imported."""
-    # A runner that was started in the background ignores SIGINT, and what it starts inherits that: no Ctrl-C tests.
+    # A runner in the background ignores SIGINT, one under nohup SIGHUP, and the processes that it starts inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     checkout = Path(__file__).resolve().parent.parent
     imported = Path(package.__file__).resolve()
     if imported.parent == checkout / "kctl" and os.environ.get("KCTL_TEST_EDITABLE") != "1":
