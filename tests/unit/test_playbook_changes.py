@@ -126,8 +126,8 @@ def test_the_words_are_those_of_the_commands() -> None:
     root = Path(kctl.__file__).parent
     said = "\n".join(
         path.read_text()
-        for folder in (*("topics", "configs", "groups", "access", "leader", "broker", "segment", "commands"), ".")
-        for path in (root / folder).glob("*.py")
+        for folder in ("topics", "configs", "groups", "access", "leader", "brokers", "cluster", "segment", "commands")
+        for path in (root / folder).resolve().rglob("*.py")
     )
     for word in UNCHANGED_WORDS:
         assert re.search(rf'"{word}"', said), word

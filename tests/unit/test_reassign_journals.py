@@ -139,7 +139,7 @@ def test_requests() -> None:
 def test_two_that_begin_at_once(state: Path) -> None:
     """Only one of many processes gets to begin."""
     program = (
-        "import sys, time\nfrom kctl.errors import Busy, Refused\nfrom kctl.reassign import journals\n"
+        "import sys, time\nfrom kctl.errors import Busy, Refused\nfrom kctl.reassign.run import journals\n"
         "from kctl.reassign.run.begin import RunPlan\n"
         "sys.stdin.readline()\n"
         "try:\n    journals.begin(RunPlan('apply', 'p', 'd', 'c1', 'dev', (), ()))\n    print('began')\n"

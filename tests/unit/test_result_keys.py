@@ -80,7 +80,7 @@ def _results() -> list[_Class]:
     """The dataclasses that commands name, and what their fields are made of."""
     known = _dataclasses()
     waiting: list[str] = []
-    for path in (_ROOT / "commands").glob("*.py"):
+    for path in (_ROOT / "commands").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kctl."):
                 waiting += [each.name for each in node.names]

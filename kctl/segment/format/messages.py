@@ -71,7 +71,7 @@ def _definitions(*, later: bool) -> dict[str, Message]:
 
     found: dict[str, Message] = {}
     for name in ("message_schemas.json", "message_schemas_4.json")[: 2 if later else 1]:
-        text = files("kctl.segment").joinpath(name).read_text(encoding="utf-8")
+        text = files(__package__).joinpath(name).read_text(encoding="utf-8")
         found |= {raw["name"]: _message(raw) for raw in json.loads(text)}
     return found
 
