@@ -4,7 +4,7 @@
     judge_batches(times.beside(batches), rules)
 
 The windows of kctl.spark.windows then know when each offset was committed, and Burrow's STOP goes by that.
-tests/unit/test_commit_times.py holds this and the plain rule together.
+tests/unit/history/test_commit_times.py holds this and the plain rule together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The retention report as a Spark job: the rows of kctl.lag.retention, computed over columns.
 
-It says what kctl.history.usage says in plain Python; tests/unit/test_spark_columns.py holds the two together.
+It says what kctl.history.usage says in plain Python; tests/integration/test_spark_columns.py holds the two together.
 """
 
 from __future__ import annotations

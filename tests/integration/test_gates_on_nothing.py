@@ -1,6 +1,6 @@
 """A gate that has nothing to check does not pass: names and patterns that choose nothing, groups without a commit.
 
-Spark's commands are in tests/unit/test_spark_lag_command.py and test_report_command.py.
+Spark's commands are in tests/unit/spark/test_lag_command.py and test_report_command.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rolling restarts of a real cluster of three brokers: under load, killed at each step, blocked, with a broken broker.
 
 Each restart of a broker costs 7 s on a quiet machine, so a test restarts one where one tells all; the orders of events
-are those of tests/unit/test_rolling_run.py, and the restart of all three under load is here.
+are those of tests/unit/restart/test_run.py, and the restart of all three under load is here.
 """
 
 from __future__ import annotations
