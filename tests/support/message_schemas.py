@@ -1,4 +1,4 @@
-"""Write kctl/segment/message_schemas.json and message_schemas_4.json from the message definitions in Kafka's jars.
+"""Write message_schemas.json and message_schemas_4.json of kctl/segment/format from the definitions in Kafka's jars.
 
     python tests/support/message_schemas.py KAFKA_3_9_HOME KAFKA_4_HOME
 
@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-_OUT = Path(__file__).parents[2] / "kctl" / "segment" / "message_schemas.json"
+_OUT = Path(__file__).parents[2] / "kctl" / "segment" / "format" / "message_schemas.json"
 JARS = {
     "kafka-clients": r"(ConsumerProtocol(Subscription|Assignment)|VotersRecord|KRaftVersionRecord|Snapshot\w+Record)",
     "kafka-group-coordinator": r"\w+",

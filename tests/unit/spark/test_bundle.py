@@ -41,7 +41,7 @@ def test_it_holds_kctl_with_its_three_folders(small: None, tmp_path: Path) -> No
     assert {
         "kctl/__init__.py", "kctl/protocol/client.py", "kctl/commands/app.py", "kctl/spark/sources.py",
         "kctl/spark/submit.py",
-        "kctl/segment/message_schemas.json", "crc32c/__init__.py",
+        "kctl/segment/format/message_schemas.json", "crc32c/__init__.py",
     } <= names  # fmt: skip
     assert len(names) == made.files
     assert not [name for name in names if "__pycache__" in name or name.startswith(("/", "..")) or ".." in name]

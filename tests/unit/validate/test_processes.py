@@ -28,7 +28,7 @@ RUN = "0" * 16
 
 def program(name: str, *args: str) -> tuple[int, str, str]:
     done = subprocess.run(
-        [sys.executable, "-m", f"kctl.validate.{name}_process", *args],
+        [sys.executable, "-m", f"kctl.validate.workload.{name}_process", *args],
         capture_output=True,
         text=True,
         timeout=120,
