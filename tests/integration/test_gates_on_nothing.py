@@ -55,7 +55,7 @@ CASES: list[tuple[str, ...]] = [
     ("leader", "elect", "--preferred", *NOTHING),
     ("leader", "balance", "--dry-run", *NOTHING),
     ("broker", "log-dirs", *NOTHING),
-    ("broker", "loggers", "1", *NOTHING),
+    ("broker", "loggers", "list", *NOTHING),
     ("topic", "reassign", "plan", *NOTHING, "--balance", "replicas"),
 ]
 
