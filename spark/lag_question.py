@@ -11,7 +11,6 @@ from kctl.lag.selection import EVERY, Names
 from kctl.spark.live_pass import LivePass
 
 if TYPE_CHECKING:
-
     from kctl.spark.commit_times import CommitTimes
 
 

@@ -46,8 +46,6 @@ _ARROW: dict[type, pa.DataType] = {
 }  # fmt: skip
 
 
-
-
 def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
     """The rows of a range of groups, then what could not be read: batches of `arrow_schema`. Needs no Spark."""
     damaged: list[Damaged] = []

@@ -34,10 +34,6 @@ Force = Annotated[bool, typer.Option("--force", help="Kill what has not stopped 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
-
-
-
-
 @app.command("create")
 def create(
     ctx: typer.Context,

@@ -164,8 +164,6 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
         output.note(f"context {target.context}: cluster id changed from {target.remembered_id} to {check.cluster_id}")
 
 
-
-
 @app.command()
 def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
     """Choose the cluster that commands use when nothing else is said; - is the one before.

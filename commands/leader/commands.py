@@ -188,12 +188,6 @@ def _elect_preferred(
     judge_elections(plan)
 
 
-
-
-
-
-
-
 @app.command()
 def balance(
     ctx: typer.Context,
@@ -250,8 +244,6 @@ def _question(planned: Balance, client: ClusterClient) -> str:
         f"Put the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name} into another "
         f"order, and elect {counted(todo, 'leader')}? Clients wait for a moment."
     )
-
-
 
 
 def _result(found: Balance) -> dict[str, Any]:

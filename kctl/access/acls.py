@@ -17,12 +17,12 @@ from kctl.access.model import (
     name_of,
 )
 from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _PER_REQUEST = 500  # KRaft takes at most 10,000 records of a request; with ZooKeeper they are written one by one
-_SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED = 54, 31
 
 Outcomes = dict[Acl, "KctlError | None"]
 
@@ -154,9 +154,9 @@ def _code(codes: dict[str, int], name: str | None) -> int:
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:
     from kctl.protocol.client import error_for
 
-    hints = {
-        _SECURITY_DISABLED: "ACLs need authorizer.class.name in the brokers' settings",
-        _CLUSTER_AUTHORIZATION_FAILED: f"it needs an ACL for {operation} on the cluster",
+    hints: dict[int, str] = {
+        ErrorCode.SECURITY_DISABLED: "ACLs need authorizer.class.name in the brokers' settings",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: f"it needs an ACL for {operation} on the cluster",
     }
-    return error_for(code, None if code == _CLUSTER_AUTHORIZATION_FAILED else message, subject=subject,
+    return error_for(code, None if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else message, subject=subject,
                      hint=hints.get(code))  # fmt: skip

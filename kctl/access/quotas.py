@@ -12,6 +12,7 @@ from kctl.base.outcomes import raise_refusal
 from kctl.base.suggestions import did_you_mean
 from kctl.base.units import parse_size
 from kctl.errors import KctlError, OperationFailed, UsageError
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -22,7 +23,6 @@ _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 CLIENT_KEYS = (*_BYTE_RATES, "request_percentage", "controller_mutation_rate")
 IP_KEYS = ("connection_creation_rate",)
 _EXACT, _IS_DEFAULT = 0, 1  # match types
-_CLUSTER_AUTHORIZATION_FAILED = 31
 _READ_BACK_S = 10.0
 _POLL_S = 0.1
 
@@ -259,6 +259,6 @@ def _outcome(row: QuotaChange, error: KctlError | None, there: Quotas | KctlErro
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:
     from kctl.protocol.client import error_for
 
-    denied = code == _CLUSTER_AUTHORIZATION_FAILED
+    denied = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     hint = f"it needs an ACL for {operation} on the cluster" if denied else None
     return error_for(code, None if denied else message, subject=subject, hint=hint)

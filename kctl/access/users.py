@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.access.model import name_of
 from kctl.base.outcomes import raise_refusal
 from kctl.errors import KctlError, OperationFailed, UsageError
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -23,7 +24,6 @@ MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 _DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # ScramMechanism, ScramControlManager (KRaft)
 _SALT_BYTES = 32
-_RESOURCE_NOT_FOUND, _CLUSTER_AUTHORIZATION_FAILED = 91, 31
 _READ_BACK_S = 10.0
 _POLL_S = 0.1
 
@@ -60,7 +60,7 @@ def list_users(client: ClusterClient, names: Sequence[str] | None = None) -> lis
     if answer.error_code:
         raise _error(answer.error_code, answer.error_message, "users", "Describe")
     for row in answer.results:
-        if row.error_code not in {0, _RESOURCE_NOT_FOUND}:
+        if row.error_code not in {ErrorCode.NONE, ErrorCode.RESOURCE_NOT_FOUND}:
             raise _error(row.error_code, row.error_message, f"user {row.user}", "Describe")
     found = [
         ScramUser(row.user, name_of(MECHANISMS, info.mechanism), info.iterations)
@@ -238,6 +238,6 @@ def _outcome(row: UserChange, error: KctlError | None, there: dict[tuple[str, st
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:
     from kctl.protocol.client import error_for
 
-    denied = code == _CLUSTER_AUTHORIZATION_FAILED
+    denied = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     hint = f"it needs an ACL for {operation} on the cluster" if denied else None
     return error_for(code, None if denied else message, subject=subject, hint=hint)

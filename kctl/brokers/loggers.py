@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from kctl.base.grouping import grouped
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import KctlError, NotFound, UsageError
+from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")  # org.apache.kafka.common.config.LogLevelConfig
 _LOGGER_RESOURCE = 8
-_OFFSET_DELETE = 47
 _SET = 0
 
 Levels = dict[str, str]
@@ -68,7 +68,7 @@ def fetch_loggers(client: ClusterClient, brokers: Collection[int]) -> dict[int, 
     """Every logger that each broker has, with its level. Raises NotSupported for brokers before 2.4."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
-    client.require(_OFFSET_DELETE, 0, "the log levels of brokers")  # of the same release as KIP-412
+    client.require(ApiKey.OFFSET_DELETE, 0, "the log levels of brokers")  # of the same release as KIP-412
     resource = DescribeConfigsRequest.DescribeConfigsResource
     answers = client.send_each(
         {

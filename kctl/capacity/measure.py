@@ -16,8 +16,9 @@ from kctl.base.deadline import Deadline
 from kctl.cluster.log_offsets import read_log_offsets
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import ClusterState, TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.records.consume.batches import decode
-from kctl.records.consume.fetcher import OFFSET_OUT_OF_RANGE, Fetched, Fetcher
+from kctl.records.consume.fetcher import Fetched, Fetcher
 from kctl.records.produce.background import Background
 from kctl.records.produce.batch import ClosedBatch, compressor
 from kctl.records.produce.options import ACKS, SenderOptions
@@ -260,7 +261,7 @@ class _Reading:
         self.clock = _Clock(options)
 
     def take(self, fetched: Fetched) -> None:
-        if fetched.error_code == OFFSET_OUT_OF_RANGE:
+        if fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise OperationFailed(f"{self._partition} was cut while it was read")
         for chunk, following in decode(self._partition, fetched.data, self.position):
             self.position = following

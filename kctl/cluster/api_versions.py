@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import KctlError
-from kctl.protocol.api_names import api_name
+from kctl.protocol.codes import api_name
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import UsageError
+from kctl.protocol.codes import ErrorCode
 
 Kind = Literal[
     "topic", "broker", "brokers", "client-metrics", "group", "user", "users", "client-id", "clients", "ip", "ips"
@@ -20,7 +21,12 @@ RESOURCE_TYPES: dict[Kind, int] = {
     "client-metrics": 16,
     "group": 32,
 }
-_NOT_AUTHORIZED = frozenset({29, 30, 31})  # of the topic, the group, the cluster
+_NOT_AUTHORIZED = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)  # fmt: skip
 # What has quotas and no other configs; those of all that have none of their own.
 QUOTA_KINDS: frozenset[Kind] = frozenset({"user", "users", "client-id", "clients", "ip", "ips"})
 _OF_ALL: dict[str, Kind] = {"brokers": "brokers", "users": "users", "clients": "clients", "ips": "ips"}

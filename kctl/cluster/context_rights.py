@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.rights import cluster_operations
 from kctl.errors import KctlError
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -28,7 +29,6 @@ _CLUSTER = {
     10: "read broker configs", 11: "change broker configs", 9: "speak as a broker",
 }  # fmt: skip
 _TOPIC = {8: "", 3: "consume", 4: "produce", 6: "delete, delete records", 7: "add partitions", 10: "", 11: ""}
-_SECURITY_DISABLED = 54
 _ANY, _ALL_RESOURCES = 1, 1
 
 
@@ -138,10 +138,11 @@ def _acls(client: ClusterClient) -> Right:
         answer = client.send(request)
     except KctlError as exc:
         return Right("acls", "DESCRIBE", "unknown", exc.message)
-    if answer.error_code == _SECURITY_DISABLED:
+    if answer.error_code == ErrorCode.SECURITY_DISABLED:
         return Right("acls", "DESCRIBE", "ok", "no authorizer: everybody may do everything")
     if answer.error_code:
         error = error_for(answer.error_code, answer.error_message, subject="ACLs")
-        return Right("acls", "DESCRIBE", "denied" if answer.error_code == 31 else "unknown", error.message)
+        result = "denied" if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else "unknown"
+        return Right("acls", "DESCRIBE", result, error.message)
     count = sum(len(resource.acls) for resource in answer.resources)
     return Right("acls", "DESCRIBE", "ok", f"reads all {count} ACLs")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from kctl.cluster.groups.coordinators import ByCoordinator, failure, send_in_chunks, send_one_by_one
 from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _Value = TypeVar("_Value")
 
-UNKNOWN_TOPIC_OR_PARTITION = 3
 _CONSUMER, _DEBUGGING_REPLICA = -1, -2  # as a replica id; the latter sees all of a log, and not only the leader's
 
 Committed: TypeAlias = dict[TopicPartition, int]
@@ -248,7 +248,7 @@ def parse_listed(response: Any, value: Callable[[Any], _Value]) -> dict[TopicPar
     for topic in response.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
-            if row.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+            if row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 found[tp] = NotFound(f"partition {tp} does not exist on its leader")
             elif row.error_code:
                 found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")

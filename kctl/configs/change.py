@@ -21,6 +21,7 @@ from kctl.configs.known_types import meant_by
 from kctl.configs.model import OWN_SOURCE, Config
 from kctl.configs.other_units import values_behind
 from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Refused, UsageError
+from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -30,7 +31,6 @@ _SETTLE_S = 3.0
 _POLL_S = 0.1
 
 Operation = Literal["set", "unset", "append", "subtract"]
-_INCREMENTAL_ALTER_CONFIGS, _OFFSET_DELETE = 44, 47
 # Brokers before 2.6 return no types; these configs are lists in all releases.
 _LISTS = frozenset(
     {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
@@ -90,7 +90,7 @@ def plan_changes(
     known = by_name(describe(client, resource))
     edits = make_edits(known)
     if any(edit.operation in {"append", "subtract"} for edit in edits):
-        client.require(_INCREMENTAL_ALTER_CONFIGS, 0, "--append and --subtract")
+        client.require(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, "--append and --subtract")
     check(resource, edits, known)
     before = {edit.name: find_key(known, edit.name) or _leftover(edit.name) for edit in edits}
     _check_appended(client, edits, before, resource)
@@ -110,7 +110,7 @@ def _check_appended(
     """Raise NotSupported if the controller would fail: 2.3 appends only to a list that has a value of its own."""
     for edit in edits:
         bare = edit.operation in {"append", "subtract"} and before[edit.name].own(resource.kind) is None
-        if bare and client.api_version(_OFFSET_DELETE) is None:  # of 2.4
+        if bare and client.api_version(ApiKey.OFFSET_DELETE) is None:  # of 2.4
             raise NotSupported(
                 f"{resource.path} has no {edit.name} of its own; brokers before 2.4 cannot {edit.operation} then",
                 hint=f"set the whole list: kctl config set {resource.path} {edit.name}=VALUE",

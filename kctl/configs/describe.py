@@ -19,6 +19,7 @@ from kctl.configs.known_types import type_of
 from kctl.configs.model import Config, Synonym
 from kctl.configs.quota_configs import read_quotas
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -30,11 +31,6 @@ _TYPES = {
     1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "double", 7: "list", 8: "class", 9: "password",
 }  # fmt: skip
 UNKNOWN_TYPE = "unknown"
-
-
-
-
-
 
 
 # What brokers take and do not describe (DynamicConfig.Broker, QuotaConfig): name → documentation.
@@ -52,7 +48,6 @@ _UNDESCRIBED = {
         "on the same broker."
     ),
 }
-_INVALID_REQUEST = 42
 _DEFAULT_SOURCE = 5
 _OLD = "brokers before 4.0 say this of kinds of configs that they do not know, and to users without rights"
 _NO_LIMIT = str(2**63 - 1)
@@ -184,11 +179,11 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
     for row in answer.results:
         if (row.resource_type, row.resource_name) != (resource.type_code, resource.name):
             continue
-        if row.error_code == 3:
+        if row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return NotFound(f"{resource} does not exist")
         if row.error_code:
             hint = right_hint("DescribeConfigs", resource, row.error_code)
-            if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE:
+            if row.error_code == ErrorCode.INVALID_REQUEST and resource.type_code > BROKER_RESOURCE:
                 hint = _OLD
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c, resource.kind) for c in row.configs}

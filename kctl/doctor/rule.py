@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kctl.doctor.rule_facts import RuleFacts
 
 
-
 class Severity(str, Enum):
     """error: data can be lost, or something does not work. warning: it hurts when more fails. info: to know."""
 
@@ -25,16 +24,6 @@ class Severity(str, Enum):
     def rank(self) -> int:
         """0 is the worst."""
         return list(Severity).index(self)
-
-
-
-
-
-
-
-
-
-
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from kctl.cluster.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.error_codes import error_for
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _STALE_MEMBER_EPOCH = 22, 25, 27, 113
-_HAS_MEMBERS = frozenset({_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID, _REBALANCE_IN_PROGRESS, _STALE_MEMBER_EPOCH})
+_HAS_MEMBERS = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)  # fmt: skip
 _BATCH_BYTES = 400_000  # offsets.topic's max.message.bytes is 1 MB by default
 _ENTRY_BYTES = 80  # what an entry needs beside its names
 
@@ -123,7 +128,7 @@ def _parse(answer: Any, group: str) -> Outcomes | KctlError:
 
 
 def _error(code: int, group: str, topic: str) -> KctlError | None:
-    if code == 0:
+    if code == ErrorCode.NONE:
         return None
     if code in _HAS_MEMBERS:
         return Refused(f"group {group!r} has members now", hint="stop its consumers first")

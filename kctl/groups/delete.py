@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
-from kctl.cluster.groups.describe import GROUP_ID_NOT_FOUND, describe_groups
+from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, Group
 from kctl.cluster.groups.names import describe_existing, missing_groups
 from kctl.cluster.offsets import Commit
@@ -20,13 +20,12 @@ from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.groups.reset import fetch_commits, is_active, refuse_active
 from kctl.groups.topic_choice import TopicChoice, matching
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.error_codes import error_for
 from kctl.protocol.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
-
-_GROUP_SUBSCRIBED_TO_TOPIC = 86
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _delete(client: ClusterClient, by_node: ByCoordinator) -> dict[str, bool | K
     def parse(response: Any) -> dict[str, bool | KctlError]:
         return {
             row.group_id: failure(row.error_code, None, row.group_id)
-            if row.error_code not in {0, GROUP_ID_NOT_FOUND}
+            if row.error_code not in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}
             else True
             for row in response.results
         }
@@ -208,7 +207,7 @@ def _delete_offsets(
 
 
 def _offset_error(code: int, group: str, topic: str) -> KctlError | None:
-    if code == 0:
+    if code == ErrorCode.NONE:
         return None
-    hint = "stop the consumers that read it first" if code == _GROUP_SUBSCRIBED_TO_TOPIC else None
+    hint = "stop the consumers that read it first" if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC else None
     return error_for(code, None, subject=f"group {group!r}, topic {topic}", hint=hint)

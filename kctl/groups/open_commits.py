@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks, send_one_by_one
 from kctl.errors import KctlError, NotSupported
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_UNSTABLE_OFFSET_COMMIT = 88
 
 Partitions = Mapping[str, Collection[TopicPartition]]
 
@@ -99,5 +99,5 @@ def _unstable(topics: Iterable[Any]) -> set[TopicPartition]:
         TopicPartition(topic.name, row.partition_index)
         for topic in topics
         for row in topic.partitions
-        if row.error_code == _UNSTABLE_OFFSET_COMMIT
+        if row.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
     }

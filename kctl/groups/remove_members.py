@@ -12,12 +12,12 @@ from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, STREAMS
 from kctl.cluster.groups.names import describe_existing
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.cluster.groups.model import Member
     from kctl.protocol.client import ClusterClient
 
-_FENCED_INSTANCE_ID = 82
 _REASON = "removed by an operator with kctl"
 
 
@@ -136,6 +136,6 @@ def _leave(
 
 
 def _leave_error(code: int, group: str) -> KctlError | None:
-    if code == _FENCED_INSTANCE_ID:
+    if code == ErrorCode.FENCED_INSTANCE_ID:
         return _Restarted(f"a member of group {group} has the same instance id")
     return failure(code, None, group) if code else None

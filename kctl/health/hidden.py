@@ -12,11 +12,10 @@ from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Check, Facts, Status
 from kctl.model import ClusterState
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
-
-_TOPIC_AUTHORIZATION_FAILED = 29
 
 
 def hidden_topics(
@@ -41,7 +40,7 @@ def hidden_topics(
         answer = client.send(request)
     except KctlError as exc:
         return exc
-    return tuple(sorted(row.name for row in answer.topics if row.error_code == _TOPIC_AUTHORIZATION_FAILED))
+    return tuple(sorted(row.name for row in answer.topics if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
 
 def _on_disks(log_dirs: Mapping[int, Sequence[LogDir] | KctlError]) -> set[str]:

@@ -10,6 +10,7 @@ from kctl.errors import KctlError
 from kctl.lag.log_config import LogConfig
 from kctl.lag.retention import TopicRetention
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE = 2
 CONFIGS = ("cleanup.policy", "retention.bytes", "retention.ms", "segment.bytes")
 _TOPICS_PER_REQUEST = 1000
-_TOPIC_AUTHORIZATION_FAILED = 29
 
 
 def fetch_oldest_timestamps(
@@ -101,7 +101,7 @@ def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, dict[str, 
 
     # Topics that may not be described are left out of the answer, silently.
     found: dict[str, dict[str, str | None] | KctlError] = {
-        name: error_for(_TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}")
+        name: error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}")
         for name in topics
     }
     for row in response.results:

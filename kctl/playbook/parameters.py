@@ -164,9 +164,7 @@ def _put(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str,
         wrong.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
 
 
-def _secret(
-    playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn
-) -> None:
+def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn) -> None:
     parameter = playbook.parameter(name)
     if not path.startswith("@"):
         wrong.append(f"--secret takes {name}=@FILE: others see command lines")

@@ -18,6 +18,7 @@ from kctl.errors import (
 )
 from kctl.model import Broker, ClusterState
 from kctl.protocol import preflight
+from kctl.protocol.codes import ApiKey
 from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
 
 ANY = None  # as a node id: whichever broker is connected
@@ -25,38 +26,17 @@ ANY = None  # as a node id: whichever broker is connected
 # Requests that change something: without an answer nobody knows whether they did. (api keys)
 CHANGES = frozenset(
     {
-        0,
-        8,
-        11,
-        13,
-        14,
-        19,
-        20,
-        21,
-        22,
-        24,
-        25,
-        26,
-        27,
-        28,
-        30,
-        31,
-        33,
-        34,
-        37,
-        38,
-        39,
-        40,
-        42,
-        43,
-        44,
-        45,
-        47,
-        49,
-        51,
-        57,
+        ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP,
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DELETE_RECORDS, ApiKey.INIT_PRODUCER_ID,
+        ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.TXN_OFFSET_COMMIT, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_CONFIGS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.CREATE_PARTITIONS, ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN, ApiKey.DELETE_GROUPS,
+        ApiKey.ELECT_LEADERS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.OFFSET_DELETE, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.UPDATE_FEATURES,
     }
-)
+)  # fmt: skip
 
 
 class Brokers:

@@ -29,8 +29,9 @@ from kctl.errors import (
 from kctl.model import Broker, ClusterState
 from kctl.protocol import preflight, wire
 from kctl.protocol.brokers import Brokers, version_needed
+from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.connection import Connection, Dialer, PeerClosed
-from kctl.protocol.error_codes import NOT_CONTROLLER, error_for, error_name
+from kctl.protocol.error_codes import error_for, error_name
 from kctl.protocol.silence import Silence
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class ClusterClient:
         connection.step = "the answer to Metadata"
         body = wire.encode_metadata(version, asked)
         flexible = wire.metadata_is_flexible(version)
-        reader = connection.exchange(wire.METADATA, version, body, deadline, flexible=flexible)
+        reader = connection.exchange(ApiKey.METADATA, version, body, deadline, flexible=flexible)
         try:
             state = wire.decode_metadata(reader, version, keep_errors=keep_errors)
         except wire.WireError as exc:
@@ -266,9 +267,9 @@ class ClusterClient:
                     message = f"{exc.message}; it was only asked to check, and nothing was changed"
                     raise ConnectionTimedOut(message, hint=exc.hint) from None
                 else:
-                    if not _has_error(answer, NOT_CONTROLLER):
+                    if not _has_error(answer, ErrorCode.NOT_CONTROLLER):
                         return answer
-                    problem = error_for(NOT_CONTROLLER, None, subject=f"broker {controller}")
+                    problem = error_for(ErrorCode.NOT_CONTROLLER, None, subject=f"broker {controller}")
             if patience.expired:
                 raise problem
             time.sleep(_ELECTION_POLL_S)

@@ -25,6 +25,7 @@ from kctl.errors import (
     TlsMismatch,
 )
 from kctl.protocol import wire
+from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.receive_buffer import ReceiveBuffer
 
 if TYPE_CHECKING:
@@ -170,8 +171,8 @@ class Connection:
     def _negotiate(self, deadline: Deadline) -> None:
         self.step = "the answer to ApiVersions"
         error, ranges = self._ask_api_versions(0, deadline)
-        if error == wire.UNSUPPORTED_VERSION:  # KIP-511: the answer has the range
-            low, high = ranges.get(wire.API_VERSIONS, (wire.API_VERSIONS_FLEXIBLE, wire.API_VERSIONS_FLEXIBLE))
+        if error == ErrorCode.UNSUPPORTED_VERSION:  # KIP-511: the answer has the range
+            low, high = ranges.get(ApiKey.API_VERSIONS, (wire.API_VERSIONS_FLEXIBLE, wire.API_VERSIONS_FLEXIBLE))
             version = min(high, wire.API_VERSIONS_MAX)
             if version < max(low, 0):
                 raise NotSupported(
@@ -186,7 +187,7 @@ class Connection:
                 hint="is this the broker's port?",
             )
         self.api_versions = ranges
-        if wire.METADATA not in ranges:
+        if ApiKey.METADATA not in ranges:
             raise NotKafka(
                 f"{self.address} is a KRaft controller, not a broker",
                 hint="give the address of a broker's listener",
@@ -196,7 +197,7 @@ class Connection:
         """The error code and the ranges."""
         flexible = version >= wire.API_VERSIONS_FLEXIBLE
         body = wire.encode_api_versions(version)
-        reader = self.exchange(wire.API_VERSIONS, version, body, deadline, flexible=flexible, flexible_answer=False)
+        reader = self.exchange(ApiKey.API_VERSIONS, version, body, deadline, flexible=flexible, flexible_answer=False)
         try:
             return wire.decode_api_versions(reader, version)
         except wire.WireError:
@@ -255,7 +256,7 @@ class Connection:
         """The answer, decoded by kafka-python. Raises ConnectionFailed for bytes that make no sense."""
         payload = self.read(deadline)
         # The one answer whose header has no tagged fields in flexible versions (KIP-511).
-        flexible = pending.answer.flexible_version_q(pending.version) and pending.answer.API_KEY != wire.API_VERSIONS
+        flexible = pending.answer.flexible_version_q(pending.version) and pending.answer.API_KEY != ApiKey.API_VERSIONS
         start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:
             return pending.answer.decode(memoryview(payload)[start:], version=pending.version)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 # A controller with ZooKeeper writes them one after the other: 300 in one request took longer than its time limit.
 PER_REQUEST = 50
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 Outcomes = dict[TopicPartition, KctlError | None]
 
@@ -28,7 +28,7 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
 
 def needs_alter(error_code: int) -> str | None:
     """A hint for CLUSTER_AUTHORIZATION_FAILED, None for other errors."""
-    return "it needs an ACL for Alter on the cluster" if error_code == _CLUSTER_AUTHORIZATION_FAILED else None
+    return "it needs an ACL for Alter on the cluster" if error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else None
 
 
 def ask_controller(

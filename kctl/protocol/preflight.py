@@ -32,6 +32,7 @@ from kctl.errors import (
 )
 from kctl.model import ClusterState
 from kctl.protocol import wire
+from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, not_kafka
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[
     connection.step = "the answer to Metadata"
     try:
         reader = connection.exchange(
-            wire.METADATA, version, wire.encode_metadata(version, topics), deadline,
+            ApiKey.METADATA, version, wire.encode_metadata(version, topics), deadline,
             flexible=wire.metadata_is_flexible(version),
         )  # fmt: skip
         return wire.decode_metadata(reader, version)
@@ -135,7 +136,7 @@ def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[
 
 def metadata_version(connection: Connection) -> int:
     """The newest version of Metadata that both know. Raises NotSupported."""
-    low, high = connection.api_versions[wire.METADATA]
+    low, high = connection.api_versions[ApiKey.METADATA]
     version = min(high, wire.METADATA_MAX)
     if version < max(low, wire.METADATA_MIN):
         raise NotSupported(f"{connection.address}: its versions of Metadata are not supported", hint="see docs/")
@@ -270,13 +271,13 @@ def _wants_login(address: Address, dialer: Dialer, deadline: Deadline) -> KctlEr
     probe = Connection(address, dialer)
     try:
         probe.open(deadline.at_most(_PROBE_S))
-        reader = probe.exchange(wire.SASL_HANDSHAKE, 1, wire.string("kctl"), deadline.at_most(_PROBE_S))
+        reader = probe.exchange(ApiKey.SASL_HANDSHAKE, 1, wire.string("kctl"), deadline.at_most(_PROBE_S))
         answer = wire.decode_sasl_handshake(reader)
     except wire.WireError:
         return None
     finally:
         probe.close()
-    if answer.error_code != 33:
+    if answer.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         return None
     mechanisms = ", ".join(answer.mechanisms) or "unknown to it"
     protocol = "SASL_SSL" if dialer.security.tls else "SASL_PLAINTEXT"
@@ -355,7 +356,7 @@ def _tls_alert(address: Address, dialer: Dialer, deadline: Deadline) -> KctlErro
 def _old_kafka(address: Address, deadline: Deadline) -> KctlError | None:
     """Brokers before 0.10 close the connection at ApiVersions, but answer Metadata v0."""
     with _dial(address, deadline) as sock:
-        sock.sendall(wire.frame(wire.METADATA, 0, 7, b"\0\0\0\0"))
+        sock.sendall(wire.frame(ApiKey.METADATA, 0, 7, b"\0\0\0\0"))
         if sock.recv(8)[4:8] != b"\0\0\0\x07":
             return None
     return NotSupported(f"{address} is a Kafka broker older than 0.10", hint="Kafka 0.10 or newer is needed")

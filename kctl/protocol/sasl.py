@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kctl.errors import AuthenticationFailed, NotSupported
 from kctl.protocol import wire
+from kctl.protocol.codes import ApiKey, ErrorCode
 
 if TYPE_CHECKING:
     from kctl.base.address import Address
@@ -128,12 +129,12 @@ def log_in(connection: Exchanging, security: Security, deadline: Deadline) -> in
 
 
 def _handshake(connection: Exchanging, security: Security, deadline: Deadline) -> None:
-    if wire.SASL_AUTHENTICATE not in connection.api_versions:
+    if ApiKey.SASL_AUTHENTICATE not in connection.api_versions:
         raise NotSupported(f"{connection.address} is too old for a SASL login", hint="Kafka 1.0 or newer is needed")
     mechanism = security.sasl_mechanism or ""
-    reader = connection.exchange(wire.SASL_HANDSHAKE, 1, wire.string(mechanism), deadline)
+    reader = connection.exchange(ApiKey.SASL_HANDSHAKE, 1, wire.string(mechanism), deadline)
     answer = wire.decode_sasl_handshake(reader)
-    if answer.error_code == wire.UNSUPPORTED_SASL_MECHANISM:
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationFailed(
             f"{connection.address} does not have the SASL mechanism {mechanism} enabled",
             hint=f"enabled mechanisms: {', '.join(answer.mechanisms) or 'none'}",
@@ -149,9 +150,9 @@ def _authenticate(
     connection: Exchanging, security: Security, token: bytes, deadline: Deadline
 ) -> wire.SaslAuthentication:
     """Send one SaslAuthenticate and return the broker's response."""
-    version = min(1, connection.api_versions[wire.SASL_AUTHENTICATE][1])
+    version = min(1, connection.api_versions[ApiKey.SASL_AUTHENTICATE][1])
     body = wire.encode_sasl_authenticate(token)
-    reader = connection.exchange(wire.SASL_AUTHENTICATE, version, body, deadline)
+    reader = connection.exchange(ApiKey.SASL_AUTHENTICATE, version, body, deadline)
     answer = wire.decode_sasl_authenticate(reader, version)
     if answer.error_code:
         raise _login_failed(connection, security, f"the broker reports: {answer.error_message or 'no reason'}")

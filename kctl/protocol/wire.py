@@ -24,14 +24,8 @@ from uuid import UUID
 
 from kctl.errors import KctlError, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.protocol.codes import ErrorCode
 
-METADATA = 3
-SASL_HANDSHAKE = 17
-API_VERSIONS = 18
-SASL_AUTHENTICATE = 36
-
-UNSUPPORTED_SASL_MECHANISM = 33  # error codes
-UNSUPPORTED_VERSION = 35
 API_VERSIONS_FLEXIBLE, API_VERSIONS_MAX = 3, 4  # v3 (2.4): KIP-511; v4 (3.9) has the same layout
 METADATA_MIN, METADATA_MAX = 1, 12  # v1 (0.10.0): controller, null for all topics; v12 (2.8): topic ids
 CLIENT_ID = "kctl"
@@ -162,7 +156,7 @@ def decode_api_versions(reader: Reader, version: int = 0) -> tuple[int, dict[int
     The header never has tagged fields. With UNSUPPORTED_VERSION the body is of version 0, whatever was asked.
     """
     error = reader.int16()
-    reader.flexible = version >= API_VERSIONS_FLEXIBLE and error != UNSUPPORTED_VERSION
+    reader.flexible = version >= API_VERSIONS_FLEXIBLE and error != ErrorCode.UNSUPPORTED_VERSION
     ranges = {}
     for _ in range(reader.count()):
         key, low, high = _API_RANGE.unpack(reader.take(_API_RANGE.size))
@@ -283,13 +277,12 @@ def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> tuple[
     return name, TopicState(name, internal, topic_id_text(topic_id), tuple(states))
 
 
-_ABSENT = {3, 17, 100}  # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID
-_PRESENT = {0, 5}  # NONE, LEADER_NOT_AVAILABLE: the topic exists, and has just been created
-_TOPIC_AUTHORIZATION_FAILED = 29
+_ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_ID}
+_PRESENT = {ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE}  # the latter: the topic has just been created
 
 
 def _topic_error(code: int, name: str) -> KctlError:
-    if code == _TOPIC_AUTHORIZATION_FAILED:
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return NotAuthorized(
             f"topic {name!r}: not authorized to describe it",
             hint="ask for the ACL operation Describe on the topic",

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 NAMED = 3  # of many, by name
 
 
-
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """What keeps brokers from being taken down. topic, partition: None for what is not about one partition."""

@@ -42,8 +42,6 @@ def may_be_down(error: ConnectionFailed) -> bool:
     return not isinstance(error, _NOT_DOWN)
 
 
-
-
 class Cluster(Protocol):
     """The cluster under restart. Raises ConnectionFailed's subclasses when no broker answers, unless it says else."""
 

@@ -25,13 +25,12 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import TopicState
+from kctl.protocol.codes import ErrorCode
 from kctl.topics.new_topic import BROKER_DEFAULT, NewTopic, create_request, request_chunks
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-TOPIC_ALREADY_EXISTS = 36
-_INVALID_CONFIG = 40
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
 _SHOWN_S = 10.0  # for a topic that the controller has and the broker that is asked does not show yet
@@ -137,7 +136,7 @@ def _validate(
     for row in (row for request in requests for row in client.send_to_controller(request).topics):
         if row.error_code:
             error = _refusal(row)
-            if row.error_code == _INVALID_CONFIG:
+            if row.error_code == ErrorCode.INVALID_CONFIG:
                 raise _config_refusal(client, error, asked[row.name].configs, existing)
             if not isinstance(error, AlreadyExists):
                 raise error
@@ -164,7 +163,7 @@ def _refusal(row: Any) -> KctlError:
     from kctl.protocol.client import error_for
 
     error = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
-    if row.error_code == TOPIC_ALREADY_EXISTS:
+    if row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
         return AlreadyExists(error.message)
     if isinstance(error, (Refused, NotAuthorized)):
         return error

@@ -27,8 +27,8 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import ClusterState, TopicState
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.wire import topic_id_from_text, topic_id_text
-from kctl.topics.create import TOPIC_ALREADY_EXISTS
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
@@ -37,10 +37,11 @@ from kctl.topics.sizes import fetch_sizes
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
 NOTHING_WRITTEN = -1
-# What is looked at after the name: INVALID_TOPIC (it collides with another), INVALID_CONFIG, POLICY_VIOLATION.
-_NAME_IS_FREE = frozenset({0, 17, 40, 44})
+# These are checked after the name; INVALID_TOPIC_EXCEPTION: it collides with another.
+_NAME_IS_FREE = frozenset(
+    {ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_CONFIG, ErrorCode.POLICY_VIOLATION}
+)
 _POLL_S = 0.1
 
 
@@ -221,7 +222,7 @@ def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]
     names = {row.topic_id: row.topic for row in rows}
     errors: dict[str, KctlError] = {}
     for row in response.responses:
-        if row.error_code and row.error_code not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
+        if row.error_code and row.error_code not in {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}:
             name = row.name or names.get(topic_id_text(row.topic_id), str(row.topic_id))
             errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
     return errors
@@ -280,7 +281,7 @@ def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str],
         if isinstance(response, KctlError):
             continue  # a broker that is down shows nothing
         for row in response.topics:
-            if row.error_code != UNKNOWN_TOPIC_OR_PARTITION:
+            if row.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 same = ids[row.name] in {None, topic_id_text(row.topic_id)}
                 (shown if same else anew).add(row.name)
     return shown, anew
@@ -302,6 +303,6 @@ def _still_marked(client: ClusterClient, names: Collection[str]) -> tuple[set[st
             if row.error_code in _NAME_IS_FREE:
                 continue
             left.add(row.name)
-            if row.error_code != TOPIC_ALREADY_EXISTS:
+            if row.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 untold[row.name] = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
     return left, untold

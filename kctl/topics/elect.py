@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.partition_requests import PER_REQUEST, Outcomes, ask_controller, needs_alter, numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 PREFERRED, UNCLEAN = 0, 1
-ELECTION_NOT_NEEDED = 84
-_ELECT_LEADERS = 43  # the request's key
 _TIMEOUT_MS = 15_000  # of the controller; it answers as soon as it has elected
 
 
 def why_no_election(client: ClusterClient) -> str | None:
     """Return why preferred leaders cannot be elected on request; None if they can."""
-    return None if client.api_version(_ELECT_LEADERS) is not None else "brokers before 2.2 elect no leaders on request"
+    if client.api_version(ApiKey.ELECT_LEADERS) is not None:
+        return None
+    return "brokers before 2.2 elect no leaders on request"
 
 
 def elect_leaders(
@@ -73,6 +74,6 @@ def _parse(response: Any) -> dict[TopicPartition, KctlError | None]:
     for topic in response.replica_election_results:
         for row in topic.partition_result:
             tp = TopicPartition(topic.topic, row.partition_id)
-            fine = row.error_code in {0, ELECTION_NOT_NEEDED}
+            fine = row.error_code in {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}
             found[tp] = None if fine else error_for(row.error_code, row.error_message, subject=str(tp))
     return found

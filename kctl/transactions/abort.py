@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError, NotFound, OperationFailed, OutcomeUnknown, Refused
 from kctl.model import PartitionState
+from kctl.protocol.codes import ErrorCode
 from kctl.transactions.hanging import holds
 from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, describe_transactions, list_transactions
 from kctl.transactions.producers import Producer, describe_producers
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.1
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 def find_open(client: ClusterClient, partition: PartitionState, start_offset: int) -> Producer:
@@ -128,7 +128,8 @@ def _request(producer: Producer) -> Any:
 def _error(code: int, producer: Producer) -> KctlError:
     from kctl.protocol.client import error_for
 
-    hint = "it needs an ACL for ClusterAction on the cluster" if code == _CLUSTER_AUTHORIZATION_FAILED else None
+    denied = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    hint = "it needs an ACL for ClusterAction on the cluster" if denied else None
     return error_for(
         code, None, subject=f"transaction of producer id {producer.producer_id} in {producer.tp}", hint=hint
     )

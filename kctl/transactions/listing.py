@@ -13,6 +13,7 @@ from kctl.cluster.groups.coordinators import TRANSACTION, ByCoordinator, ask_coo
 from kctl.cluster.groups.names import check_id
 from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -25,7 +26,6 @@ STATES = (
 NEEDS_ALL = "it needs an ACL for Describe on transactional-id *"
 STATES_TOPIC = "__transaction_state"
 _ANY_NAME = "kctl-may-describe-any"
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def all_can_be_listed(client: ClusterClient) -> bool:
     Any broker tells, before it looks whether it is the coordinator; so nothing is made by asking.
     """
     answer = client.send(_request([_ANY_NAME]))
-    return all(row.error_code != _TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in answer.transaction_states)
+    return all(row.error_code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in answer.transaction_states)
 
 
 def describe_transactions(client: ClusterClient, ids: Iterable[str]) -> dict[str, Transaction | KctlError]:

@@ -19,14 +19,16 @@ from kctl.errors import (
     OperationFailed,
     OutcomeUnknown,
 )
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
-COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-MOVED = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+MOVED = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 _GROUPS_PER_REQUEST = 1000  # keeps a response far under the client's frame limit of 100 MB
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.groups.assignment import decode_assignment, decode_subscription
 from kctl.cluster.groups.coordinators import (
-    COORDINATOR_LOAD_IN_PROGRESS,
-    COORDINATOR_NOT_AVAILABLE,
     OFFSETS_TOPIC,
     PAUSES_S,
     ByCoordinator,
@@ -28,12 +26,12 @@ from kctl.cluster.groups.coordinators import (
 from kctl.cluster.groups.model import CLASSIC, Group, Groups, Member
 from kctl.cluster.groups.newer_groups import DESCRIBED, describe_newer
 from kctl.errors import ConnectionFailed, KctlError, NotFound
+from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
 
-GROUP_ID_NOT_FOUND = 69
 CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
 
 
@@ -95,10 +93,10 @@ def _listing_error(node: int, response: Any) -> KctlError | None:
 
     if isinstance(response, KctlError):
         return response
-    if response.error_code == COORDINATOR_LOAD_IN_PROGRESS:
+    if response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return CoordinatorMoved(f"broker {node} is still loading its groups")
-    if response.error_code in {0, COORDINATOR_NOT_AVAILABLE}:  # the latter: it coordinates nothing yet
-        return None
+    if response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE or not response.error_code:
+        return None  # without a coordinator: the broker coordinates nothing yet
     return error_for(response.error_code, None, subject=f"groups of broker {node}")
 
 
@@ -149,7 +147,7 @@ def _describe_request(groups: Sequence[str]) -> object:
 def _described(response: Any, coordinator: Mapping[str, int]) -> dict[str, Group | KctlError]:
     rows: dict[str, Group | KctlError] = {}
     for row in response.groups:
-        if row.error_code and row.error_code != GROUP_ID_NOT_FOUND:
+        if row.error_code and row.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
             rows[row.group_id] = failure(row.error_code, row.error_message, row.group_id)
             continue
         rows[row.group_id] = Group(

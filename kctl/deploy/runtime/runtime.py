@@ -23,8 +23,6 @@ DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class KafkaRuntime:
     """Jars that run a broker. source: where they came from, for people."""

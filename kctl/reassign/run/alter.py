@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.partition_requests import ask_controller, needs_alter, numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-NO_REASSIGNMENT_IN_PROGRESS, REPLICA_NOT_AVAILABLE = 85, 9
 _TIMEOUT_MS = 60_000
 
 
@@ -58,7 +58,8 @@ def alter_reassignments(
         for topic in response.responses:
             for row in topic.partitions:
                 tp = TopicPartition(topic.name, row.partition_index)
-                fine = not row.error_code or (row.error_code == NO_REASSIGNMENT_IN_PROGRESS and targets.get(tp) is None)
+                none_left = row.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS and targets.get(tp) is None
+                fine = not row.error_code or none_left
                 found[tp] = None if fine else error_for(row.error_code, row.error_message, subject=str(tp))
         return found
 
@@ -116,5 +117,5 @@ def _log_dir_errors(node: int, asked: Sequence[TopicPartition], response: Any) -
     return {
         tp: error_for(codes.get(tp, -1), None, subject=f"{tp} on broker {node}")
         for tp in asked
-        if codes.get(tp, -1) not in {0, REPLICA_NOT_AVAILABLE}
+        if codes.get(tp, -1) not in {0, ErrorCode.REPLICA_NOT_AVAILABLE}
     }

@@ -28,12 +28,6 @@ _SETTLE_S = 10.0
 _POLL_S = 0.5
 
 
-
-
-
-
-
-
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """What became of a run. outcome: «completed», «incomplete», «cancelled» or «paused».

@@ -89,5 +89,3 @@ def _told(run: Run) -> Iterator[None]:
         raise
     except KctlError as exc:
         raise run.stopped(exc.message, hint=exc.hint, **exc.details) from exc
-
-

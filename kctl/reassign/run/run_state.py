@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from kctl.base.journal import Journal
 from kctl.base.units import format_duration, format_size
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, TimedOut
-from kctl.protocol.error_codes import RETRIABLE
+from kctl.protocol.error_codes import LOOK_UP_AGAIN
 from kctl.reassign.planner.batches import copies_to
 from kctl.reassign.run import journals
 from kctl.reassign.run.begin import copy_bytes
@@ -186,7 +186,7 @@ def transient(exc: KctlError) -> bool:
     """May the same request be answered a little later?"""
     if isinstance(exc, (ConnectionFailed, OutcomeUnknown, TimedOut)):
         return True
-    return exc.details.get("kafka_error_code") in RETRIABLE
+    return exc.details.get("kafka_error_code") in LOOK_UP_AGAIN
 
 
 def open_run(client: ClusterClient, journal: Journal, listener: Listener) -> Run:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.rights import READ, topics_denied
 from kctl.errors import NotAuthorized
+from kctl.protocol.codes import ApiKey
 from kctl.records.consume.delivery import ConsumeResult, Delivery, PartitionRead, Sink
 from kctl.records.consume.direct import Direct
 from kctl.records.consume.options import ConsumeOptions, check_options
@@ -20,7 +21,7 @@ from kctl.records.decode.decoding import RecordDecoder
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_FETCH, _BATCHES = 1, 4  # the API, and its first version with batches of magic 2
+_FETCH_BATCHES = 4  # the first version of Fetch with batches of magic 2
 
 __all__ = ["ConsumeOptions", "ConsumeResult", "Sink", "check_options", "consume"]
 
@@ -41,7 +42,8 @@ def consume(
     no broker answers for timeout_s.
     """
     check_options(options)
-    client.require(_FETCH, _BATCHES, "kctl consume")  # a member that reads nothing would leave a group with commits
+    # A member that reads nothing would leave a group with commits.
+    client.require(ApiKey.FETCH, _FETCH_BATCHES, "kctl consume")
     found = plan(client, options)
     _check_rights(client, options, found)
     delivery = Delivery(options, sink, found.ends, decoder, stats=stats)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.model import Broker, TopicPartition, TopicState
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Pending
 from kctl.protocol.fetch import fetch_request
 from kctl.records.consume.absence import Absence
@@ -27,8 +28,6 @@ from kctl.records.produce.background import Background
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_DENIED = 29  # TOPIC_AUTHORIZATION_FAILED
-OFFSET_OUT_OF_RANGE = 1
 _NO_LEADER = -1
 _PATIENCE_MS = 500
 _PARTITION_BYTES, _ANSWER_BYTES = 1 << 20, 8 << 20
@@ -36,9 +35,14 @@ _PAUSES_S = (0.05, 0.2, 0.5, 1.0)
 _LOOK_S = 5.0  # for an answer to Metadata: the next look may ask another broker
 _DIAL_S = 4.0
 _REDIAL_S = 1.0  # a broker that could not be reached is left alone for so long
-# What a new look at the metadata answers: unknown topic or partition, no leader, not the leader, replica not
-# available, disk error, fenced and unknown leader epoch, offset not available, unknown topic id.
-_LOOK_AGAIN = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100})
+# A new look at the metadata resolves these.
+_LOOK_AGAIN = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)  # fmt: skip
 
 
 class Fetched(NamedTuple):
@@ -188,12 +192,13 @@ class Fetcher:
                     continue  # dropped, or moved meanwhile
                 if row.error_code in _LOOK_AGAIN:
                     self._fails(tp, error_for(row.error_code, None, subject=f"partition {tp}"))
-                elif row.error_code == OFFSET_OUT_OF_RANGE:
+                elif row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     self._silent.add(tp)
                     self._unread.discard(tp)
                     yield Fetched(tp, position, position, b"", (), -1, row.error_code)
                 elif row.error_code:
-                    hint = "ask for the ACL operation Read on the topic" if row.error_code == _DENIED else None
+                    denied = row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    hint = "ask for the ACL operation Read on the topic" if denied else None
                     raise _final(error_for(row.error_code, None, subject=f"partition {tp}", hint=hint))
                 else:
                     self._failing.pop(tp, None)

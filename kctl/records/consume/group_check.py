@@ -13,11 +13,11 @@ from kctl.base.text import counted
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import CONSUMER, SHARE, STREAMS, WITHOUT_MEMBERS, Group
 from kctl.errors import KctlError, Refused
+from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_CONSUMER_GROUP_DESCRIBE = 69  # an API key; brokers without it have only classic groups
 _HINT = "nothing was changed; read without --group, or as a member of another group"
 
 
@@ -26,7 +26,7 @@ def check_group(client: ClusterClient, name: str, *, as_classic_member: bool) ->
 
     A missing group, and a group that cannot be described, pass: the broker decides.
     """
-    if client.api_version(_CONSUMER_GROUP_DESCRIBE) is None:
+    if client.api_version(ApiKey.CONSUMER_GROUP_DESCRIBE) is None:
         return None
     try:
         group = describe_groups(client, [name]).groups.get(name)

@@ -32,8 +32,6 @@ ValueDecoder = Callable[..., Any]  # data, topic, part; see above
 RecordDecoder = Callable[[Record], Shown]
 
 
-
-
 Factory = Callable[[DecoderSettings], ValueDecoder]
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported
+from kctl.protocol.codes import ApiKey
 from kctl.records.consume.absence import GONE_S
 from kctl.records.produce import wire as produce_wire
 from kctl.records.produce.background import Background
@@ -78,7 +79,7 @@ class Leaders:
             self._undialled[node] = time.monotonic() + _DIAL_AGAIN_S
             self.look_up(time.monotonic())
             return
-        version = produce_wire.version_for(outcome.api_versions.get(produce_wire.PRODUCE), self._codec)
+        version = produce_wire.version_for(outcome.api_versions.get(ApiKey.PRODUCE), self._codec)
         if version is None:
             outcome.close()
             self.trouble = NotSupported(

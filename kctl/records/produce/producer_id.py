@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed, OutcomeUnknown
-from kctl.protocol.error_codes import RETRIABLE, error_for
+from kctl.protocol.codes import ErrorCode
+from kctl.protocol.error_codes import LOOK_UP_AGAIN, error_for
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _COORDINATOR_POLL_S = 0.1
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
@@ -37,13 +37,13 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
             if not answer.error_code:
                 return answer.producer_id, answer.producer_epoch
             why = error_for(answer.error_code, None, subject="producer id")
-            if answer.error_code == _CLUSTER_AUTHORIZATION_FAILED:
+            if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 raise NotAuthorized(
                     "not authorized to write with idempotence (CLUSTER_AUTHORIZATION_FAILED)",
                     hint="ask for the ACL operation Write on the topic (before 2.8: IdempotentWrite on the cluster);"
                     " --no-idempotence does without",
                 )
-            if answer.error_code not in RETRIABLE:
+            if answer.error_code not in LOOK_UP_AGAIN:
                 raise why
         if deadline.expired:
             raise OperationFailed(

@@ -16,19 +16,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kctl.protocol import wire
+from kctl.protocol.codes import ApiKey, ErrorCode
+from kctl.protocol.error_codes import MAY_BE_APPLIED
 
-PRODUCE = 0
 LOWEST, HIGHEST = 3, 8
 _ZSTD_SINCE = 7
 _HEADER = struct.Struct(">hhih")
 _INT32 = struct.Struct(">i")
-# org.apache.kafka.common.protocol.Errors
-_OUT_OF_ORDER_SEQUENCE, _DUPLICATE_SEQUENCE = 45, 46
-_STORAGE_ERROR = 56
-_MOVED = frozenset({3, 5, 6, 8, 9, 13, _STORAGE_ERROR, 72, 74, 75, 80, 100})
-_PASSING = frozenset({2, 7, 14, 19, 20, 89})
-# Whatever offset they come with: the leader has it (7, 20), or its disk may.
-_PERHAPS_IN_LOG = frozenset({-1, 7, 20, _STORAGE_ERROR})
+_MOVED = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.LISTENER_NOT_FOUND, ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)  # fmt: skip
+_PASSING = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    }
+)  # fmt: skip
 
 
 class Answer(NamedTuple):
@@ -43,16 +51,17 @@ class Answer(NamedTuple):
     @property
     def in_log(self) -> bool:
         """Now, or since it was sent before."""
-        return self.error_code in (0, _DUPLICATE_SEQUENCE)
+        return self.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
     @property
     def out_of_sequence(self) -> bool:
         """A batch that was sent before it is not in the log."""
-        return self.error_code == _OUT_OF_ORDER_SEQUENCE
+        return self.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     @property
     def perhaps_in_log(self) -> bool:
-        return self.error_code in _PERHAPS_IN_LOG or self.base_offset >= 0
+        """Whatever its offset is: the leader has the batch, or its disk may."""
+        return self.error_code in MAY_BE_APPLIED or self.base_offset >= 0
 
     @property
     def leader_moved(self) -> bool:
@@ -84,7 +93,7 @@ def encode(
 ) -> list[bytes]:
     """A whole request in pieces. batches: (partition, header, records), at most one of each partition."""
     client = wire.CLIENT_ID.encode()
-    head = _HEADER.pack(PRODUCE, version, correlation_id, len(client)) + client
+    head = _HEADER.pack(ApiKey.PRODUCE, version, correlation_id, len(client)) + client
     head += struct.pack(">hhii", -1, acks, timeout_ms, 1) + wire.string(topic) + _INT32.pack(len(batches))
     pieces = [head]
     for partition, header, records in batches:

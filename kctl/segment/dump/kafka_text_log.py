@@ -209,10 +209,6 @@ class LogText:
         self._line(text)
 
 
-
-
-
-
 def record_text(batch: Batch, record: Record) -> str:
     """A record's line without its content."""
     kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
@@ -228,8 +224,6 @@ def record_text(batch: Batch, record: Record) -> str:
     from kctl.segment.format.control import control_text  # its definitions of messages take time to load
 
     return text + control_text(record)
-
-
 
 
 def _length(data: bytes | None) -> int:

@@ -8,7 +8,7 @@ from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 from kctl.brokers.loggers import by_logger, parse_levels, plan_levels
 from kctl.cluster.api_versions import BrokerApis, Feature, VersionRange, compare_apis, features_of, release_of
 from kctl.errors import NotFound, UsageError
-from kctl.protocol.api_names import api_name
+from kctl.protocol.codes import api_name
 
 NEWEST = max(BROKER_API_VERSIONS)
 

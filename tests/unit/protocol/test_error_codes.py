@@ -1,9 +1,14 @@
-"""Kafka's error codes: names against kafka-python's list, classes and exit codes."""
+"""Error codes and API keys: names against Kafka, classes and exit codes."""
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
+import kctl
 from kctl.errors import (
     AlreadyExists,
     Busy,
@@ -16,28 +21,52 @@ from kctl.errors import (
     OutcomeUnknown,
     Refused,
 )
-from kctl.protocol.error_codes import ERRORS, error_for, error_name
+from kctl.protocol.codes import ApiKey, ErrorCode
+from kctl.protocol.error_codes import MEANINGS, RETRIABLE, error_for, error_name
 
-# Where kafka-python keeps an older name than Kafka 3.9.
-RENAMED = {
-    -1: "UNKNOWN", 4: "INVALID_FETCH_SIZE", 6: "NOT_LEADER_FOR_PARTITION", 10: "MESSAGE_SIZE_TOO_LARGE",
-    17: "INVALID_TOPIC", 39: "INVALID_REPLICATION_ASSIGNMENT", 0: "NO_ERROR",
-}  # fmt: skip
+# Errors.values() and ApiKeys.values() of Kafka 4.4.0: kind, code, name, and for errors whether they are retriable.
+RECORDED = [
+    line.split("\t")
+    for line in (Path(__file__).parents[2] / "data" / "protocol_codes.tsv").read_text(encoding="utf-8").splitlines()
+]
+PACKAGE = Path(kctl.__file__).resolve().parent
 
 
-def test_names_are_kafkas() -> None:
-    from kafka import errors
+def test_codes_and_names_are_kafkas() -> None:
+    assert {code.name: code.value for code in ErrorCode} == {r[2]: int(r[1]) for r in RECORDED if r[0] == "error"}
+    assert {key.name: key.value for key in ApiKey} == {r[2]: int(r[1]) for r in RECORDED if r[0] == "api"}
+    assert {code.name for code in RETRIABLE} == {r[2] for r in RECORDED if r[0] == "error" and r[3] == "true"}
+    assert set(MEANINGS) == set(ErrorCode)
 
-    theirs = {
-        cls.errno: cls.message
-        for cls in vars(errors).values()
-        if isinstance(cls, type) and issubclass(cls, errors.BrokerResponseError) and isinstance(cls.errno, int)
+
+def test_codes_have_names_everywhere() -> None:
+    """No other module defines a code or compares one with a number."""
+    files = [path for name in (".", "commands", "spark") for path in (PACKAGE / name).resolve().rglob("*.py")]
+    assert len(files) > 700
+    bare = []
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if path.name != "codes.py" and _is_bare(node):
+                bare.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]
+    assert bare == []
+
+
+def _is_bare(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assign):
+        names = {each.id.strip("_") for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+        return any(ErrorCode[name].value in _numbers(node.value) for name in names & set(ErrorCode.__members__))
+    if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("error_code"):
+        return any(number != 0 for right in node.comparators for number in _numbers(right))
+    return False
+
+
+def _numbers(node: ast.AST) -> set[int]:
+    """The integers in an expression; a negative one is an operator and a number in the tree."""
+    return {
+        int(ast.unparse(each))
+        for each in ast.walk(node)
+        if isinstance(each, (ast.Constant, ast.UnaryOp)) and re.fullmatch(r"-?\d+", ast.unparse(each))
     }
-    assert len(theirs) > 120
-    for code, name in theirs.items():
-        if code in ERRORS and code not in RENAMED:
-            assert ERRORS[code][0] == name, code
-    assert not [code for code in theirs if code not in ERRORS and code is not None]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from kctl.errors import (
     TlsMismatch,
 )
 from kctl.protocol import wire
+from kctl.protocol.codes import ApiKey
 from kctl.protocol.connection import Dialer
 from kctl.protocol.preflight import _verdict, open_all, preflight
 from kctl.protocol.security import Security
@@ -74,7 +75,7 @@ def server(script: Script) -> Iterator[str]:
 
 
 def healthy(key: int, correlation_id: int, _body: bytes) -> bytes | None:
-    answers = {wire.API_VERSIONS: API_VERSIONS, wire.METADATA: METADATA}
+    answers: dict[int, bytes] = {ApiKey.API_VERSIONS: API_VERSIONS, ApiKey.METADATA: METADATA}
     return frame(correlation_id, answers[key]) if key in answers else None
 
 
@@ -103,20 +104,24 @@ def _instead(api_key: int, answer: Callable[[int], bytes | None]) -> Script:
 @pytest.mark.parametrize(
     ("script", "error", "says"),
     [
-        (_instead(wire.API_VERSIONS, lambda cid: frame(cid + 1, API_VERSIONS)), NotKafka, "not a Kafka broker"),
-        (_instead(wire.API_VERSIONS, lambda cid: frame(cid, b"\0\x23" + bytes(4))), NotKafka, "error 35"),
-        (_instead(wire.API_VERSIONS, lambda cid: frame(cid, b"\0\0\x7f\xff\xff\xff")), NotKafka, "not a Kafka broker"),
-        (_instead(wire.API_VERSIONS, lambda cid: frame(cid, b"\0\0\xff\xff\xff\xff")), NotKafka, "KRaft controller"),
-        (_instead(wire.API_VERSIONS, lambda cid: b"\x7f\xff\xff\xff"), NotKafka, "not a Kafka broker"),
-        (_instead(wire.API_VERSIONS, lambda cid: b"\xff\xff\xff\xff"), NotKafka, "not a Kafka broker"),
-        (_instead(wire.API_VERSIONS, lambda cid: b"\0\0\0\0"), NotKafka, "not a Kafka broker"),
-        (_instead(wire.API_VERSIONS, lambda cid: b"\x15\x03\x03\0\x02\x02\x28"), TlsMismatch, "speaks TLS"),
-        (_instead(wire.API_VERSIONS, lambda cid: b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotKafka, "web server"),
-        (_instead(wire.API_VERSIONS, lambda cid: b"\0\0\0\x10\0\0"), ConnectionTimedOut, "no answer in time"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid + 1, API_VERSIONS)), NotKafka, "not a Kafka broker"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\x23" + bytes(4))), NotKafka, "error 35"),
+        (
+            _instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\0\x7f\xff\xff\xff")),
+            NotKafka,
+            "not a Kafka broker",
+        ),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, b"\0\0\xff\xff\xff\xff")), NotKafka, "KRaft controller"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\x7f\xff\xff\xff"), NotKafka, "not a Kafka broker"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\xff\xff\xff\xff"), NotKafka, "not a Kafka broker"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\0"), NotKafka, "not a Kafka broker"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\x15\x03\x03\0\x02\x02\x28"), TlsMismatch, "speaks TLS"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotKafka, "web server"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\x10\0\0"), ConnectionTimedOut, "no answer in time"),
         (lambda key, cid, body: None, ConnectionFailed, "closed the connection during the answer to ApiVersions"),
-        (_instead(wire.METADATA, lambda cid: frame(cid, METADATA[:9])), NotKafka, "not as a Kafka broker"),
-        (_instead(wire.METADATA, lambda cid: b""), ConnectionTimedOut, "the answer to Metadata"),
-        (_instead(wire.METADATA, lambda cid: None), ConnectionFailed, "closed the connection during the answer to M"),
+        (_instead(ApiKey.METADATA, lambda cid: frame(cid, METADATA[:9])), NotKafka, "not as a Kafka broker"),
+        (_instead(ApiKey.METADATA, lambda cid: b""), ConnectionTimedOut, "the answer to Metadata"),
+        (_instead(ApiKey.METADATA, lambda cid: None), ConnectionFailed, "closed the connection during the answer to M"),
     ],
 )
 def test_wrong_answers(script: Script, error: type[KctlError], says: str) -> None:
@@ -131,7 +136,7 @@ def test_a_broker_before_api_versions() -> None:
     """Kafka 0.9 closes the connection at an API that it does not know."""
 
     def old(key: int, correlation_id: int, _body: bytes) -> bytes | None:
-        return frame(correlation_id, bytes(8)) if key == wire.METADATA else None
+        return frame(correlation_id, bytes(8)) if key == ApiKey.METADATA else None
 
     found = attempt(old)
     assert isinstance(found, NotSupported)
@@ -140,14 +145,14 @@ def test_a_broker_before_api_versions() -> None:
 
 def test_a_broker_without_sasl_authenticate() -> None:
     api_versions = b"\0\0" + struct.pack(">i", 2) + b"\0\x03\0\0\0\x02\0\x11\0\0\0\0"
-    found = attempt(_instead(wire.API_VERSIONS, lambda cid: frame(cid, api_versions)), PLAIN)
+    found = attempt(_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, api_versions)), PLAIN)
     assert isinstance(found, NotSupported)
     assert "1.0" in (found.hint or "")
 
 
 def test_metadata_versions_that_do_not_meet() -> None:
     api_versions = b"\0\0" + struct.pack(">i", 1) + b"\0\x03\0\x63\0\x64"
-    assert isinstance(attempt(_instead(wire.API_VERSIONS, lambda cid: frame(cid, api_versions))), NotSupported)
+    assert isinstance(attempt(_instead(ApiKey.API_VERSIONS, lambda cid: frame(cid, api_versions))), NotSupported)
 
 
 # --- SCRAM: a server that does not know the password must not pass (RFC 5802) ---------------------------------------
@@ -177,9 +182,9 @@ def _scram(tamper: str) -> Script:
         return frame(cid, b"\0\0\xff\xff" + struct.pack(">i", len(answer)) + answer + bytes(8))
 
     def script(key: int, cid: int, body: bytes) -> bytes | None:
-        if key == wire.SASL_HANDSHAKE:
+        if key == ApiKey.SASL_HANDSHAKE:
             return handshake(cid)
-        return authenticate(cid, body) if key == wire.SASL_AUTHENTICATE else healthy(key, cid, body)
+        return authenticate(cid, body) if key == ApiKey.SASL_AUTHENTICATE else healthy(key, cid, body)
 
     return script
 
@@ -200,7 +205,7 @@ def test_scram_with_a_server_that_cheats(tamper: str) -> None:
 
 
 def test_the_first_healthy_one_wins_and_the_others_are_told() -> None:
-    with server(healthy) as good, server(_instead(wire.API_VERSIONS, lambda cid: b"")) as silent:
+    with server(healthy) as good, server(_instead(ApiKey.API_VERSIONS, lambda cid: b"")) as silent:
         started = time.monotonic()
         reached = preflight([*map(parse_address, ("127.0.0.1:1", silent, good))], Dialer(Security()))
         assert time.monotonic() - started < 1
@@ -213,9 +218,9 @@ def test_a_refused_login_is_not_tried_on_the_other_servers() -> None:
     logins = []
 
     def script(key: int, cid: int, body: bytes) -> bytes | None:
-        if key == wire.SASL_HANDSHAKE:
+        if key == ApiKey.SASL_HANDSHAKE:
             return frame(cid, bytes(6))
-        if key == wire.SASL_AUTHENTICATE:
+        if key == ApiKey.SASL_AUTHENTICATE:
             logins.append(body)
             return frame(cid, b"\0\x3a\0\x02no\0\0\0\0" + bytes(8))
         return healthy(key, cid, body)
@@ -231,7 +236,7 @@ def test_a_refused_login_is_not_tried_on_the_other_servers() -> None:
 
 
 def test_open_all() -> None:
-    with server(healthy) as good, server(_instead(wire.API_VERSIONS, lambda cid: b"")) as silent:
+    with server(healthy) as good, server(_instead(ApiKey.API_VERSIONS, lambda cid: b"")) as silent:
         addresses = {n: parse_address(text) for n, text in enumerate([good, silent, "127.0.0.1:1", good])}
         started = time.monotonic()
         found = open_all(addresses, Dialer(Security()), Deadline(1.5))

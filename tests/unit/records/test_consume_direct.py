@@ -12,11 +12,12 @@ import pytest
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.records.chunk import Chunk
 from kctl.records.consume import absence, asking, direct
 from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.direct import Direct
-from kctl.records.consume.fetcher import OFFSET_OUT_OF_RANGE, Fetched
+from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan
 from segment_files import batch
@@ -63,7 +64,7 @@ class _Fetcher:
                 continue
             if at < 5:
                 self._cut.add(tp)
-                yield Fetched(tp, at, at, b"", (), -1, OFFSET_OUT_OF_RANGE)
+                yield Fetched(tp, at, at, b"", (), -1, ErrorCode.OFFSET_OUT_OF_RANGE)
             elif at < 15:
                 self._positions[tp] = at + 1
                 yield Fetched(tp, at, at + 1, batch(at, 1), (), 15)

@@ -14,12 +14,13 @@ from kafka.structs import TopicPartition as TheirTopicPartition
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import OperationFailed
 from kctl.model import TopicPartition
+from kctl.protocol.codes import ErrorCode
 from kctl.records.chunk import Chunk
 from kctl.records.consume import group_reader
 from kctl.records.consume.batches import batches_in, next_offset
 from kctl.records.consume.consumer import ours, theirs
 from kctl.records.consume.delivery import Delivery, Stats
-from kctl.records.consume.fetcher import OFFSET_OUT_OF_RANGE, Fetched
+from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.group_reader import GroupReader
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan
@@ -109,7 +110,7 @@ class Log:
         if position is None:
             return
         if position < self.start:
-            yield Fetched(TP, position, position, b"", (), -1, OFFSET_OUT_OF_RANGE)
+            yield Fetched(TP, position, position, b"", (), -1, ErrorCode.OFFSET_OUT_OF_RANGE)
             return
         self._answers += 1
         left = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
