@@ -126,9 +126,9 @@ def _exercise_lag(spark: SparkSession) -> None:
     from kctl.history.snapshots import schema
     from kctl.history.snapshots.collect import Pass
     from kctl.spark import parquet
+    from kctl.spark.lag_job import LagReportJob
     from kctl.spark.lag_planning import LagPlan
     from kctl.spark.lag_question import LagQuestion
-    from kctl.spark.lag_report import LagReportJob
     from kctl.spark.live_pass import live_pass
     from kctl.spark.snapshot_ranges import GroupRange
 

@@ -154,7 +154,7 @@ def lag(
         )
         plan = _plan(inv, when, wanted, observe_s)
         spark = run.driver.session()
-        from kctl.spark.lag_report import LagReportJob
+        from kctl.spark.lag_job import LagReportJob
 
         with run.watched("reading snapshots" if when.store else "reading offsets"):
             job = LagReportJob(spark, plan, keep=parquet is not None)

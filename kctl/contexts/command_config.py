@@ -1,6 +1,6 @@
 """Client properties, as in --command-config of Kafka's tools: the servers and security settings of a cluster.
 
-Names: Kafka's, librdkafka's and Spring's (`kctl.contexts.client_properties.spellings`). References to config
+Names: Kafka's, librdkafka's and Spring's (`kctl.contexts.client_properties.name_lookup`). References to config
 providers are resolved, placeholders refused. Java keystores are refused with the commands that make PEM files of them.
 For ZooKeeper, as brokers and zookeeper-shell have them: zookeeper.ssl.client.enable, zookeeper.ssl.truststore.* and
 zookeeper.ssl.keystore.* (PEM), zookeeper.ssl.endpoint.identification.algorithm. Keys that have nothing to do with the
@@ -16,10 +16,10 @@ from pathlib import Path
 from kctl.base.address import parse_servers
 from kctl.base.input_file import read_input
 from kctl.base.properties import load_properties
-from kctl.contexts.client_properties import vocabulary as names
+from kctl.contexts.client_properties import names
 from kctl.contexts.client_properties.login import raw_options, read_login
+from kctl.contexts.client_properties.name_lookup import ClientSettings, client_settings
 from kctl.contexts.client_properties.providers import Providers, Reference
-from kctl.contexts.client_properties.spellings import ClientSettings, client_settings
 from kctl.contexts.client_properties.stores import StoreKeys, read_stores
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.protocol.security import MECHANISMS, PROTOCOLS, Security

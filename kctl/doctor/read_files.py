@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kctl.base.suggestions import closest
-from kctl.contexts.client_properties.vocabulary import IN_KAFKA
+from kctl.contexts.client_properties.names import IN_KAFKA
 from kctl.contexts.command_config import read_properties
 from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
 from kctl.doctor.defaults import default_of

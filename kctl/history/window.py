@@ -1,4 +1,4 @@
-"""Snapshots of a partition, judged one after another: the plain reference of kctl.spark.window_columns.
+"""Snapshots of a partition, judged one after another: the plain reference of kctl.spark.window_rules.
 
 A snapshot says what was committed and where the log began and ended, not when it was committed. So:
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition
-from kctl.records.codecs import prepare_codecs
+from kctl.records.kafka_python_snappy import prepare_codecs
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

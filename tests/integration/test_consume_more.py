@@ -234,7 +234,7 @@ def test_every_codec_and_hostile_payloads(kctl: Kctl, cluster: TestCluster, topi
     mine = topic(**{"max.message.bytes": "3000000"})
     large = bytes(range(256)) * 4096  # 1 MB
     with connect(_target(cluster)) as client:
-        from kctl.records.codecs import prepare_codecs
+        from kctl.records.kafka_python_snappy import prepare_codecs
 
         prepare_codecs()
         for codec in (None, "gzip", "snappy", "lz4", "zstd"):

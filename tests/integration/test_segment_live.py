@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from kctl.records.codecs import prepare_codecs
+from kctl.records.kafka_python_snappy import prepare_codecs
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
 
 pytestmark = pytest.mark.long  # compaction is waited for, and the JVM's tool started many times

@@ -36,8 +36,8 @@ from kctl.protocol.client import connect
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.spark import java_command, retention_job, sources
+from kctl.spark.lag_job import LagReportJob
 from kctl.spark.lag_planning import Wanted, plan_live
-from kctl.spark.lag_report import LagReportJob
 from kctl.spark.planning import plan_retention
 from kctl.spark.reading import BrokersShare, LogRow
 from kctl.spark.session import SparkDriver

@@ -33,8 +33,8 @@ from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.spark import lag_source, retention_job, rollup_job
 from kctl.spark.java_command import pyspark_home
+from kctl.spark.lag_job import LagReportJob
 from kctl.spark.lag_planning import Wanted, plan_live, plan_span
-from kctl.spark.lag_report import LagReportJob
 from kctl.spark.outlook_job import job_of
 from kctl.spark.planning import plan_retention
 from kctl.spark.report_job import read_here, report_of

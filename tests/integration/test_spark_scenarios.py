@@ -26,8 +26,8 @@ from kctl.history.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.lag.selection import names_of
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
+from kctl.spark.lag_job import LagReportJob
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_span
-from kctl.spark.lag_report import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl_testing import Kctl, TestCluster

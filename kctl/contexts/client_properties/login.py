@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kctl.contexts.client_properties import vocabulary as names
+from kctl.contexts.client_properties import names
 from kctl.contexts.client_properties.jaas import JaasError, LoginModule, parse_login_module
 from kctl.contexts.client_properties.stores import StoreKeys
 from kctl.errors import InvalidFile

@@ -20,8 +20,8 @@ from kctl.reassign.run.observe import Observer, copies_of
 from kctl.reassign.run.plan_file import PlanFile
 from kctl.reassign.run.progress import Copy, Progress, StallWatch, eta_ms, waits_for
 from kctl.reassign.run.run_state import CANCEL_ONLY, Run, transient
-from kctl.reassign.run.run_throttle import ThrottleWatch
 from kctl.reassign.run.steps import Mode, Step
+from kctl.reassign.run.throttle_steps import ThrottleWatch
 
 _POLL_S, _SLOW_POLL_S = 0.5, 5.0
 _AGAIN_S = 5.0  # between two requests for the same thing

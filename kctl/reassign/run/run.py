@@ -1,7 +1,7 @@
 """Carrying a plan out: the next step of the journal is done until there is none. Can be killed anywhere.
 
 `Run` is what all acts share: the client, the journal that is held, its state, and who listens. Acts are in
-kctl.reassign.run.batch (moving), kctl.reassign.run.cancel (taking back), kctl.reassign.run.run_throttle (throttles),
+kctl.reassign.run.batch (moving), kctl.reassign.run.cancel (taking back), kctl.reassign.run.throttle_steps (throttles),
 and kctl.reassign.run.outcome (the end).
 """
 
@@ -24,7 +24,7 @@ def carry_out(run: Run) -> None:
     from kctl.reassign.run.batch import move_batch
     from kctl.reassign.run.cancel import finish_cancel, take_batch_back
     from kctl.reassign.run.outcome import elect, end
-    from kctl.reassign.run.run_throttle import restore_throttle, set_throttle
+    from kctl.reassign.run.throttle_steps import restore_throttle, set_throttle
 
     acts: dict[Step, Callable[[Run], None]] = {
         Step.THROTTLE_SET: set_throttle,

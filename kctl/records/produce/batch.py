@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kctl.base.checksum import crc32c
 from kctl.errors import NotSupported
-from kctl.records.codecs import prepare_codecs
+from kctl.records.kafka_python_snappy import prepare_codecs
 from kctl.records.produce.outgoing import Headers, Outgoing
 from kctl.segment.format.batch import CODECS, HEADER_V2, LOG_OVERHEAD, NO_SEQUENCE, V2_HEADER, parse_v2
 from kctl.segment.format.record import records_of

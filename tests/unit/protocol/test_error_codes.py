@@ -43,18 +43,21 @@ def test_codes_have_names_everywhere() -> None:
     """No other module defines a code or compares one with a number."""
     files = [path for name in (".", "commands", "spark") for path in (PACKAGE / name).resolve().rglob("*.py")]
     assert len(files) > 700
-    bare = []
-    for path in files:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if path.name != "codes.py" and _is_bare(node):
-                bare.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]
+    bare = [
+        f"{path}: {ast.unparse(node)}"
+        for path in files
+        if path.name != "codes.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _is_bare(node)
+    ]
     assert bare == []
 
 
 def _is_bare(node: ast.AST) -> bool:
     if isinstance(node, ast.Assign):
-        names = {each.id.strip("_") for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-        return any(ErrorCode[name].value in _numbers(node.value) for name in names & set(ErrorCode.__members__))
+        targets = [each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        names = {each.id.strip("_") for each in targets} & set(ErrorCode.__members__)
+        return any(ErrorCode[name].value in _numbers(node.value) for name in names)
     if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("error_code"):
         return any(number != 0 for right in node.comparators for number in _numbers(right))
     return False

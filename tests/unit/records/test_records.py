@@ -8,7 +8,7 @@ import pytest
 
 from kctl.commands.terminal.views import ranges
 from kctl.errors import UsageError
-from kctl.records.codecs import RawSnappy
+from kctl.records.kafka_python_snappy import RawSnappy
 from kctl.records.lines import parse_separator
 from kctl.records.record import Record, text_of, view
 

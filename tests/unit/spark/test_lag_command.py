@@ -31,7 +31,7 @@ from kctl.history.snapshots.collect import Pass, Rows
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
 from kctl.history.window import MINUTE_MS
-from kctl.spark import lag_report
+from kctl.spark import lag_job as lag_report
 from kctl.spark.lag_question import LagQuestion
 from kctl.spark.lag_source import read
 from kctl.spark.snapshot_ranges import GroupRange

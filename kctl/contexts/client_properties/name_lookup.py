@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kctl.contexts.client_properties.vocabulary import (
+from kctl.contexts.client_properties.names import (
     BOOTSTRAP,
     HARMLESS,
     HARMLESS_PREFIXES,
