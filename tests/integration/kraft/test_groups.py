@@ -215,7 +215,7 @@ def test_our_message_definitions_are_kafkas(name: str) -> None:
     with zipfile.ZipFile(libs / f"kafka-clients-{kraft_broker.VERSION}.jar") as jar:
         text = jar.read(f"common/message/{name}.json").decode()
     kafkas = json.loads("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//")))
-    ours = json.loads(files("kctl.groups").joinpath(f"{name}.json").read_text())
+    ours = json.loads(files("kctl.cluster.groups").joinpath(f"{name}.json").read_text())
     common = {struct["name"]: struct["fields"] for struct in kafkas.get("commonStructs", [])}
     assert (ours["apiKey"], ours["flexibleVersions"]) == (kafkas["apiKey"], kafkas["flexibleVersions"])
     assert _fields(ours["fields"], {}) == _fields(kafkas["fields"], common)
