@@ -81,7 +81,8 @@ def test_a_member_without_partitions_gets_them_when_the_other_one_ends(kctl: Kct
 
             eventually(both, seconds=within(30), what="both are members")
             first.send_signal(signal.SIGINT)
-            assert first.wait(within(20)) == 130
+            _, said = first.communicate(timeout=within(20))
+            assert first.returncode == 130, said
             kctl.ok("produce", mine, stdin="c\n")
             assert second.stdout
             assert second.stdout.readline() == "c\n", "a and b were committed"

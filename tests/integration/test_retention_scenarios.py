@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("spark_archive")]  # a d
 
 HOUR_S = 3600
 SEGMENT = 200_000
+BEHIND_S = 5  # how much later than its timestamp a record is written, on a busy machine
 WITHIN = 0.25  # of a rate: the producer and the disk share the machine with other tests
 RATES = {"endless": 1_000_000, "timed": 200_000, "sized": 200_000}
 FILLING = 2_000_000
@@ -117,7 +118,8 @@ def test_growth_and_changed_limits(disk: SmallDisk, tmp_path: Path) -> None:
     alter(disk, ConfigResourceType.TOPIC, "timed", {"retention.ms": str(kept_ms)})
     eventually(lambda: log_bytes(disk, "timed") < before, what="retention.ms is applied")
     freed, late_s = before - log_bytes(disk, "timed"), time.time() - outlook.now_ms / 1000 - (kept_ms - 6000) / 1000
-    assert time_free.freed_at_least_bytes <= freed <= time_free.freed_at_most_bytes + RATES["timed"] * late_s
+    assert time_free.freed_at_least_bytes <= freed
+    assert freed <= time_free.freed_at_most_bytes + RATES["timed"] * (late_s + BEHIND_S)
     assert time_free.freed_at_most_bytes - time_free.freed_at_least_bytes <= SEGMENT
     alter(disk, ConfigResourceType.TOPIC, "timed", {"retention.ms": "-1"})
 
