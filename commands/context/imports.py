@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.commands.context.protected import learn_protected
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -70,8 +71,6 @@ def import_(
         for path in each.copied_from:
             output.note(f"{each.name}: the secret was copied from {path}; later changes there have no effect")
     if not dry_run:
-        from kctl.commands.context.protected import learn_protected
-
         contexts = tuple(dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts)
     columns = [
         Column("name", "CONTEXT"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.text import counted
+from kctl.commands.leader.elections import certificate
 from kctl.commands.terminal.bars import bar
 from kctl.commands.terminal.output import Column, Table, jsonable
 
@@ -118,8 +119,6 @@ def _result_style(row: Mapping[str, Any]) -> str | None:
 
 def balance_tables(found: Balance) -> list[Table]:
     """Leaders of each broker before and after, then partitions that did not get theirs."""
-    from kctl.commands.leader.elections import certificate
-
     done = any(row.leaders_after is not None for row in found.brokers)
     key = "leaders_after" if done else "planned"
     largest = max((row.planned for row in found.brokers), default=0)

@@ -257,14 +257,13 @@ def _searched(
     numbers: Sequence[int] | None,
     broker_id: int | None,
 ) -> list[PartitionState]:
-    from kctl.cluster.topics import chosen_partitions, only_chosen
+    from kctl.cluster.topics import chosen_states, only_chosen
     from kctl.transactions.listing import STATES_TOPIC
 
     state = only_chosen(client, topics, match)
     # Only coordinators write to this one, and never in a transaction; few may read it.
     searched = [state.topics[name] for name in sorted(state.topics) if name != STATES_TOPIC or name in topics]
-    wanted = set(chosen_partitions(searched, numbers))
-    found = [partition for topic in searched for partition in topic.partitions if partition.tp in wanted]
+    found = chosen_states(searched, numbers)
     if broker_id is not None and broker_id not in state.brokers:
         known = ", ".join(map(str, sorted(state.brokers)))
         raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the brokers now: {known}")

@@ -1,1 +1,1 @@
-"""What all layers use: units, text, times, deadlines, files, journals, secrets. Knows nothing of Kafka."""
+"""What all layers use: units, text, times, deadlines, files, journals, secrets."""

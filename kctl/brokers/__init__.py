@@ -1,1 +1,1 @@
-"""Brokers and controllers: what they are, what they can do, what they hold."""
+"""Brokers as rows: what they hold, and their log levels."""

@@ -17,9 +17,9 @@ from kctl.cluster.log_offsets import read_log_offsets
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.codes import ErrorCode
+from kctl.records.background import Background
 from kctl.records.consume.batches import decode
 from kctl.records.consume.fetcher import Fetched, Fetcher
-from kctl.records.produce.background import Background
 from kctl.records.produce.batch import ClosedBatch, compressor
 from kctl.records.produce.options import ACKS, SenderOptions
 from kctl.records.produce.producer_id import producer_id

@@ -11,7 +11,7 @@ from kctl.cluster.partition_numbers import no_partition
 from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.cluster.topic_names import check_name, is_internal
 from kctl.errors import NotFound, Refused, UsageError
-from kctl.model import ClusterState, TopicPartition, TopicState
+from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -73,13 +73,21 @@ def choose_to_change(
 
 
 def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | None) -> list[TopicPartition]:
-    """All partitions of topics, or those of these numbers. Raises NotFound when a topic has not got one of them."""
-    found = []
+    """`chosen_states`, by topic and number. Raises NotFound."""
+    return [state.tp for state in chosen_states(topics, numbers)]
+
+
+def chosen_states(topics: Iterable[TopicState], numbers: Collection[int] | None) -> list[PartitionState]:
+    """Return all partitions of the topics, or those with these numbers.
+
+    Raises NotFound if a topic lacks one of the numbers.
+    """
+    found: list[PartitionState] = []
     for topic in topics:
         missing = set(numbers or ()) - {p.partition for p in topic.partitions}
         if missing:
             raise no_partition(topic.name, missing, len(topic.partitions))
-        found += [p.tp for p in topic.partitions if numbers is None or p.partition in numbers]
+        found += [p for p in topic.partitions if numbers is None or p.partition in numbers]
     return found
 
 

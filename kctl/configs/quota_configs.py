@@ -12,10 +12,10 @@ from kctl.access.quotas import DEFAULT, Entity, QuotaChange, Quotas, carry_out, 
 from kctl.base.config_values import comparable
 from kctl.cluster.config_resources import Kind, Resource
 from kctl.cluster.topic_configs import ConfigSource
+from kctl.configs.model import OWN_SOURCE, Config, Synonym
 from kctl.errors import KctlError, OperationFailed
 
 if TYPE_CHECKING:
-    from kctl.configs.model import Config
     from kctl.protocol.client import ClusterClient
 
 _LONG, _INT = str(2**63 - 1), str(2**31 - 1)
@@ -55,8 +55,6 @@ def read_quotas(
 
 def quota_configs(resource: Resource, there: Quotas) -> list[Config]:
     """The configs of a user, a client id or an address, of all quotas that there are. Pure."""
-    from kctl.configs.model import OWN_SOURCE, Config, Synonym
-
     found = []
     for name, (type_, default, meaning) in _known(resource.kind).items():
         chain = [

@@ -1,1 +1,1 @@
-"""The doctor: facts of a cluster or of files in few requests, the rules of kctl.health over them, one report."""
+"""The doctor: rules by subject, the facts that they judge, and one report."""

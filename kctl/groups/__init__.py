@@ -1,1 +1,1 @@
-"""Consumer groups: listing, describing, and where their coordinators are."""
+"""Changes of consumer groups: committed offsets, members, deletion; and groups as rows."""

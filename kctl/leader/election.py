@@ -53,11 +53,10 @@ def choose(
 
     Raises NotFound for topics and partitions that there are not, UsageError for impossible names and patterns.
     """
-    from kctl.cluster.topics import chosen_partitions, only_chosen
+    from kctl.cluster.topics import chosen_states, only_chosen
 
     state = only_chosen(client, topics, match)
-    wanted = set(chosen_partitions(state.topics.values(), partitions))
-    return state, [p for name in sorted(state.topics) for p in state.topics[name].partitions if p.tp in wanted]
+    return state, chosen_states((state.topics[name] for name in sorted(state.topics)), partitions)
 
 
 def choose_each(

@@ -18,7 +18,7 @@ from kctl.errors import (
 )
 from kctl.protocol.codes import ErrorCode
 
-MEANINGS: dict[ErrorCode, str] = {
+MEANINGS: dict[int, str] = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed unexpectedly; its log says why",
     ErrorCode.NONE: "no error",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies outside of the log",
@@ -209,7 +209,7 @@ _CLASSES: dict[type[KctlError], set[ErrorCode]] = {
         ErrorCode.MISMATCHED_ENDPOINT_TYPE, ErrorCode.INVALID_REGULAR_EXPRESSION,
     },
 }  # fmt: skip
-_CLASS_OF = {code: cls for cls, codes in _CLASSES.items() for code in codes}
+_CLASS_OF: dict[int, type[KctlError]] = {code: cls for cls, codes in _CLASSES.items() for code in codes}
 
 # Errors.exception() of Kafka is a RetriableException: the same request can succeed later.
 RETRIABLE = frozenset(
@@ -272,10 +272,8 @@ def error_for(error_code: int, message: str | None, *, subject: str, hint: str |
     """
     if error_code == ErrorCode.NONE:
         raise ValueError(f"{subject}: 0 is no error")
-    name = error_name(error_code)
-    code = ErrorCode(error_code) if name in ErrorCode.__members__ else None
-    cls = _CLASS_OF.get(code, OperationFailed) if code is not None else OperationFailed
-    meaning = MEANINGS[code] if code is not None else "the broker gave an unknown error"
+    cls = _CLASS_OF.get(error_code, OperationFailed)
+    name, meaning = error_name(error_code), MEANINGS.get(error_code, "the broker gave an unknown error")
     said = " ".join((message or "").split())
     # AuthHelper prints its own objects; and «Topic authorization failed.» is the code's name once more.
     if said.startswith("Request Request(") or _DENIED.fullmatch(said):

@@ -1,1 +1,1 @@
-"""Topics: names, listing, describing, creating, deleting."""
+"""Topics: described, listed, created, changed, deleted, copied; and elections of their leaders."""

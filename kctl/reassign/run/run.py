@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kctl.errors import KctlError, Refused
+from kctl.reassign.run.batch import move_batch
+from kctl.reassign.run.cancel import check_originals, finish_cancel, open_rows, take_batch_back
+from kctl.reassign.run.outcome import elect, end
 from kctl.reassign.run.run_state import Run, Stopped, Yielded
 from kctl.reassign.run.steps import Mode, Step, next_step
+from kctl.reassign.run.throttle_steps import restore_throttle, set_throttle
 
 
 def carry_out(run: Run) -> None:
@@ -21,11 +25,6 @@ def carry_out(run: Run) -> None:
 
     Raises Yielded, and Stopped with the cluster's state for whatever went wrong.
     """
-    from kctl.reassign.run.batch import move_batch
-    from kctl.reassign.run.cancel import finish_cancel, take_batch_back
-    from kctl.reassign.run.outcome import elect, end
-    from kctl.reassign.run.throttle_steps import restore_throttle, set_throttle
-
     acts: dict[Step, Callable[[Run], None]] = {
         Step.THROTTLE_SET: set_throttle,
         Step.THROTTLE_RESTORE: restore_throttle,
@@ -46,8 +45,6 @@ def carry_out(run: Run) -> None:
 
 def cancel(run: Run) -> None:
     """Take back what is in flight, and end the run. Raises Refused when that would lose a partition; else as above."""
-    from kctl.reassign.run.cancel import check_originals, open_rows
-
     if run.state.mode is not Mode.CANCELLED:
         with _told(run):
             check_originals(run, open_rows(run))
@@ -57,8 +54,6 @@ def cancel(run: Run) -> None:
 
 def pause(run: Run, *, now: bool) -> None:
     """End the batch, or with `now` take it back; restore throttles. Raises as `cancel` does; Refused when cancelled."""
-    from kctl.reassign.run.cancel import check_originals, open_rows
-
     if run.state.mode is Mode.CANCELLED:
         raise Refused("the run is being cancelled, not paused", hint="`kctl topic reassign cancel` goes on with that")
     if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):

@@ -21,9 +21,9 @@ from kctl.model import Broker, TopicPartition, TopicState
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Pending
 from kctl.protocol.fetch import fetch_request
+from kctl.records.background import Background
 from kctl.records.consume.absence import Absence
 from kctl.records.consume.batches import next_offset
-from kctl.records.produce.background import Background
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

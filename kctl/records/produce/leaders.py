@@ -1,6 +1,6 @@
 """Who leads a topic's partitions, and connections to them.
 
-Nothing here waits: kctl.records.produce.background looks and dials.
+Nothing here waits: kctl.records.background looks and dials.
 
 A broker that cannot be reached is left alone for a moment, and metadata says whether another leads by now.
 """
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported
 from kctl.protocol.codes import ApiKey
+from kctl.records.background import Background
 from kctl.records.consume.absence import GONE_S
 from kctl.records.produce import wire as produce_wire
-from kctl.records.produce.background import Background
 from kctl.records.produce.link import Link
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.errors import KctlError
-from kctl.records.produce.background import Background
+from kctl.records.background import Background
 from kctl.records.produce.batch import ClosedBatch, compressor, numbers_of
 from kctl.records.produce.destination import Destination
 from kctl.records.produce.fitting import Fitting, Parse

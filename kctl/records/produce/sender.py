@@ -1,6 +1,6 @@
 """Sending batches to the leaders of a topic's partitions, and knowing what became of each.
 
-One loop, nothing blocks: connections and metadata are looked up beside it (kctl.records.produce.background). The rules:
+One loop, nothing blocks: connections and metadata are looked up beside it (kctl.records.background). The rules:
 
 - Each partition's batches stay in order (kctl.records.produce.lane). With idempotence up to five are under way and the
   broker puts a repeated one right (KIP-98); without it only one, and one whose answer was lost is never sent again.
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.protocol.error_codes import error_for
+from kctl.records.background import Background
 from kctl.records.produce import wire as produce_wire
-from kctl.records.produce.background import Background
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
 from kctl.records.produce.lane import Lane
 from kctl.records.produce.leaders import Leaders

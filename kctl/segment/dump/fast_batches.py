@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from kctl.segment.dump.kafka_text_batch import batch_text
 from kctl.segment.dump.kafka_text_options import Write
 from kctl.segment.format.batch import (
     CODEC_MASK,
@@ -99,8 +100,6 @@ def batch_line(batch: Batch) -> bytes | None:
 @lru_cache(maxsize=256)
 def _template(attributes: int, unsequenced: bool) -> bytes | None:
     """The line of an ordinary batch with a placeholder for each number; None when such attributes are unusual."""
-    from kctl.segment.dump.kafka_text_batch import batch_text
-
     if attributes & CODEC_MASK >= len(CODECS) or attributes & DELETE_HORIZON_MASK:
         return None
     # Numbers of ten digits stand where the placeholders will.

@@ -15,7 +15,7 @@ from kctl.base.deadline import Deadline
 from kctl.cluster.topics import known_topics
 from kctl.errors import KctlError, NotFound
 from kctl.protocol.client import connect
-from kctl.records.produce.background import Background
+from kctl.records.background import Background
 from kctl.records.produce.batch import ClosedBatch, compressor
 from kctl.records.produce.options import ACKS, SenderOptions
 from kctl.records.produce.outgoing import Outgoing

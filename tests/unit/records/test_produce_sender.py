@@ -14,8 +14,8 @@ import pytest
 from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed
 from kctl.protocol.client import ClusterClient
 from kctl.protocol.connection import Connection
+from kctl.records.background import Background
 from kctl.records.produce import sender as produce_sender
-from kctl.records.produce.background import Background
 from kctl.records.produce.batch import ClosedBatch
 from kctl.records.produce.link import Link
 from kctl.records.produce.options import SenderOptions
