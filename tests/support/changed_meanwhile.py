@@ -1,6 +1,7 @@
 """For each command that changes something: what is changed while its question waits, so that it has to refuse.
 
-A word names a change of tests/integration/test_changed_meanwhile.py; a sentence is the reason why there is none.
+A word names a change of tests/integration/commands/test_changed_meanwhile.py.
+A sentence is the reason why there is none.
 """
 
 from __future__ import annotations

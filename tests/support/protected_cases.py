@@ -56,7 +56,7 @@ ELSEWHERE: dict[str, str] = {
         ("validate leader-election", "validate controller-election", "validate rolling-restart",
          "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
          "validate matrix"),
-        "needs hooks: test_validate_hooks.py",
+        "needs hooks: tests/integration/validate/test_hooks.py",
     ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),

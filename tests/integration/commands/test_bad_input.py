@@ -1,6 +1,6 @@
 """Bad input and bad days, one row each: exit code, time until the answer, what is said, and nothing half-done.
 
-TLS, certificates and passwords have their rows in test_security.py, broken clusters in test_bad_day.py.
+TLS, certificates and passwords have their rows in protocol/test_security.py, broken clusters in test_bad_day.py.
 """
 
 from __future__ import annotations

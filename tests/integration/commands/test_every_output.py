@@ -23,7 +23,7 @@ from in_process import InProcess
 from kctl_testing import Kctl, Result, TestCluster
 
 TOPIC, GROUP = "every-output.orders.of-a-topic-with-a-long-name", "every-output-group"
-LOGS = Path(__file__).resolve().parents[1] / "data" / "segments"
+LOGS = Path(__file__).resolve().parents[2] / "data" / "segments"
 
 CASES: dict[str, str] = {
     "context list": "", "context show": "", "context test": "",
@@ -48,11 +48,11 @@ ELSEWHERE = {
     "topic watch", "zk watch",  # until Ctrl-C
     "topic reassign show", "topic reassign verify",  # of a plan: reassign/
     "acl list", "acl explain",  # rights/test_access.py
-    "transaction describe",  # test_transactions.py
+    "transaction describe",  # transactions/test_transactions.py
     "segment dump", "segment find", "segment stats", "segment diff", "spark lag", "spark retention", "spark trends",
     "spark report",
     "runtime list", "runtime verify", "completion",
-    "playbook lint", "playbook schema",  # problems, a JSON Schema: unit/test_playbook_commands.py, _schema.py
+    "playbook lint", "playbook schema",  # problems, a JSON Schema: unit/playbook/test_commands.py, test_schema.py
 }  # fmt: skip
 FOUND = {
     "cluster health",

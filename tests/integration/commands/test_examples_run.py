@@ -29,28 +29,28 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(
         ("segment dump", "segment find", "segment stats", "segment diff", "segment verify"),
-        "a broker's files: test_segment_live.py",
+        "a broker's files: segment/test_live.py",
     ),
     **dict.fromkeys(
         ("spark lag", "spark retention", "spark trends", "spark report", "spark warm", "spark bundle",
          "spark snapshot"),
-        "Spark and snapshots: test_spark_*.py",
+        "Spark and snapshots: spark/",
     ),
-    **dict.fromkeys(("runtime install", "runtime verify", "runtime remove"), "a download: test_runtime.py"),
+    **dict.fromkeys(("runtime install", "runtime verify", "runtime remove"), "a download: deploy/test_runtime.py"),
     **dict.fromkeys(
         ("validate leader-election", "validate controller-election", "validate rolling-restart",
          "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
          "validate matrix"),
-        "a cluster that may be broken: test_validate_scenarios.py",
+        "a cluster that may be broken: validate/test_scenarios.py",
     ),
-    "demo": "a cluster of its own: test_demo.py",
+    "demo": "a cluster of its own: deploy/test_demo.py",
     "transaction describe": "an open transaction",
     "transaction abort": "an open transaction",
     "transaction producers": "an open transaction",
-    "playbook resume": "a run that ended early: test_playbook_run.py, test_playbook_killed.py",
+    "playbook resume": "a run that ended early: playbook/test_run.py, playbook/test_killed.py",
     "topic create": "the fixture `prepared` runs it",
     "topic watch": "runs until Ctrl-C",
-    "cluster export": "refuses to replace its own file: test_cluster_export.py",
+    "cluster export": "refuses to replace its own file: cluster/test_export.py",
 }  # fmt: skip
 SECURE = ("acl ", "user ", "quota ")  # these need an authorizer, or users
 ALSO = {

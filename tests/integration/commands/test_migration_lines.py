@@ -13,7 +13,7 @@ from command_tree import every_command
 from in_process import InProcess
 from kctl_testing import Kctl, TestCluster
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "migration.md"
 TOPIC, GROUP = "migration-lines", "migration-lines-group"
 STANDS_FOR = {
     "topic create NAME": f"topic create {TOPIC}-new", "NAME": TOPIC, "TOPIC": TOPIC, "orders": TOPIC, "GROUP": GROUP,

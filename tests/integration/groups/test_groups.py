@@ -98,7 +98,7 @@ def test_a_reset_is_planned_confirmed_done_and_read_back(kctl: Kctl, group: str,
     ],
 )
 def test_targets(kctl: Kctl, group: str, target: tuple[str, ...], expected: list[tuple[int, int]]) -> None:
-    """The others are looked at beside Kafka's own tool (test_groups_beside_kafka.py)."""
+    """The others are looked at beside Kafka's own tool (test_beside_kafka.py)."""
     rows = reset(kctl, group, "--all-topics", *target, "--dry-run")
     assert [(row[0], row[3]) for row in rows] == expected
 

@@ -1,6 +1,6 @@
 """Security and connection problems, each told apart: a broker with every kind of listener, one row each.
 
-The clusters that kctl makes have plain listeners; test_bad_input.py has the rows for those.
+The clusters that kctl makes have plain listeners; commands/test_bad_input.py has the rows for those.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ from report_stores import at_ms, small_cluster
 
 SECRET = "s3cret-that-must-not-leak"
 MARK = "KCTL_TEST_MARK"
-_IMPORTS = (Path(__file__).parent, Path(__file__).parent.parent / "support")
+_IMPORTS = (Path(__file__).parent, Path(__file__).parents[2] / "support")
 LAG_KEYS = (
     "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost",
     "client_id", "host",
@@ -360,7 +360,7 @@ def test_an_own_timeout_ends_spark_and_its_workers(cluster: TestCluster) -> None
     # In a process of its own: pyspark has one Spark in a process, and the module's must live on.
     environment = {**os.environ, MARK: uuid.uuid4().hex, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTS))}
     done = subprocess.run(
-        [sys.executable, "-c", "import test_spark; test_spark.run_into_a_timeout()"],
+        [sys.executable, "-c", "import test_jobs; test_jobs.run_into_a_timeout()"],
         env=environment, capture_output=True, text=True, timeout=HEAVY_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -387,7 +387,7 @@ def run_into_a_timeout() -> None:
 def test_a_job_that_runs_is_interrupted_at_once(cluster: TestCluster, number: signal.Signals) -> None:
     environment = {**os.environ, MARK: uuid.uuid4().hex, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTS))}
     with subprocess.Popen(
-        [sys.executable, "-c", "import test_spark; test_spark.run_until_interrupted()"],
+        [sys.executable, "-c", "import test_jobs; test_jobs.run_until_interrupted()"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
@@ -496,7 +496,7 @@ def test_retention_as_a_table_and_as_parquet(
 def test_max_lag_makes_exit_code_1_and_an_archive_that_does_not_fit_is_passed_over(
     marked: Kctl, load: Load, spark_archive: Mapping[str, Any], tmp_path: Path
 ) -> None:
-    # Sealed, so that it gets as far as the JVM: a damaged one is not even given to it (test_spark_parts.py).
+    # Sealed, so that it gets as far as the JVM: a damaged one is not even given to it (tests/unit/spark/test_parts.py).
     name = Path(spark_archive["path"]).name
     archive = ClassArchive(tmp_path / "cache" / "kctl" / "spark" / name, find_java())
     partial = archive.new_partial()

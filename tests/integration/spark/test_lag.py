@@ -1,6 +1,6 @@
 """What `kctl spark lag` asks of live logs beside their offsets, of real brokers and without Spark.
 
-With Spark: test_spark.py (the figures of Kafka's own tool) and test_spark_scenarios.py (groups under load).
+With Spark: test_jobs.py (the figures of Kafka's own tool) and test_scenarios.py (groups under load).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
 from snapshot_stores import FOREVER, no_damage, seen
 
 Topic = Callable[..., str]
-KILLED = Path(__file__).resolve().parent.parent / "support/collector_killed.py"
+KILLED = Path(__file__).resolve().parents[2] / "support/collector_killed.py"
 
 
 def rows(store: Path, table: str) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 """`kctl validate` over hooks that break nothing and note what they are told: what it does around a fault, when it is
-ended at awkward moments, and what the next run finds. The faults themselves: test_validate_scenarios.py."""
+ended at awkward moments, and what the next run finds. The faults themselves: test_scenarios.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kctl.deploy.process import find_processes
 from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP
 from kctl_testing import SCRIPT, Kctl, Result, TestCluster, eventually, within
 
-_QUICK = Path(__file__).parents[1] / "support" / "quick_validation.py"
+_QUICK = Path(__file__).parents[2] / "support" / "quick_validation.py"
 _ELECTION = ("validate", "leader-election")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kctl_testing import Kctl, eventually, free_ports, within
 
-CERTIFICATES = Path(__file__).parent.parent / "data" / "tls"
+CERTIFICATES = Path(__file__).parents[2] / "data" / "tls"
 
 
 @dataclass(frozen=True)

@@ -280,7 +280,7 @@ def test_the_table_of_rules_needs_no_cluster(capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Facts instead of a cluster; what brokers say is tested on real ones (tests/integration/test_doctor.py)."""
+    """Facts instead of a cluster; what brokers say is tested on real ones (tests/integration/doctor/test_doctor.py)."""
     box = SimpleNamespace(facts=RuleFacts())
 
     @contextmanager

@@ -1,7 +1,7 @@
 """The batched pass over a cluster that misbehaves: coordinators and leaders that move, groups that vanish.
 
 A fake client, because a real broker cannot be made to answer NOT_COORDINATOR or to be of another version on demand;
-the pass over real brokers is in tests/integration/test_lag.py.
+the pass over real brokers is in tests/integration/lag/test_lag.py.
 """
 
 from __future__ import annotations

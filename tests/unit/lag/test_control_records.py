@@ -1,4 +1,4 @@
-"""Markers of transactions among the offsets that a group is behind. Real brokers' answers: test_spark_lag.py."""
+"""Transaction markers in a group's lag. Real brokers: tests/integration/spark/test_lag.py."""
 
 from __future__ import annotations
 

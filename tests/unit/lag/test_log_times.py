@@ -1,6 +1,6 @@
 """Points of a log by its timestamps, asked of leaders that a fake stands for: a log of days cannot be had in a test.
 
-Real brokers' answers are in the integration tests (test_spark_lag.py).
+Real brokers' answers are in the integration tests (tests/integration/spark/test_lag.py).
 """
 
 from __future__ import annotations

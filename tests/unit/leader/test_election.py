@@ -1,7 +1,7 @@
 """Leaders: what a controller would count, which elections are possible, and what brokers' answers become.
 
 A fake client, because a real controller cannot be made to refuse, to be of another version or not to answer on demand;
-elections on real brokers are in tests/integration/test_leader.py and test_leader_unclean.py.
+elections on real brokers are in tests/integration/leader/test_leader.py and tests/integration/leader/test_unclean.py.
 """
 
 from __future__ import annotations

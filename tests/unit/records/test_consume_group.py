@@ -1,5 +1,5 @@
 """A member of a group whose partitions come and go while an answer is on its way. Consumer and fetcher are stand-ins;
-real ones are in tests/integration/test_consume.py and test_consume_group.py."""
+real ones are in tests/integration/records/test_consume.py and tests/integration/records/test_consume_group.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`kctl spark lag` but for Spark: its options, what it shows, its limits and exit codes.
 
 What a task does runs in this process, in the place of Spark, because a JVM takes ten seconds; with Spark it is in the
-integration tests (test_spark_lag.py).
+integration tests (tests/integration/spark/test_lag.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows of the lag report out of a store and passes just made: what the plain rules give, however groups are split.
 
 No Spark and no cluster: what a task does, and how it is planned. The real ones are in the integration tests
-(test_spark_lag.py).
+(tests/integration/spark/test_lag.py).
 """
 
 from __future__ import annotations
