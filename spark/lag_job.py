@@ -1,4 +1,4 @@
-"""The lag report as a Spark job: rows of kctl.history.lag_report, from kctl.spark.lag_source."""
+"""The lag report as a Spark job: rows of kctl.history.lag.status_rows, from kctl.spark.lag_source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from kctl.history.lag_report import LagStatus
+from kctl.history.lag.status_rows import LagStatus
 from kctl.lag.retention import at
 from kctl.spark import sources
 from kctl.spark.lag_source import ROWS, kinds, load
@@ -15,7 +15,7 @@ from kctl.spark.lag_source import ROWS, kinds, load
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kctl.spark.lag_planning import LagPlan
+    from kctl.history.lag.plan import LagPlan
 
 
 class LagReportJob:

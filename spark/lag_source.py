@@ -1,8 +1,8 @@
 """Groups as `kctl spark lag` tells of them, as a Spark data source: a row for each partition, topic or group.
 
 A task has a range of groups. It reads the store's snapshots of them, puts the passes that were just made behind, judges
-them (kctl.spark.windows), takes each partition's last reading with its span (kctl.spark.spans), and makes rows of them
-with what else is known of the cluster (kctl.history.snapshots.moment), by kctl.history.lag_report. A group is in one
+them (evaluate.windows), takes each partition's last reading with its span (evaluate.spans), and makes rows of them
+with what else is known of the cluster (snapshots.moment), by lag.status_rows. A group is in one
 task, whole: so rows are added up there, and nothing is shuffled or joined.
 
 Passes that were just made travel inside the pickled reader; nothing in them is secret. What cannot be read is a row
@@ -21,15 +21,15 @@ import pyarrow as pa
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.history.lag_report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
-from kctl.history.report_sums import by_group, by_topic
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.evaluate.windows import NotSorted
+from kctl.history.lag.request import GROUP, PARTITION, TOPIC, LagQuestion
+from kctl.history.lag.rows import partition_rows
+from kctl.history.lag.status_rows import GroupStatus, LagStatus, PartitionStatus, TopicStatus
+from kctl.history.lag.totals import by_group, by_topic
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.store import Damaged
 from kctl.spark import task_source
-from kctl.spark.lag_question import GROUP, PARTITION, TOPIC, LagQuestion
-from kctl.spark.lag_rows import partition_rows
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
-from kctl.spark.windows import NotSorted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

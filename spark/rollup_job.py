@@ -16,7 +16,9 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.history.rollup import fold
+from kctl.history.evaluate.store_access import store_here
+from kctl.history.rollups.hour import roll_up
+from kctl.history.rollups.rollup import fold
 from kctl.history.snapshots import lock, rollup_files
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.layout import Hour
@@ -25,8 +27,6 @@ from kctl.history.snapshots.remote import as_given
 from kctl.history.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
 from kctl.history.snapshots.store import Damaged, Store
 from kctl.spark import task_source
-from kctl.spark.rollup_hours import roll_up
-from kctl.spark.stores import store_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
 """How replicas grew, as a Spark data source over a store of snapshots: a row for each replica.
 
 A task has a range of topics. It reads the files of the hours that were asked for, and of those the row groups that can
-hold its topics, in the order of the store's key, and gives what each replica came to (kctl.spark.growth_columns).
+hold its topics, in the order of the store's key, and gives what each replica came to (kctl.history.evaluate.growth).
 Nothing is shuffled, memory does not grow with the span of time, and what leaves a task is small: the rules of kctl.lag
 then work on plain rows. A file that is damaged is a row with nothing but `error`.
 """
@@ -18,17 +18,17 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kctl.errors import KctlError
-from kctl.history.growth import GrownReplica, GrownVolume, Growth
+from kctl.history.evaluate.column_arrays import Watch
+from kctl.history.evaluate.error_rows import error_rows, read_rows
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, split
+from kctl.history.evaluate.growth import GROWTH_TYPES, Sizes, growths
+from kctl.history.evaluate.store_access import store_here
+from kctl.history.retention.growth import GrownReplica, GrownVolume, Growth
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.read import chosen_files, read_file, read_sorted
 from kctl.history.snapshots.rows import BadRows, Part
 from kctl.history.snapshots.store import Damaged, Store
 from kctl.spark import task_source
-from kctl.spark.column_arrays import Watch
-from kctl.spark.error_rows import error_rows, read_rows
-from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
-from kctl.spark.stores import store_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""Groups over time, as a Spark data source over a store of snapshots: a row for each reading of kctl.history.window.
+"""Groups over time, as a Spark data source over a store of snapshots: a row for each reading of lag.window.
 
 A task has a range of groups. It reads the files of the hours that were asked for (and what the first windows reach
 back to), and of those the row groups that can hold its groups; puts them together in the order of the store's key;
@@ -30,16 +30,16 @@ from pyspark.sql.types import (
 )
 
 from kctl.errors import KctlError
+from kctl.history.evaluate.error_rows import error_rows, read_rows
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.evaluate.store_access import store_here
+from kctl.history.evaluate.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
+from kctl.history.lag.window import DEFAULT_RULES, WindowRules
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.passes import passes
 from kctl.history.snapshots.read import read_sorted
 from kctl.history.snapshots.store import Damaged
-from kctl.history.window import DEFAULT_RULES, WindowRules
 from kctl.spark import task_source
-from kctl.spark.error_rows import error_rows, read_rows
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
-from kctl.spark.stores import store_here
-from kctl.spark.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,8 +128,8 @@ def _with_times(
     """The commits with the times at which they were made, when logs tell of them."""
     if not question.offsets_logs:
         return commits
-    from kctl.spark.commit_times import times_of_logs
-    from kctl.spark.offsets_history import Span, offsets_logs
+    from kctl.history.commits.commit_log import Span, offsets_logs
+    from kctl.history.commits.commit_times import times_of_logs
 
     store = store_here(question.store)
     found = passes(store, question.read_from_ms, question.to_ms, damaged=lambda each: errors.append(str(each)))

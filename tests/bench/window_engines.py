@@ -1,7 +1,7 @@
 """The status of each row of a store by its last ten: `python window_engines.py ENGINE STORE`.
 
 Prints how many rows have each status, and the sum of their lags: all engines have to print the same. The peers do what
-kctl.history.window does of it with rows a minute apart and without null; kctl also gets time lags, rates and more.
+kctl.history.lag.window does of it with rows a minute apart and without null; kctl also gets time lags, rates and more.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kctl.spark.snapshot_ranges import GroupRange
+    from kctl.history.evaluate.group_ranges import GroupRange
 
 CORES = 2
 Found = dict[int, tuple[int, int]]  # status → rows, sum of lags
 
-# kctl.history.status, as SQL: Spark's and DuckDB's. Numbers as kctl.history.status.Status has them.
+# kctl.history.lag.status, as SQL: Spark's and DuckDB's. Numbers as kctl.history.lag.status.Status has them.
 SQL = """
 WITH seen AS (
   SELECT *, greatest(log_end_offset - committed_offset, 0) AS behind FROM commits
@@ -75,10 +75,10 @@ def kctl_spark(store: Path) -> Found:
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.types import LongType, StructField, StructType
 
+    from kctl.history.evaluate.group_ranges import group_ranges
     from kctl.history.snapshots.store import open_store
     from kctl.spark.session import SparkDriver
     from kctl.spark.settings import SparkSettings
-    from kctl.spark.snapshot_ranges import group_ranges
     from kctl.spark.task_source import load
 
     schema = StructType([StructField(name, LongType()) for name in ("status", "row_count", "unread")])
@@ -101,7 +101,7 @@ def _task(store: Path, groups: GroupRange) -> Iterator[pa.RecordBatch]:
 
 def kctl_python(store: Path) -> Found:
     """The same in one process without Spark."""
-    from kctl.spark.snapshot_ranges import EVERY_GROUP
+    from kctl.history.evaluate.group_ranges import EVERY_GROUP
 
     return _judged(store, EVERY_GROUP)
 
@@ -110,10 +110,10 @@ def _judged(store: Path, groups: GroupRange) -> Found:
     import numpy as np
     import pyarrow as pa
 
+    from kctl.history.evaluate.column_arrays import numbers
+    from kctl.history.evaluate.windows import judge_batches
     from kctl.history.snapshots.read import read_sorted
     from kctl.history.snapshots.store import open_store
-    from kctl.spark.column_arrays import numbers
-    from kctl.spark.windows import judge_batches
 
     damaged: list[Any] = []
     batches = read_sorted(open_store(store), "commits", 0, 10**13, damaged=damaged.append, **groups._asdict())

@@ -4,7 +4,7 @@
 - A group is named when its status is ERR or WARN: kctl.history.report.verdict has made it so where it will lose
   messages within a week, or where its commits lie beyond the end of the log.
 - A log dir is named when it is offline, or full within a week, or all but full; log dirs on one volume once.
-- A topic is named when its log cleaner stands still (kctl.history.tombstones).
+- A topic is named when its log cleaner stands still (kctl.history.retention.tombstones).
 
 A group's severity is its status. Of log dirs, ERR is what is lost already or will be within a day; the rest is WARN.
 """
@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 from kctl.base.grouping import grouped
 from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
-from kctl.history.lag_report import GroupStatus, PartitionStatus
-from kctl.history.outlook import LogDirOutlook, TopicOutlook
+from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.model import (
     Finding,
     FindingKind,
@@ -31,6 +30,7 @@ from kctl.history.report.model import (
     TopicReport,
 )
 from kctl.history.report.verdict import DAY_MS, WEEK_MS
+from kctl.history.retention.outlook import LogDirOutlook, TopicOutlook
 
 MOST = 200
 ALL_BUT_FULL = 0.95  # of a volume

@@ -17,21 +17,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, group_ranges
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, WindowRules
+from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+from kctl.history.retention.usage import Usage
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import open_store
-from kctl.history.status import Status
-from kctl.history.usage import Usage
-from kctl.history.window import MINUTE_MS, WindowRules
 from kctl.lag import retention
 from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
 from kctl.spark import columns, sources
-from kctl.spark.reading import ConfigRow, LogDirRow, LogRow
 from kctl.spark.retention_job import Readings, RetentionJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
-from kctl.spark.snapshot_ranges import EVERY_GROUP, group_ranges
 from kctl.spark.snapshot_source import ARROW, Question, load, read
 from snapshot_stores import HOUR, put, store_with
 

@@ -25,7 +25,11 @@ from typing import Any
 import pytest
 
 from kctl.deploy.runtime.java_launcher import java_home_for_spark
-from kctl.history.lag_report import PartitionStatus
+from kctl.history.lag.plan import Wanted, plan_live, plan_span
+from kctl.history.lag.status_rows import PartitionStatus
+from kctl.history.report.build import read_here, report_of
+from kctl.history.retention.live_plan import plan_retention
+from kctl.history.retention.store_reads import job_of
 from kctl.history.snapshots.store import Store
 from kctl.lag.selection import EVERY, names_of
 from kctl.protocol.client import connect
@@ -34,10 +38,6 @@ from kctl.protocol.target import Target
 from kctl.spark import lag_source, retention_job, rollup_job
 from kctl.spark.java_command import pyspark_home
 from kctl.spark.lag_job import LagReportJob
-from kctl.spark.lag_planning import Wanted, plan_live, plan_span
-from kctl.spark.outlook_job import job_of
-from kctl.spark.planning import plan_retention
-from kctl.spark.report_job import read_here, report_of
 from kctl.spark.report_source import read_by_spark
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings, parse_conf

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from kctl.history.reader_losses import disk_losses
-from kctl.history.rollup import TABLES, TOPICS
+from kctl.history.retention.reader_losses import disk_losses
+from kctl.history.retention.store_reads import OutlookJob
+from kctl.history.retention.what_if import Change
+from kctl.history.retention.what_if_report import what_if
+from kctl.history.rollups.rollup import TABLES, TOPICS
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.rollup_files import rows_of
 from kctl.history.snapshots.store import create_store, open_store
-from kctl.history.what_if import Change
-from kctl.history.what_if_report import what_if
 from kctl.lag.selection import EVERY
-from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.rollup_job import catch_up
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings

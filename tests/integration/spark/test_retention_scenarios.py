@@ -14,12 +14,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from kctl.history.outlook import Outlook
-from kctl.history.reader_losses import disk_losses
-from kctl.history.what_if import parse_change
-from kctl.history.what_if_report import WhatIf, what_if
+from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.reader_losses import disk_losses
+from kctl.history.retention.store_reads import OutlookJob, job_of
+from kctl.history.retention.what_if import parse_change
+from kctl.history.retention.what_if_report import WhatIf, what_if
 from kctl.lag.selection import names_of
-from kctl.spark.outlook_job import OutlookJob, job_of
 from kctl_testing import Kctl, eventually
 from small_disk import SmallDisk, small_disk
 from steady_producer import RECORD_BYTES, written

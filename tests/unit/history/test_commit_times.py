@@ -13,18 +13,18 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import UsageError
-from kctl.history.commit_times import CommitTime, commit_time_of
+from kctl.history.commits.commit_log import ARROW, Span, offsets_logs, read_logs
+from kctl.history.commits.commit_times import CommitTimes, times_of_logs
+from kctl.history.commits.matching import CommitTime, commit_time_of
+from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.evaluate.windows import judge_batches
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
-from kctl.history.status import Status
-from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
-from kctl.spark.commit_times import CommitTimes, times_of_logs
-from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_logs
-from kctl.spark.snapshot_ranges import GroupRange
 from kctl.spark.snapshot_source import Question, read
-from kctl.spark.windows import judge_batches
 from offsets_files import commit
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import batch, write
@@ -75,7 +75,7 @@ SCHEMA = pa.schema([
 
 
 def _history(rows: Sequence[tuple[Key, CommitTime]], size: int) -> list[pa.RecordBatch]:
-    """As kctl.spark.offsets_history gives them, in batches of a size, an error among them."""
+    """As kctl.history.commits.commit_log gives them, in batches of a size, an error among them."""
     columns = {name: [None] * len(rows) for name in ARROW.names}
     columns |= {name: [key[i] for key, _ in rows] for i, name in enumerate(("group", "topic", "partition"))}  # type: ignore[misc]
     columns |= {name: [getattr(each, name) for _, each in rows] for name in CommitTime._fields}

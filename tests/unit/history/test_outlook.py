@@ -9,28 +9,28 @@ from typing import Any
 import pytest
 from pyspark.sql.types import _make_type_verifier
 
-from kctl.commands.spark import retention_store as over_store
-from kctl.commands.spark.retention_view import usage_table, what_if_tables
+from kctl.commands.history import retention_store as over_store
+from kctl.commands.history.retention_view import usage_table, what_if_tables
 from kctl.commands.terminal.output import emit, jsonable
 from kctl.errors import NotFound, NotHealthy
-from kctl.history.deletion import Log
-from kctl.history.disk_loss import Reader, losses
-from kctl.history.explain_disks import explain_log_dir
-from kctl.history.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
-from kctl.history.outlook import Outlook
-from kctl.history.reader_losses import tombstones
+from kctl.history.lag.window import MINUTE_MS
+from kctl.history.retention.deletion import Log
+from kctl.history.retention.disk_loss import Reader, losses
+from kctl.history.retention.explain import explain_log_dir
+from kctl.history.retention.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
+from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.reader_losses import tombstones
+from kctl.history.retention.store_reads import OutlookJob
+from kctl.history.retention.volumes import Disks, same_volumes
+from kctl.history.retention.what_if import parse_change
+from kctl.history.retention.what_if_report import what_if
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import Store, create_store
-from kctl.history.volumes import Disks, same_volumes
-from kctl.history.what_if import parse_change
-from kctl.history.what_if_report import what_if
-from kctl.history.window import MINUTE_MS
 from kctl.lag.log_config import LogConfig
 from kctl.lag.retention import LogDirSize, PartitionLog
 from kctl.lag.selection import names_of
-from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.rows_frame import plain, schema_of
 from snapshot_stores import HOUR, put
 

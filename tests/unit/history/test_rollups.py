@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 
 from kctl.__main__ import main
 from kctl.errors import Busy
-from kctl.history.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
+from kctl.history.lag.window import MINUTE_MS
+from kctl.history.rollups import hour as rollup_hours
+from kctl.history.rollups.hour import roll_up
+from kctl.history.rollups.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
+from kctl.history.rollups.trends import courses
 from kctl.history.snapshots import lock, rollup_files, schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
@@ -27,12 +31,9 @@ from kctl.history.snapshots.passes import latest_ms, newest_ms
 from kctl.history.snapshots.read import read_sorted
 from kctl.history.snapshots.rows import BATCH_ROWS
 from kctl.history.snapshots.store import Damaged, Store, create_store, open_store
-from kctl.history.trends import courses
-from kctl.history.window import MINUTE_MS
 from kctl.lag.rates import consumed
 from kctl.lag.rules import lag_of, lost_of
-from kctl.spark import rollup_hours, rollup_job
-from kctl.spark.rollup_hours import roll_up
+from kctl.spark import rollup_job
 from kctl.spark.rollup_job import catch_up, make_day, make_hour, make_share, missing_hours
 from kctl.spark.task_source import TaskReader
 from snapshot_stores import HOUR, put

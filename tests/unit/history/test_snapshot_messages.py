@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.spark import snapshot as spark_snapshot
+from kctl.commands.history import snapshot as spark_snapshot
 from kctl.commands.spark.run import check_span
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
+from kctl.history.lag.plan import Wanted, plan_moment
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import PassReport, report
 from kctl.history.snapshots.passes import oldest_ms
 from kctl.history.snapshots.store import create_store, open_store
 from kctl.lag.selection import EVERY
 from kctl.protocol.error_codes import error_for
-from kctl.spark.lag_planning import Wanted, plan_moment
 from snapshot_stores import HOUR, compact_all, store_with
 
 DOWN = "broker 1 is down: 4 replicas of it were not read"

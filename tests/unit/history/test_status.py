@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kctl.history import status
-from kctl.history.status import Commit, Standing, Status, alarm_of, commit_status, group_status, standing_of
+from kctl.history.lag import status
+from kctl.history.lag.status import Commit, Standing, Status, alarm_of, commit_status, group_status, standing_of
 
 
 class Case(NamedTuple):

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
+from kctl.history.retention.store_reads import OutlookJob
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.footer import BadFooter, reason_of
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.history.snapshots.store import Damaged
 from kctl.history.snapshots.whole import check_files
-from kctl.spark.outlook_job import OutlookJob
 from report_stores import START_MS, at_ms, small_cluster
 from snapshot_stores import compact_all
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kctl.history.status import Status
-from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, keeps_up, per_second, time_lag
 
 OK, WARN, STOP, STALL, REWIND, UNKNOWN = (

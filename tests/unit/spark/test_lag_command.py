@@ -20,21 +20,21 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.commands.spark import lag as spark_lag
-from kctl.commands.spark.lag_view import lag_tables
+from kctl.commands.history import lag as spark_lag
+from kctl.commands.history.lag_view import lag_tables
 from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
 from kctl.commands.terminal.views import By
-from kctl.history.lag_report import PartitionStatus
+from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.status_rows import PartitionStatus
+from kctl.history.lag.window import MINUTE_MS
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass, Rows
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
-from kctl.history.window import MINUTE_MS
 from kctl.spark import lag_job as lag_report
-from kctl.spark.lag_question import LagQuestion
 from kctl.spark.lag_source import read
-from kctl.spark.snapshot_ranges import GroupRange
 
 Run = Callable[..., tuple[int, str, str]]
 PASSES = 15

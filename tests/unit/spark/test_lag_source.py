@@ -19,8 +19,12 @@ from pyspark import cloudpickle
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import NotFound, Refused
-from kctl.history.deletion import Limits
-from kctl.history.lag_report import (
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.lag import plan as lag_planning
+from kctl.history.lag.limits import parse_limit
+from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_moment, plan_span
+from kctl.history.lag.span import span_of
+from kctl.history.lag.status_rows import (
     Key,
     Offsets,
     Owner,
@@ -28,23 +32,19 @@ from kctl.history.lag_report import (
     Surroundings,
     partition_status,
 )
-from kctl.history.limits import parse_limit
-from kctl.history.report_sums import by_group, by_topic
+from kctl.history.lag.totals import by_group, by_topic
+from kctl.history.lag.window import MINUTE_MS, Observation, WindowRules, judge
+from kctl.history.retention.deletion import Limits
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import Store, open_store
-from kctl.history.span import span_of
-from kctl.history.window import MINUTE_MS, Observation, WindowRules, judge
 from kctl.lag.control_records import Markers
 from kctl.lag.rates import LogEnd
 from kctl.lag.retention import at
 from kctl.lag.selection import names_of
 from kctl.model import TopicPartition
-from kctl.spark import lag_planning
-from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_moment, plan_span
 from kctl.spark.lag_source import ROWS, arrow_schema, kinds, read, spark_schema
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from kctl.spark.task_source import TaskReader
 from offsets_files import commit
 from segment_files import batch, write

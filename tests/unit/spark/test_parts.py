@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.spark import retention as spark_retention
+from kctl.commands.history import retention as spark_retention
 from kctl.deploy.runtime.class_archive import ClassArchive
 from kctl.deploy.runtime.java import Java
 from kctl.errors import (
@@ -27,12 +27,12 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.history.retention.live_plan import deal, plan_retention
 from kctl.history.snapshots.columns import column
 from kctl.lag.selection import EVERY
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.spark import failures, java_command, parquet, retention_job, scratch
 from kctl.spark.class_archive import class_archive
-from kctl.spark.planning import deal, plan_retention
 from kctl.spark.settings import (
     OLDEST_PYSPARK,
     SparkSettings,

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
+from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.report.build import report_of
+from kctl.history.report.group_series import Most
 from kctl.history.report.model import FindingKind, Report
 from kctl.history.report.verdict import with_verdict
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.lag.selection import EVERY, names_of
-from kctl.spark.lag_planning import Wanted, plan_span
-from kctl.spark.report_groups import Most
-from kctl.spark.report_job import report_of
 from report_pages import report_in
 from report_samples import FROM
 from report_stores import MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, a_pass, at_ms, end_of, small_cluster
@@ -146,8 +146,8 @@ def test_what_is_unread_when_a_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> None:
-    from kctl.spark.lag_rows import partition_rows
-    from kctl.spark.snapshot_ranges import EVERY_GROUP
+    from kctl.history.evaluate.group_ranges import EVERY_GROUP
+    from kctl.history.lag.rows import partition_rows
 
     plan = plan_span(store, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
     rows = [row for rows in partition_rows(plan.question, EVERY_GROUP, []) for row in rows]

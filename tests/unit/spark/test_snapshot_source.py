@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kctl.history.evaluate import group_ranges as snapshot_ranges
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, group_ranges, split
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.history.snapshots import files, schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.layout import HOUR_MS, DataFile, hour_of
 from kctl.history.snapshots.store import Damaged, Store, open_store
-from kctl.history.status import Status
-from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
-from kctl.spark import snapshot_ranges
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
 from kctl.spark.snapshot_source import ARROW, SCHEMA, Question, read
 from snapshot_stores import HOUR, put, store_with
 
