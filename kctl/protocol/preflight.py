@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from kctl.base.address import Address
+from kctl.base.binary_layout import INT32
 from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
 from kctl.errors import (
@@ -356,7 +357,9 @@ def _tls_alert(address: Address, dialer: Dialer, deadline: Deadline) -> KctlErro
 def _old_kafka(address: Address, deadline: Deadline) -> KctlError | None:
     """Brokers before 0.10 close the connection at ApiVersions, but answer Metadata v0."""
     with _dial(address, deadline) as sock:
-        sock.sendall(wire.frame(ApiKey.METADATA, 0, 7, b"\0\0\0\0"))
-        if sock.recv(8)[4:8] != b"\0\0\0\x07":
+        correlation_id = 7
+        sock.sendall(wire.frame(ApiKey.METADATA, 0, correlation_id, INT32.pack(0)))  # no topics: all of them
+        response = sock.recv(wire.RESPONSE_HEADER.size)
+        if len(response) < wire.RESPONSE_HEADER.size or wire.RESPONSE_HEADER.unpack(response)[1] != correlation_id:
             return None
     return NotSupported(f"{address} is a Kafka broker older than 0.10", hint="Kafka 0.10 or newer is needed")

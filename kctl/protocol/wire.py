@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import base64
 import re
-import struct
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from kctl.base.binary_layout import INT16, INT32, INT64, Layout, array_of
 from kctl.errors import KctlError, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.codes import ErrorCode
@@ -30,10 +30,22 @@ API_VERSIONS_FLEXIBLE, API_VERSIONS_MAX = 3, 4  # v3 (2.4): KIP-511; v4 (3.9) ha
 METADATA_MIN, METADATA_MAX = 1, 12  # v1 (0.10.0): controller, null for all topics; v12 (2.8): topic ids
 CLIENT_ID = "kctl"
 
-_HEADER = struct.Struct(">hhih")
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_API_RANGE = struct.Struct(">hhh")
+# A request header v1; the client id follows.
+_REQUEST_HEADER = Layout(
+    api_key=INT16,
+    api_version=INT16,
+    correlation_id=INT32,
+    client_id_length=INT16,
+)
+# The beginning of every response.
+RESPONSE_HEADER = Layout(
+    size=INT32,  # bytes after this field
+    correlation_id=INT32,
+)
+_API_RANGE = Layout(api_key=INT16, min_version=INT16, max_version=INT16)
+# The beginning of a partition in a Metadata response, before v7 without the leader's epoch.
+_PARTITION = Layout(error_code=INT16, partition_index=INT32, leader_id=INT32)
+_PARTITION_V7 = Layout(**_PARTITION.fields, leader_epoch=INT32)
 _NO_UUID = bytes(16)
 
 
@@ -69,10 +81,13 @@ class Reader:
         return self.take(1)[0]
 
     def int16(self) -> int:
-        return int(_INT16.unpack(self.take(2))[0])
+        return int(INT16.unpack(self.take(INT16.size))[0])
 
     def int32(self) -> int:
-        return int(_INT32.unpack(self.take(4))[0])
+        return int(INT32.unpack(self.take(INT32.size))[0])
+
+    def int64(self) -> int:
+        return int(INT64.unpack(self.take(INT64.size))[0])
 
     def unsigned_varint(self) -> int:
         value = shift = 0
@@ -111,7 +126,7 @@ class Reader:
 def string(text: str) -> bytes:
     """A string of a version that is not flexible."""
     raw = text.encode()
-    return _INT16.pack(len(raw)) + raw
+    return INT16.pack(len(raw)) + raw
 
 
 def compact_string(text: str) -> bytes:
@@ -132,9 +147,14 @@ def unsigned_varint(value: int) -> bytes:
 
 def frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool = False) -> bytes:
     """A whole request, size first."""
+    header = request_header(api_key, version, correlation_id) + (b"\0" if flexible else b"")
+    return INT32.pack(len(header) + len(body)) + header + body
+
+
+def request_header(api_key: int, version: int, correlation_id: int) -> bytes:
+    """Return a request header v1."""
     client = CLIENT_ID.encode()
-    header = _HEADER.pack(api_key, version, correlation_id, len(client)) + client + (b"\0" if flexible else b"")
-    return _INT32.pack(len(header) + len(body)) + header + body
+    return _REQUEST_HEADER.pack(api_key, version, correlation_id, len(client)) + client
 
 
 # --- ApiVersions (KIP-35) -----------------------------------------------------------------------------------------
@@ -192,13 +212,13 @@ def decode_sasl_handshake(reader: Reader) -> SaslHandshake:
 
 def encode_sasl_authenticate(token: bytes) -> bytes:
     """SaslAuthenticateRequest v0 and v1."""
-    return _INT32.pack(len(token)) + token
+    return INT32.pack(len(token)) + token
 
 
 def decode_sasl_authenticate(reader: Reader, version: int) -> SaslAuthentication:
     """SaslAuthenticateResponse v0 and v1."""
     error, message, token = reader.int16(), reader.nullable_string(), reader.nullable_bytes()
-    lifetime = struct.unpack(">q", reader.take(8))[0] if version >= 1 else 0
+    lifetime = reader.int64() if version >= 1 else 0
     return SaslAuthentication(error, message, token or b"", max(0, lifetime))
 
 
@@ -217,7 +237,7 @@ def encode_metadata(version: int, topics: Collection[str] | None) -> bytes:
     if flexible:
         out += unsigned_varint(0 if topics is None else len(topics) + 1)
     else:
-        out += _INT32.pack(-1 if topics is None else len(topics))
+        out += INT32.pack(-1 if topics is None else len(topics))
     for name in topics or ():
         out += _NO_UUID if version >= 10 else b""
         out += compact_string(name) + b"\0" if flexible else string(name)
@@ -305,14 +325,12 @@ def topic_id_from_text(text: str) -> UUID:
 class _PartitionReader:
     """The partitions of a topic: the part that counts at 100,000 partitions, so it avoids calls for each field.
 
-    Layout: int16 error_code, int32 partition_index, int32 leader_id, [v7 int32 leader_epoch], arrays of int32
-    replica_nodes, isr_nodes, [v5 offline_replicas], tagged fields.
+    After its head come arrays of int32 (replica_nodes, isr_nodes and, from v5, offline_replicas) and tagged fields.
     """
 
     def __init__(self, reader: Reader, version: int) -> None:
         self._reader = reader
-        self._head = struct.Struct(">hiii" if version >= 7 else ">hii")
-        self._epoch = version >= 7
+        self._head = _PARTITION_V7 if version >= 7 else _PARTITION
         self._arrays = 3 if version >= 5 else 2
         self._known: dict[bytes, tuple[int, ...]] = {}  # the same few replica lists come again and again
 
@@ -320,11 +338,11 @@ class _PartitionReader:
         reader, head = self._reader, self._head
         result = []
         for _ in range(reader.count()):
-            fields = head.unpack(reader.take(head.size))
+            _, partition, leader, *epochs = head.unpack(reader.take(head.size))
             replicas, isr, offline = self._lists()
             reader.tags()
-            epoch = fields[3] if self._epoch else -1
-            result.append(PartitionState(topic, fields[1], fields[2], epoch, replicas, isr, offline))
+            epoch = epochs[0] if epochs else -1
+            result.append(PartitionState(topic, partition, leader, epoch, replicas, isr, offline))
         return result
 
     def _lists(self) -> Sequence[tuple[int, ...]]:
@@ -332,9 +350,9 @@ class _PartitionReader:
         lists = []
         for _ in range(self._arrays):
             count = reader.count()
-            raw = reader.take(4 * count) if count > 0 else b""
+            raw = reader.take(INT32.size * count) if count > 0 else b""
             values = known.get(raw)
             if values is None:
-                values = known[raw] = struct.unpack(f">{len(raw) // 4}i", raw)
+                values = known[raw] = array_of(INT32, len(raw) // INT32.size).unpack(raw)
             lists.append(values)
         return lists if self._arrays == 3 else [*lists, ()]

@@ -14,8 +14,8 @@ from kctl.errors import OperationFailed
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.segment.format.batch import (
-    HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
+    MAGIC_AT,
     V0_OVERHEAD,
     V2_HEADER,
     Batch,
@@ -64,7 +64,7 @@ def batches_in(data: bytes) -> Iterator[Batch]:
     """The headers of the whole batches; what is cut off at the end is left out."""
     view, position, end = memoryview(data), 0, len(data)
     while position + LOG_OVERHEAD + V0_OVERHEAD <= end:
-        magic = data[position + HEADER_UP_TO_MAGIC - 1]
+        magic = data[position + MAGIC_AT]
         if magic < 2:
             batch = parse_legacy(view[:end], position, position)
         elif position + V2_HEADER > end:

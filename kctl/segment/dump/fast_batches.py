@@ -11,10 +11,11 @@ from functools import lru_cache
 from kctl.segment.dump.kafka_text_batch import batch_text
 from kctl.segment.dump.kafka_text_options import Write
 from kctl.segment.format.batch import (
+    BATCH_HEADER,
     CODEC_MASK,
     CODECS,
+    CRC_COVERS,
     DELETE_HORIZON_MASK,
-    HEADER_V2,
     LOG_OVERHEAD,
     MAX_SEQUENCE,
     V2_HEADER,
@@ -33,7 +34,7 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
     """Write the lines of the ordinary batches from `position` on; where the first other one is, or the end."""
     from kctl.base.checksum import crc32c
 
-    unpack, at, start, window = HEADER_V2.unpack_from, 0, 0, memoryview(b"")
+    unpack, at, start, window = BATCH_HEADER.unpack_from, 0, 0, memoryview(b"")
     lines: list[bytes] = []
     while True:
         if at + V2_HEADER > len(window):
@@ -61,7 +62,7 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
             window = source.load(start, size)
             if size > len(window):
                 break
-        if crc32c(window[at + 21 : at + size]) != crc:
+        if crc32c(window[at + CRC_COVERS : at + size]) != crc:
             break
         template = _template(attributes, sequence == -1)
         if template is None:

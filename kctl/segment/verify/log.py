@@ -6,7 +6,16 @@ time, to the plain way, which knows all rules and reports.
 
 from __future__ import annotations
 
-from kctl.segment.format.batch import CODECS, HEADER_V2, V2_HEADER, Batch, parse_v2
+from kctl.segment.format.batch import (
+    BATCH_HEADER,
+    CODEC_MASK,
+    CODECS,
+    CRC_COVERS,
+    LOG_OVERHEAD,
+    V2_HEADER,
+    Batch,
+    parse_v2,
+)
 from kctl.segment.format.index_entries import NEVER
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.source import Source
@@ -27,6 +36,7 @@ from kctl.segment.verify.records import check_records
 
 _FAST_BYTES = 4 << 20  # larger batches go the plain way
 _STRETCH_BYTES = 16 << 20  # between two signs of progress
+_SHORTEST = V2_HEADER - LOG_OVERHEAD
 _MAGICS = frozenset({0, 1, 2})
 # What is wrong with batches whose CRC, and so their number of offsets, is right.
 _OF_VALID = frozenset({"batch_magic", "batch_codec", "batch_count", "batch_too_large", "records"})
@@ -84,7 +94,7 @@ class LogCheck:
             source.load(position, V2_HEADER)
         window, start = source.window, source.start
         limit, at = len(window), position - start
-        unpack, base_offset = HEADER_V2.unpack_from, self._base
+        unpack, base_offset = BATCH_HEADER.unpack_from, self._base
         expected, latest = self._expected, facts.max_timestamp
         epoch, last_allowed = self._epochs.current, min(base_offset + FARTHEST, self._epochs.until - 1)
         open_producers = self._transactions is not None and bool(self._transactions.transactions.tracker.open)
@@ -106,26 +116,26 @@ class LogCheck:
                 if limit < V2_HEADER:
                     break
             (base, length, leader, magic, crc, attributes, delta, _, newest, producer, _, _, count) = unpack(window, at)
-            stop, last = at + length + 12, base + delta
+            stop, last = at + length + LOG_OVERHEAD, base + delta
             if (
                 base != expected
                 or count != delta + 1
                 or delta < 0
                 or magic != 2
                 or attributes & _UNUSUAL
-                or attributes & 7 > 4
+                or attributes & CODEC_MASK >= len(CODECS)
                 or leader != epoch
                 or last > last_allowed
-                or length < 49
+                or length < _SHORTEST
                 or (open_producers and producer >= 0)
             ):
                 break
             if stop > limit:
                 if length > _FAST_BYTES or start + stop > source.size or start + at - position > _STRETCH_BYTES:
                     break
-                window = source.load(start + at, length + 12)
-                start, at, limit, stop = source.start, 0, len(window), length + 12
-            if stop > limit or crc32c(window[at + 21 : stop]) != crc:
+                window = source.load(start + at, length + LOG_OVERHEAD)
+                start, at, limit, stop = source.start, 0, len(window), length + LOG_OVERHEAD
+            if stop > limit or crc32c(window[at + CRC_COVERS : stop]) != crc:
                 break
             highest = newest if newest > latest else latest  # noqa: FURB136 - max() takes four times as long
             entered = at + start >= index_position
