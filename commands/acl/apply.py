@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.commands.acl.commands import changes_table, confirm_changes, raise_failed
 from kctl.commands.quota.tables import confirm_quotas, quotas_table
 from kctl.commands.quota.tables import raise_failed as raise_failed_quotas
@@ -90,7 +91,7 @@ def _acl_changes(present: list[Acl], wanted: list[Acl], *, prune: bool) -> tuple
     known = set(wanted)
     other = [acl for acl in present if acl not in known]
     plan = plan_changes(present, add=wanted, remove=other if prune else ())
-    return [row for row in plan if row.result != "already there"], len(other)
+    return [row for row in plan if row.result is not ItemResult.ALREADY_THERE], len(other)
 
 
 def _quota_changes(
@@ -103,7 +104,7 @@ def _quota_changes(
     for who, keys in other.items() if prune else ():
         goal.setdefault(who, {}).update(dict.fromkeys(keys))
     plan = plan_quotas(present, goal)
-    return [row for row in plan if row.result != "unchanged"], sum(map(len, other.values()))
+    return [row for row in plan if row.result is not ItemResult.UNCHANGED], sum(map(len, other.values()))
 
 
 def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied:
@@ -118,6 +119,6 @@ def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied
         if not acls:
             raise
         done = [
-            replace(row, result="failed", error=exc.message) for row in plan.quotas
+            replace(row, result=ItemResult.FAILED, error=exc.message) for row in plan.quotas
         ]  # ACLs were changed: no refusal
     return Applied(acls, done, plan.unlisted_acls, plan.unlisted_quotas)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kctl.base.outcomes import raise_refusal
+from kctl.base.outcomes import ItemResult, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -29,7 +29,7 @@ def offset_changes(rows: Sequence[OffsetChange]) -> Table:
         Column("difference", "DIFF", align="right", show=lambda value: f"{value:+}" if value else "0"),
         Column("skipped", align="right", style=lambda row: "yellow" if row["skipped"] else None),
         Column("read_again", "READ AGAIN", align="right"),
-        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
         Column("said", "NOTE"),
     ]
     shown = [column for column in columns if column.key != "group" or len({row["group"] for row in known}) > 1]
@@ -70,10 +70,10 @@ def judge_changes(
 
     errors: that of each row that failed.
     """
-    failed = [row for row in rows if row.result == "failed"]
+    failed = [row for row in rows if row.result is ItemResult.FAILED]
     if not failed:
         return
-    raise_refusal(errors, asked=sum(row.result not in {"unchanged", "absent"} for row in rows))
+    raise_refusal(errors, asked=sum(row.result not in {ItemResult.UNCHANGED, ItemResult.ABSENT} for row in rows))
     lines = [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]
     raise OperationFailed(
         f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"

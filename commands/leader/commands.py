@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.leader.elections import certificate, few, judge_elections, tell_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
@@ -171,7 +172,7 @@ def _elect_preferred(
 ) -> None:
     from kctl.leader.election import carry_out
 
-    todo = [row for row in plan if row.result == "would elect"]
+    todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT]
     if led and not todo:
         output.note(f"{counted(led, 'partition')} led by the preferred replica already")
     if todo and not dry_run:
@@ -215,7 +216,7 @@ def balance(
             _save(planned, out, topic=topic, match=match)
         if dry_run or planned.nothing_to_do:
             inv.emit(_result(planned), lambda: balance_tables(planned))
-            judge_elections([row for row in planned.elections if row.result == "skipped"])
+            judge_elections([row for row in planned.elections if row.result is ItemResult.SKIPPED])
             return
         if not inv.yes:
             output.note(certificate(planned))
@@ -234,7 +235,7 @@ def balance(
 
 
 def _question(planned: Balance, client: ClusterClient) -> str:
-    todo = sum(row.result == "would elect" for row in planned.elections)
+    todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
     if not planned.reorders:
         return (
             f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.leader.elections import judge_elections, tell_skipped
 from kctl.commands.terminal import output
@@ -70,7 +71,7 @@ def _basis(
     from kctl.cluster import unchanged
     from kctl.leader.eligible import unchanged_eligible
 
-    elections = {row.tp for row in plan if row.result == "would elect"}
+    elections = {row.tp for row in plan if row.result is ItemResult.WOULD_ELECT}
     shown = {tp: known for tp, known in eligible.items() if tp in elections}
     return unchanged.leaderless(client, state, [row.tp for row in plan]).also(unchanged_eligible(client, shown))
 

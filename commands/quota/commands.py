@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.commands.quota.tables import confirm_quotas, number_text, quotas_table, raise_failed
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -139,7 +140,7 @@ def _change(
 
 def _refuse_missing(plan: Sequence[QuotaChange]) -> None:
     """Raise NotFound: the quota of a mistyped user that is «unset» goes on throttling somebody."""
-    missing = [row for row in plan if row.before is None and row.result == "unchanged"]
+    missing = [row for row in plan if row.before is None and row.result is ItemResult.UNCHANGED]
     if missing:
         keys = ", ".join(row.key for row in missing)
         raise NotFound(f"no {keys} is set for {missing[0].entity}", hint="kctl quota list shows all")

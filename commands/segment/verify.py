@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.commands.segment.columns import Size, message_limit
@@ -246,7 +247,7 @@ def _repair_tables(rows: Sequence[IndexRepair]) -> list[Table]:
         Column("file"),
         Column("entries_before", "ENTRIES", align="right"),
         Column("entries_after", "NEW", align="right"),
-        Column("result", style=lambda row: "yellow" if row["result"] == "left alone" else None),
+        Column("result", style=lambda row: "yellow" if row["result"] == ItemResult.LEFT_ALONE else None),
         Column("note"),
     ]
     return [Table(columns, jsonable(rows), title="indexes", empty="no index needs to be written anew")]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.cluster import unchanged
 from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.errors import KctlError, OutcomeUnknown
@@ -65,7 +66,7 @@ class Balance:
 
     @property
     def nothing_to_do(self) -> bool:
-        return not self.reorders and not any(row.result == "would elect" for row in self.elections)
+        return not self.reorders and not any(row.result is ItemResult.WOULD_ELECT for row in self.elections)
 
 
 def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> Balance:

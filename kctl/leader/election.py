@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.partition_numbers import no_partition
 from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.health.leaders import not_preferred
@@ -35,7 +36,7 @@ class Election:
     partition: int
     leader: int | None
     elected: int | None
-    result: str
+    result: ItemResult
     reason: str | None = None
 
     @property
@@ -81,7 +82,7 @@ def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) 
         if p.leader == p.preferred_leader:
             continue
         found = not_preferred(state, p)
-        result = "would elect" if found.electable else "skipped"
+        result = ItemResult.WOULD_ELECT if found.electable else ItemResult.SKIPPED
         plan.append(Election(p.topic, p.partition, found.leader, p.preferred_leader, result, found.reason))
     return plan
 
@@ -114,7 +115,7 @@ def plan_unclean(
         in_sync = [node for node in alive if node in p.isr]
         candidate = next(iter(in_sync or alive), None)
         reason = _against_unclean(state, p, alive, (eligible or {}).get(p.tp, NONE_ELIGIBLE), ignore_eligible)
-        result = "skipped" if reason else "would elect"
+        result = ItemResult.SKIPPED if reason else ItemResult.WOULD_ELECT
         plan.append(Election(p.topic, p.partition, None, candidate if alive else None, result, reason))
     return plan
 
@@ -148,7 +149,7 @@ def carry_out(
 
     timeout_s: for the leaders of one batch to be seen. Raises what elect_leaders raises, when nothing was done.
     """
-    todo = [row for row in plan if row.result == "would elect"]
+    todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT]
     done: dict[TopicPartition, Election] = {}
     for start in range(0, len(todo), PER_REQUEST):
         batch = todo[start : start + PER_REQUEST]
@@ -159,7 +160,7 @@ def carry_out(
         except KctlError as exc:
             if start == 0:
                 raise
-            done |= {row.tp: replace(row, result="failed", reason=exc.message) for row in todo[start:]}
+            done |= {row.tp: replace(row, result=ItemResult.FAILED, reason=exc.message) for row in todo[start:]}
             break
         done |= _read_back(client, batch, errors, unclean, timeout_s)
     return [done.get(row.tp, row) for row in plan]
@@ -182,14 +183,14 @@ def _read_back(
             leader = leaders.get(tp)
             error = errors.get(tp)
             if leader is not None and (unclean or leader == row.elected):
-                done[tp] = replace(row, result="elected", elected=leader)
+                done[tp] = replace(row, result=ItemResult.ELECTED, elected=leader)
             elif error is not None and (deadline.expired or not isinstance(error, OutcomeUnknown)):
-                done[tp] = replace(row, result="failed", reason=error.message)
+                done[tp] = replace(row, result=ItemResult.FAILED, reason=error.message)
             elif deadline.expired:
                 reason = (
                     f"no new leader was seen within {timeout_s:g} s" if leader is None else f"broker {leader} leads"
                 )
-                done[tp] = replace(row, result="failed", reason=reason)
+                done[tp] = replace(row, result=ItemResult.FAILED, reason=reason)
             else:
                 continue
             del waiting[tp]

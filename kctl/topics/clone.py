@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topic_names import check_name
@@ -53,7 +54,7 @@ class ClonedTopic:
 
     source_topic: str
     topic: str
-    result: str
+    result: ItemResult
     partition_count: int
     replication_factor: int
     configs: dict[str, str]
@@ -97,7 +98,9 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool) -> 
     if data:
         logs, cautions = _logs(client, [p.tp for p in topic.partitions])
     copied = tuple(ClonedPartition(tp.partition, log.start, log.end, 0, None) for tp, log in sorted(logs.items()))
-    row = ClonedTopic(source, name, "would clone", len(topic.partitions), topic.replication_factor, own, None, copied)
+    row = ClonedTopic(
+        source, name, ItemResult.WOULD_CLONE, len(topic.partitions), topic.replication_factor, own, None, copied
+    )
     return ClonePlan(new, row, logs, tuple(cautions))
 
 
@@ -130,7 +133,7 @@ def clone(
     late = {key: value for key, value in plan.topic.configs.items() if key == _TIMESTAMP_TYPE and plan.logs}
     topic = replace(plan.topic, configs={k: v for k, v in plan.topic.configs.items() if k not in late})
     (made,) = create_topics(client, [topic], plan_create(client, [topic]), timeout_s=timeout_s)
-    if made.result != "created":
+    if made.result is not ItemResult.CREATED:
         raise OperationFailed(f"topic {topic.name} was not made: {made.error}")
     row = plan.clone
     problem = made.error
@@ -139,7 +142,7 @@ def clone(
     if late and problem is None:
         resource = Resource.topic(topic.name)
         problem = next((e.message for e in alter_dynamic(client, {resource: late}).values()), None)
-    return replace(row, result="failed" if problem else "cloned", error=problem)
+    return replace(row, result=ItemResult.FAILED if problem else ItemResult.CLONED, error=problem)
 
 
 def _with_records(

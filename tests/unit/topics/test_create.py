@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.configs.model import Config
 from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
@@ -52,7 +53,7 @@ class _Cluster:
 def _create(cluster: _Cluster, *names: str, if_not_exists: bool = False) -> dict[str, tuple[str, str | None]]:
     cluster.looks = 1
     client: Any = cluster
-    plan = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+    plan = [CreatedTopic(name, ItemResult.WOULD_CREATE, 1, 1, {}) for name in names]
     topics = [NewTopic(name, 2, 1) for name in names]
     rows = create_topics(client, topics, plan, if_not_exists=if_not_exists, timeout_s=0.0)
     return {row.topic: (row.result, row.error or row.differs) for row in rows}
@@ -92,7 +93,7 @@ def test_apply_without_an_answer_is_run_again() -> None:
     client.looks = 1
     names = [f"t{number:02}" for number in range(40)]
     specs = tuple(TopicSpec(name, 1, 1, None, "f") for name in names)
-    created = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+    created = [CreatedTopic(name, ItemResult.WOULD_CREATE, 1, 1, {}) for name in names]
     plan = ApplyPlan(specs, [NewTopic(name, 1, 1) for name in names], created, [], [])
     with pytest.raises(OutcomeUnknown, match="creation of t00, t01, t02, t03, t04 and 35 more: broker 1") as caught:
         carry_out(client, plan, timeout_s=0.0)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups.model import Group, Groups
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
 from kctl.model import Broker, ClusterState, TopicPartition, TopicState
@@ -62,7 +63,7 @@ class _Cluster:
 
 
 def _delete(cluster: _Cluster) -> DeletedTopic:
-    plan = [DeletedTopic("t", "would delete", None, 1, 1, 0)]
+    plan = [DeletedTopic("t", ItemResult.WOULD_DELETE, None, 1, 1, 0)]
     (row,) = delete_topics(cast("ClusterClient", cluster), plan, timeout_s=0.0)
     return row
 
@@ -98,7 +99,7 @@ def test_a_timeout_in_the_controller_is_looked_after(code: int, result: str) -> 
 def test_with_kraft_metadata_are_enough() -> None:
     """Who may delete and not create is told all the same."""
     cluster = _Cluster(29, kraft=True)
-    assert _delete(cluster).result == "deleted"
+    assert _delete(cluster).result is ItemResult.DELETED
     assert cluster.sent == ["DeleteTopicsRequest"]
 
 
@@ -113,16 +114,16 @@ def test_brokers_that_do_not_answer(brokers: tuple[KctlError | None, ...], resul
 
 def test_a_cluster_that_is_gone_behind_the_deletion() -> None:
     row = _delete(_Cluster(down=GONE))
-    assert row.result == "marked"
+    assert row.result is ItemResult.MARKED
     assert GONE.message in (row.error or "")
     lost = _delete(_Cluster(down=GONE, unanswered=OutcomeUnknown("no answer")))
-    assert lost.result == "failed"
+    assert lost.result is ItemResult.FAILED
 
 
 def test_a_cluster_that_is_gone_behind_the_creation() -> None:
-    plan = [CreatedTopic("t", "would create", 1, 1, {})]
+    plan = [CreatedTopic("t", ItemResult.WOULD_CREATE, 1, 1, {})]
     (row,) = create_topics(cast("ClusterClient", _Cluster(down=GONE)), [NewTopic("t", 1, 1)], plan, timeout_s=0.0)
-    assert row.result == "failed"
+    assert row.result is ItemResult.FAILED
     assert row.error == f"the controller took it, but it could not be read back: {GONE.message}"
 
 
@@ -138,7 +139,7 @@ def test_many_topics_are_several_requests() -> None:
         == 33
     )
     cluster = _Cluster()
-    plan = [CreatedTopic(topic.name, "would create", 12, 3, {}) for topic in topics]
+    plan = [CreatedTopic(topic.name, ItemResult.WOULD_CREATE, 12, 3, {}) for topic in topics]
     create_topics(cast("ClusterClient", cluster), topics, plan, timeout_s=0.0)
     assert len(cluster.sent) == len(sizes)
 

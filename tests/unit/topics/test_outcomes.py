@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from health_testing import partition, state
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.cluster.offsets import Listed
@@ -58,8 +59,8 @@ def test_apply_made_a_topic_without_a_leader(
 ) -> None:  # fmt: skip
     file = tmp_path / "topics.yaml"
     file.write_text("topics:\n- name: t\n  partitions: 1\n")
-    new = CreatedTopic("t", "would create", 1, 1, {})
-    done = CreatedTopic("t", "created", 1, 1, {}, error=error)
+    new = CreatedTopic("t", ItemResult.WOULD_CREATE, 1, 1, {})
+    done = CreatedTopic("t", ItemResult.CREATED, 1, 1, {}, error=error)
     monkeypatch.setattr(apply, "plan_create", lambda *_: [new])
     monkeypatch.setattr(apply, "create_topics", lambda *_, **__: [done])
     client.metadata = lambda *_: ClusterState("id", 1, ONE.brokers, {})
@@ -72,8 +73,8 @@ def test_apply_made_a_topic_without_a_leader(
     [("1", ""), ("2", "equals the number of replicas"), ("3", "with 2 replicas, counts as 2 since Kafka 3.7")],
 )
 def test_a_minimum_is_compared_with_the_replicas(value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    change = ChangedConfig("topic t", "min.insync.replicas", "would set", None, None, value, None, False)
-    warn_of([AlteredTopic("t", "would alter", 1, 1, (change,))], ONE)
+    change = ChangedConfig("topic t", "min.insync.replicas", ItemResult.WOULD_SET, None, None, value, None, False)
+    warn_of([AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (change,))], ONE)
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
