@@ -14,7 +14,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.topics.clone import ClonedTopic
+    from kctl.topics.clone.plan import ClonedTopic
 
 
 class Compression(str, Enum):
@@ -46,8 +46,8 @@ def clone(
     """
     from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned
-    from kctl.topics.clone import clone as make
-    from kctl.topics.clone import plan_clone
+    from kctl.topics.clone.plan import clone as make
+    from kctl.topics.clone.plan import plan_clone
 
     inv = invocation(ctx)
     if compression is not Compression.NONE and not data:

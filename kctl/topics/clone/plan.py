@@ -150,7 +150,7 @@ def _with_records(
     progress: Callable[[str, float, float], None] | None,
 ) -> tuple[ClonedTopic, str | None]:
     """Copy and verify; what went wrong."""
-    from kctl.topics.copying import copy_records
+    from kctl.topics.clone.copying import copy_records
 
     counts, problem = copy_records(
         client, plan.logs, plan.topic.name, compression=compression, timeout_s=timeout_s, progress=progress
