@@ -1,159 +1,201 @@
-"""Copying records from one topic to another, partition by partition, with keys, headers and timestamps.
+"""Copying records from one topic to another, partition by partition, by kctl's own fetcher and sender.
 
-Read with read_committed, so that what transactions aborted stays behind; written idempotently with acks=all, so that
-nothing comes twice. Memory is bounded by what is under way.
+Read with read_committed, so that aborted transactions are left out; written idempotently with acks=all, so that no
+record is written twice. Memory is bounded by the sender's limit of unacknowledged bytes and one Fetch response.
 """
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kctl.cluster.log_offsets import LogOffsets
+from kctl.cluster.log_offsets import read_log_offsets
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition
-from kctl.records.kafka_python_snappy import prepare_codecs
+from kctl.records.background import Background
+from kctl.records.consume.fetcher import Fetched, Fetcher
+from kctl.records.produce.batch import ClosedBatch, Compress
+from kctl.records.produce.destination import check_topic
+from kctl.records.produce.options import ACKS, ProduceOptions, SenderOptions
+from kctl.records.produce.producer_id import producer_id
+from kctl.records.produce.sender import ACKNOWLEDGED, Sender
+from kctl.topics.clone.batches import BatchFormat, CopiedBatch, copied_batches
+from kctl.topics.clone.journal import Pair
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_POLL_MS = 500
-_POLL_RECORDS = 2000
-_UNDER_WAY_RECORDS, _UNDER_WAY_BYTES = 20_000, 32 << 20
-_FETCH_BYTES = 8 << 20
-_BATCH_BYTES = 256 << 10
-_LARGEST_REQUEST = 1 << 30  # the broker's max.message.bytes decides
-_MAX_SILENCE_S = 60.0
+_UNKNOWN_LIMIT_BYTES = 16 << 10  # if max.message.bytes of the target cannot be read
+_GROUP_BYTES = 4 << 20  # of batches for which the journal is written once
+_WAIT_S, _SHORT_WAIT_S = 0.2, 0.005
+
+Progress = Callable[[str, float, float], None]
 
 
-def copy_records(
-    client: ClusterClient,
-    logs: Mapping[TopicPartition, LogOffsets],
-    target: str,
-    *,
-    compression: str,
-    timeout_s: float,
-    progress: Callable[[str, float, float], None] | None = None,
-) -> tuple[dict[TopicPartition, int], str | None]:
-    """How many records of each partition were acknowledged, and why it ended early (None: it did not).
+@dataclass(frozen=True, slots=True)
+class CopyRequest:
+    """What to copy. starts: of each partition, where the target ends and the source offset that follows; ends: the
+    source offset before which the copy ends. append_pairs: writes pairs of offsets to the journal."""
 
-    logs: from where to where. The target has partitions of the same numbers.
-    """
-    from kafka.errors import KafkaError
+    source: str
+    target: str
+    starts: Mapping[int, Pair]
+    ends: Mapping[int, int]
+    codec: str
+    compress: Compress | None
+    timeout_s: float
+    append_pairs: Callable[[Mapping[int, list[Pair]]], None]
 
-    from kctl.protocol.client import error_from
 
-    prepare_codecs()
-    copying = _Copying(client, target, compression, timeout_s, total=sum(log.end - log.start for log in logs.values()))
-    problem = None
+@dataclass(frozen=True, slots=True)
+class CopyOutcome:
+    """records: acknowledged records of each partition, those before the start included. problem: why the copy ended
+    early. foreign: somebody else has written to the target, so that the copy cannot be resumed."""
+
+    records: dict[int, int]
+    problem: str | None
+    foreign: bool
+
+
+def copy_records(client: ClusterClient, request: CopyRequest, *, progress: Progress | None = None) -> CopyOutcome:
+    """Copy until the ends are reached or something fails. KeyboardInterrupt passes."""
+    records = {partition: target for partition, (target, _) in request.starts.items()}
+    if all(source >= request.ends[partition] for partition, (_, source) in request.starts.items()):
+        return CopyOutcome(records, None, foreign=False)
     try:
-        for tp, log in sorted(logs.items()):
-            copying.partition(tp, log, progress)
-    except KafkaError as exc:
-        problem = error_from(exc, subject=f"the copy into {target}").message
-    except UnicodeDecodeError:  # kafka-python's consumer takes the names of headers for text
-        problem = "a record has a header whose name is not UTF-8, which cannot be copied"
+        copying = _Copying(client, request, records, progress)
     except KctlError as exc:
-        problem = exc.message
-    finally:
-        copying.close()
-    return copying.counts, problem
+        return CopyOutcome(records, exc.message, foreign=False)
+    return copying.run()
 
 
 class _Copying:
-    """A consumer, a producer, and the records between them."""
+    """A fetcher, a sender, and the batches between them."""
 
-    def __init__(self, client: ClusterClient, target: str, compression: str, timeout_s: float, *, total: int) -> None:
-        self._target = target
-        self._timeout_s = timeout_s
-        self._total, self._passed = total, 0
-        self._under_way: deque[tuple[TopicPartition, int, Any]] = deque()
-        self._bytes = 0
-        self.counts: dict[TopicPartition, int] = {}
-        timeout_ms = int(timeout_s * 1000)
-        self._consumer = client.consumer(
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            isolation_level="read_committed",
-            allow_auto_create_topics=False,
-            max_poll_records=_POLL_RECORDS,
-            fetch_max_bytes=_FETCH_BYTES,
-            max_partition_fetch_bytes=_FETCH_BYTES,
-        )
-        self._producer = client.producer(
-            acks="all",
-            enable_idempotence=True,
-            compression_type=None if compression == "none" else compression,
-            linger_ms=5,
-            batch_size=_BATCH_BYTES,
-            max_request_size=_LARGEST_REQUEST,
-            max_block_ms=timeout_ms,
-            delivery_timeout_ms=max(timeout_ms, 2000) + 5,
-            request_timeout_ms=max(timeout_ms // 2, 1000),
-            allow_auto_create_topics=False,
-        )
-
-    def partition(
-        self, tp: TopicPartition, log: LogOffsets, progress: Callable[[str, float, float], None] | None
+    def __init__(
+        self, client: ClusterClient, request: CopyRequest, records: dict[int, int], progress: Progress | None
     ) -> None:
-        """Copy one partition, and wait until all of it is acknowledged."""
-        from kafka.structs import TopicPartition as KafkaTopicPartition
-
-        self.counts.setdefault(tp, 0)
-        if log.start >= log.end:
-            return
-        source = KafkaTopicPartition(*tp)
-        self._consumer.assign([source])
-        self._consumer.seek(source, log.start)
-        position, heard = log.start, time.monotonic()
-        while position < log.end:
-            records = self._consumer.poll(timeout_ms=_POLL_MS).get(source, [])
-            for record in records:
-                if record.offset < log.end:
-                    self._send(tp, record)
-            before, position = position, self._consumer.position(source) or position
-            if position > before:
-                heard = time.monotonic()
-                self._passed += min(position, log.end) - before
-            elif time.monotonic() - heard > _MAX_SILENCE_S:
-                raise OperationFailed(f"{tp} cannot be read on at offset {position} of {log.end}")
-            if progress:
-                progress(f"copying {tp}", self._passed, self._total)
-        self._settle(0, 0)
-
-    def _send(self, tp: TopicPartition, record: Any) -> None:
-        size = len(record.key or b"") + len(record.value or b"")
-        future = self._producer.send(
-            self._target,
-            key=record.key,
-            value=record.value,
-            headers=list(record.headers),
-            partition=tp.partition,
-            timestamp_ms=record.timestamp if record.timestamp >= 0 else None,
+        self._client, self._request, self._records, self._progress = client, request, records, progress
+        self._foreign = False
+        self._reading = {
+            TopicPartition(request.source, partition): source
+            for partition, (_, source) in request.starts.items()
+            if source < request.ends[partition]
+        }
+        self._next = {partition: target for partition, (target, _) in request.starts.items()}
+        self._implied = {partition: source - target for partition, (target, source) in request.starts.items()}
+        self._group: list[CopiedBatch] = []
+        self._group_bytes = 0
+        self._offsets = sum(request.ends[tp.partition] - source for tp, source in self._reading.items())
+        self._passed = 0
+        destination = check_topic(client, ProduceOptions(request.target, compression=request.codec))
+        limit = destination.max_batch_bytes or _UNKNOWN_LIMIT_BYTES
+        self._format = BatchFormat(request.codec, request.compress, limit)
+        self._sender = Sender(
+            client,
+            SenderOptions(
+                topic=request.target, acks=ACKS["all"], producer=producer_id(client, request.timeout_s),
+                codec=request.codec, compress=request.compress, batch_bytes=limit, linger_s=0.0,
+                timeout_s=request.timeout_s,
+            ),
+            destination.state,
+            self._done,
+            Background(),
+        )  # fmt: skip
+        self._fetcher = Fetcher(
+            client, self._reading, read_committed=True, tell=lambda _: None, timeout_s=request.timeout_s, follow=False
         )
-        self._under_way.append((tp, size, future))
-        self._bytes += size
-        self._settle(_UNDER_WAY_RECORDS, _UNDER_WAY_BYTES)
 
-    def _settle(self, records: int, size_bytes: int) -> None:
-        """Wait until no more than so much is under way. Raises the producer's error of the first that failed."""
-        while self._under_way and (len(self._under_way) > records or self._bytes > size_bytes or not records):
-            tp, size, future = self._under_way[0]
-            future.get(timeout=self._timeout_s * 2)
-            self._under_way.popleft()
-            self._bytes -= size
-            self.counts[tp] += 1
+    def run(self) -> CopyOutcome:
+        """Read and write until all is acknowledged or the sender has stopped."""
+        finished = False
+        try:
+            try:
+                self._sender.connect()
+                while self._reading and self._sender.stopped is None:
+                    self._read()
+            except KctlError as exc:
+                self._sender.stop(exc)
+            while not self._sender.idle:
+                self._sender.step(_WAIT_S)
+            finished = True
+        finally:
+            self._fetcher.close()
+            self._sender.close(at_once=not finished)
+        stopped = self._sender.stopped
+        return CopyOutcome(self._records, stopped.message if stopped else None, self._foreign)
 
-    def close(self) -> None:
-        """Without waiting for what is under way: what was not acknowledged is not counted."""
-        from contextlib import suppress
+    def _read(self) -> None:
+        """Take what leaders have sent, and give the sender a turn."""
+        if not self._sender.has_room:
+            self._sender.step(_WAIT_S)
+            return
+        idle = self._sender.idle
+        arrived = False
+        for fetched in self._fetcher.poll(_WAIT_S if idle else 0):
+            arrived = True
+            self._take(fetched)
+        self._send_group()
+        if not idle or arrived:
+            self._sender.step(0 if arrived else _SHORT_WAIT_S)
 
-        from kafka.errors import KafkaError
+    def _take(self, fetched: Fetched) -> None:
+        tp, request = fetched.tp, self._request
+        end = request.ends[tp.partition]
+        if fetched.error_code:
+            raise self._unreadable(tp, fetched.position)
+        for copied in copied_batches(tp, fetched.data, fetched.position, end, fetched.aborted, self._format):
+            self._group.append(copied)
+            self._group_bytes += copied.batch.size
+            if self._group_bytes >= _GROUP_BYTES:
+                self._send_group()
+        position = min(fetched.next_position, end)
+        self._passed += position - self._reading[tp]
+        self._reading[tp] = position
+        if position >= end:
+            del self._reading[tp]
+            self._fetcher.drop(tp)
+        if self._progress:
+            self._progress(f"copying {tp}", self._passed, self._offsets)
 
-        with suppress(KafkaError):
-            self._producer.close(timeout=0 if self._under_way else 5)
-        with suppress(KafkaError):
-            self._consumer.close(autocommit=False)
+    def _send_group(self) -> None:
+        """Write the pairs of offsets that are not implied to the journal, then hand the batches to the sender."""
+        pairs: dict[int, list[Pair]] = {}
+        for batch, source in self._group:
+            partition = batch.partition
+            batch.expected_offset = self._next[partition]
+            target = self._next[partition] = batch.expected_offset + batch.count
+            if source - target != self._implied[partition]:
+                self._implied[partition] = source - target
+                pairs.setdefault(partition, []).append((target, source))
+        if pairs:
+            self._request.append_pairs(pairs)
+        for batch, _ in self._group:
+            while not (self._sender.has_room or self._sender.stopped):
+                self._sender.step(_WAIT_S)
+            if self._sender.stopped:
+                break
+            self._sender.add_batch(batch)
+        self._group, self._group_bytes = [], 0
+
+    def _done(self, batch: ClosedBatch, outcome: str, _error: KctlError | None) -> None:
+        if outcome != ACKNOWLEDGED:
+            return
+        self._records[batch.partition] += batch.count
+        if batch.base_offset not in {-1, batch.expected_offset}:
+            self._foreign = True
+            self._sender.stop(
+                OperationFailed(
+                    f"partition {batch.partition} has records that the copy did not write: somebody else has written "
+                    "to it"
+                )
+            )
+
+    def _unreadable(self, tp: TopicPartition, position: int) -> OperationFailed:
+        """Return why a position is not in the log of the source."""
+        logs, _, _ = read_log_offsets(self._client, [tp])
+        log = logs.get(tp)
+        if log is not None and position < log.start:
+            return OperationFailed(f"{tp}: offsets {position} to {log.start - 1} were deleted before they were copied")
+        return OperationFailed(f"{tp}: offset {position} is not in the log any more")
