@@ -40,6 +40,7 @@ class ItemResult(str, Enum):
     WOULD_REPLACE = "would replace", Effect.PLANNED
     WOULD_RESET = "would reset", Effect.PLANNED
     WOULD_RESTART = "would restart", Effect.PLANNED
+    WOULD_RESUME = "would resume", Effect.PLANNED
     WOULD_SET = "would set", Effect.PLANNED
     WOULD_START = "would start", Effect.PLANNED
     WOULD_STOP = "would stop", Effect.PLANNED

@@ -12,7 +12,7 @@ from kctl.configs.basis import values
 from kctl.configs.change import ChangedConfig
 from kctl.configs.model import OWN_SOURCE
 from kctl.topics.alter import AlteredTopic
-from kctl.topics.clone import ClonedTopic
+from kctl.topics.clone.plan import ClonedTopic
 from kctl.topics.delete import DeletedTopic
 
 if TYPE_CHECKING:

@@ -164,23 +164,44 @@ class OpenBatch:
         """The batch as it will be sent."""
         payload = b"".join(self._parts)
         data = compress(payload) if compress else payload
-        return ClosedBatch(self, payload, data, CODECS.index(codec), self._base_ms, self._max_ms)
+        return ClosedBatch(
+            self.partition, self.count, payload, data, CODECS.index(codec), self._base_ms, self._max_ms,
+            numbers=self.numbers, content_bytes=self.content_bytes, begun=self.begun,
+        )  # fmt: skip
 
 
 class ClosedBatch:
     """A batch that is sent until it is answered. sequence: NO_SEQUENCE until it has one; then it keeps it.
 
     perhaps_written: a sending whose answer was lost, or that only some replicas took. base_offset: where it is in the
-    log, −1 while that is not known. epoch: added to the producer's.
+    log, −1 while that is not known; expected_offset: where the writer expects it, −1 without an expectation. epoch:
+    added to the producer's.
     """
 
-    def __init__(self, batch: OpenBatch, payload: bytes, data: bytes, codec: int, base_ms: int, max_ms: int) -> None:
-        self.partition, self.count, self.numbers = batch.partition, batch.count, batch.numbers
-        self.content_bytes, self.begun = batch.content_bytes, batch.begun
+    def __init__(
+        self,
+        partition: int,
+        count: int,
+        payload: bytes,
+        data: bytes,
+        codec: int,
+        base_ms: int,
+        max_ms: int,
+        *,
+        numbers: array[int] | None = None,
+        content_bytes: int = 0,
+        begun: float | None = None,
+    ) -> None:
+        """payload: the records; data: the same, compressed with `codec`. A batch whose `records` nobody needs can have
+        `data` as its payload."""
+        self.partition, self.count = partition, count
+        self.numbers = array("q") if numbers is None else numbers
+        self.content_bytes = content_bytes
+        self.begun = time.monotonic() if begun is None else begun
         self.size = V2_HEADER + len(payload)
         self.sequence = NO_SEQUENCE
         self.epoch = 0
-        self.base_offset = -1
+        self.base_offset = self.expected_offset = -1
         self.sent = False
         self.turn = -1  # in which order it was first sent
         self.perhaps_written = False

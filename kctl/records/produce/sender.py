@@ -100,6 +100,13 @@ class Sender:
         if batch.full:
             self._close_batch(lane)
 
+    def add_batch(self, batch: ClosedBatch) -> None:
+        """Take a whole batch of records, to be sent as it is. A partition gets records either so or by `add`."""
+        lane = self._lanes[batch.partition]
+        lane.waiting.append(batch)
+        self._bytes += batch.size
+        self._busy[lane.partition] = lane
+
     def add_values(self, values: Sequence[bytes], start: int, end: int, number: int, partition: int | None) -> None:
         """Take values[start:end] as records without keys; `number` is that of the first."""
         while start < end:

@@ -68,7 +68,7 @@ def test_a_clone_that_is_interrupted_says_what_it_left(
 ) -> None:  # fmt: skip
     """In this process, so that the signal comes between the first record and the last."""
     from kctl.commands.app import main
-    from kctl.topics import copying
+    from kctl.topics.clone import copying
 
     source, copy = f"{prefix}.a", f"{prefix}.b"
     kctl.ok("topic", "create", source)
