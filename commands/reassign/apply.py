@@ -37,7 +37,7 @@ def apply(
 
     Example: kctl topic reassign apply plan.json --throttle 50MB/s
     """
-    from kctl.reassign.run.plan_file import read_plan
+    from kctl.reassign.plan_file.read import read_plan
 
     inv = invocation(ctx)
     chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)

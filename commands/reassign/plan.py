@@ -23,9 +23,9 @@ from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.planner.goals import Balance, Goals, check_options
 
 if TYPE_CHECKING:
+    from kctl.reassign.plan_file.document import Execution
     from kctl.reassign.planner.live_cluster import Snapshot
     from kctl.reassign.planner.plan import Plan
-    from kctl.reassign.planner.plan_document import Execution
 
 _BROKERS = "N,…"
 
@@ -210,8 +210,8 @@ def _selected(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pa
 
 
 def _make(snapshot: Snapshot, goals: Goals) -> Plan:
-    from kctl.reassign.planner.cautions import about_unnamed
     from kctl.reassign.planner.plan import make_plan
+    from kctl.reassign.planner.warnings import about_unnamed
 
     with output.progress("planning"):
         made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
@@ -222,7 +222,7 @@ def _make(snapshot: Snapshot, goals: Goals) -> Plan:
 def _about_min_isr(inv: Invocation, made: Plan) -> list[str]:
     """What fewer replicas mean for acks=all; asked only when there will be fewer."""
     from kctl.health.collect import min_isr_of
-    from kctl.reassign.planner.cautions import about_min_isr, lowered_topics
+    from kctl.reassign.planner.warnings import about_min_isr, lowered_topics
 
     lowered = lowered_topics(made.cluster.topics, made.cluster.topic_of, made.changes)
     if not lowered:
@@ -235,9 +235,9 @@ def _execution(
     made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
 ) -> Execution:
     """How it would be carried out."""
+    from kctl.reassign.plan_file.document import Execution, reassignments
     from kctl.reassign.planner.batches import default_concurrency, make_batches
-    from kctl.reassign.planner.estimate import DEFAULT_RATE, estimated_ms
-    from kctl.reassign.planner.plan_document import Execution, reassignments
+    from kctl.reassign.planner.execution import DEFAULT_RATE, estimated_ms
 
     rows = reassignments(made)
     alive = sum(1 for broker in made.cluster.brokers if broker.alive)
@@ -254,7 +254,7 @@ def _execution(
 
 def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables
-    from kctl.reassign.planner.plan_document import document, text_of
+    from kctl.reassign.plan_file.document import document, text_of
 
     if inv.output in output.FOR_PEOPLE:
         output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")

@@ -41,7 +41,7 @@ def rollback(
 
     Example: kctl topic reassign rollback --throttle 50MB/s
     """
-    from kctl.reassign.run.plan_file import read_plan, reversed_plan
+    from kctl.reassign.plan_file.read import read_plan, reversed_plan
     from kctl.reassign.run.run_status import last_run
 
     inv = invocation(ctx)

@@ -31,12 +31,12 @@ from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
 if TYPE_CHECKING:
     from kctl.base.journal import Journal
     from kctl.protocol.client import ClusterClient
-    from kctl.reassign.run.begin import RunPlan
+    from kctl.reassign.plan_file.read import PlanFile
     from kctl.reassign.run.journals import Request
     from kctl.reassign.run.outcome import RunResult
-    from kctl.reassign.run.plan_file import PlanFile
     from kctl.reassign.run.prepare import Options, Prepared
     from kctl.reassign.run.progress import Progress
+    from kctl.reassign.run.run_plan import RunPlan
     from kctl.reassign.run.run_state import Run
     from kctl.reassign.run.run_status import RunOverview, Status
 
@@ -181,7 +181,7 @@ def begin_and_carry_out(
 ) -> None:
     """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
     from kctl.cluster import unchanged
-    from kctl.reassign.planner.cautions import about_one_replica, lowered_by
+    from kctl.reassign.planner.warnings import about_one_replica, lowered_by
     from kctl.reassign.run import journals
     from kctl.reassign.run.prepare import prepare, preview
     from kctl.reassign.run.run import carry_out

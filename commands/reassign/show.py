@@ -23,7 +23,7 @@ def show(
     Example: kctl topic reassign show plan.json
     """
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables, unknown_tables
-    from kctl.reassign.run.saved_plan import read_saved
+    from kctl.reassign.plan_file.restore import read_saved
 
     inv = invocation(ctx)
     saved = read_saved(plan)

@@ -24,8 +24,8 @@ _VALUE = 40
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     """Show what of the plan is in flight and throttled, ask, take it back."""
     from kctl.cluster import unchanged
+    from kctl.reassign.plan_file.read import read_plan
     from kctl.reassign.run import run as library
-    from kctl.reassign.run.plan_file import read_plan
     from kctl.reassign.run.take_over import begin, look
 
     file = read_plan(plan)

@@ -32,7 +32,7 @@ def verify(
 
     Example: kctl topic reassign verify plan.json
     """
-    from kctl.reassign.run.plan_file import read_plan
+    from kctl.reassign.plan_file.read import read_plan
     from kctl.reassign.run.run_status import last_run
     from kctl.reassign.run.verify import verify as compare
 

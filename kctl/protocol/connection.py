@@ -261,7 +261,7 @@ class Connection:
         start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:
             return pending.answer.decode(memoryview(payload)[start:], version=pending.version)
-        except UNREADABLE as exc:
+        except (*UNREADABLE, wire.WireError) as exc:
             self.close()
             raise ConnectionFailed(
                 f"{self.address} gave an answer to {pending.name} that cannot be read ({type(exc).__name__})"

@@ -118,18 +118,18 @@ def _open(connection: Connection, dialer: Dialer, deadline: Deadline) -> Cluster
 
 
 def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[str] = ()) -> ClusterState:
-    """Brokers, controller and cluster id, and topics that exist: brokers before 0.11 would make others.
+    """Return brokers, controller, cluster id, and those of `topics` that exist.
 
     A listener that wants a login closes the connection here.
     """
     version = metadata_version(connection)
+    request = wire.MetadataRequest(topics)
     connection.step = "the answer to Metadata"
     try:
         reader = connection.exchange(
-            ApiKey.METADATA, version, wire.encode_metadata(version, topics), deadline,
-            flexible=wire.metadata_is_flexible(version),
-        )  # fmt: skip
-        return wire.decode_metadata(reader, version)
+            ApiKey.METADATA, version, request.body(version), deadline, flexible=wire.metadata_is_flexible(version)
+        )
+        return request.read(reader, version)
     except BaseException:
         connection.close()
         raise

@@ -266,25 +266,18 @@ def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str],
 
     Raises the first broker's error when none answers.
     """
-    from kafka.protocol.metadata import MetadataRequest
-
-    topic_class = MetadataRequest.MetadataRequestTopic
-    topics = [topic_class(name=name) for name in ids]
-    brokers = client.metadata(()).brokers
     shown: set[str] = set()
     anew: set[str] = set()
-    request = {node: MetadataRequest(topics=topics, allow_auto_topic_creation=False) for node in brokers}
-    answers = client.send_each(request)
+    answers = client.metadata_of_each(client.metadata(()).brokers, ids)
     errors = [answer for answer in answers.values() if isinstance(answer, KctlError)]
     if len(errors) == len(answers):
         raise errors[0] if errors else OperationFailed("there is no broker to be asked")
-    for response in answers.values():
-        if isinstance(response, KctlError):
+    for state in answers.values():
+        if isinstance(state, KctlError):
             continue  # a broker that is down shows nothing
-        for row in response.topics:
-            if row.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                same = ids[row.name] in {None, topic_id_text(row.topic_id)}
-                (shown if same else anew).add(row.name)
+        topic_ids = {name: topic.topic_id for name, topic in state.topics.items()} | dict.fromkeys(state.failed)
+        for name, topic_id in topic_ids.items():
+            (shown if ids[name] in {None, topic_id} else anew).add(name)
     return shown, anew
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kctl.reassign.planner.board import Board
+from kctl.reassign.planner.placement import Board
 from kctl.reassign.planner.targets import Targets
 
 DEFAULT_TOLERANCE = 0.1

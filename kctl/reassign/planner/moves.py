@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
 
-from kctl.reassign.planner.board import Board
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
 from kctl.reassign.planner.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
 from kctl.reassign.planner.levelling import level_out, met, one_group, settle
+from kctl.reassign.planner.placement import Board
 from kctl.reassign.planner.rules import Rules
 from kctl.reassign.planner.targets import Targets
 

@@ -1,6 +1,6 @@
 """A plan: which partitions get which replicas, what that copies, and below which numbers no plan can be.
 
-kctl.reassign.planner.plan_document writes it as a plan file.
+kctl.reassign.plan_file.document writes it as a plan file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from kctl.cluster.log_dirs import LogDir
 from kctl.errors import Refused
 from kctl.reassign.planner.bounds import leader_changes_needed
 from kctl.reassign.planner.byte_balance import ByteBound, balance_bytes
-from kctl.reassign.planner.cautions import (
+from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.disks import disks_of
+from kctl.reassign.planner.goals import Balance, Goals, Roles, resolve
+from kctl.reassign.planner.leaders import Leaders, even_targets, plan_leaders
+from kctl.reassign.planner.loads import BrokerLoad, Change, broker_loads
+from kctl.reassign.planner.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
+from kctl.reassign.planner.moves import plan_moves
+from kctl.reassign.planner.rules import Rules, make_rules
+from kctl.reassign.planner.targets import Targets, replica_targets
+from kctl.reassign.planner.warnings import (
     about_leaders,
     about_lower_factor,
     about_one_replica,
@@ -25,15 +34,6 @@ from kctl.reassign.planner.cautions import (
     warnings_of,
     without_leader,
 )
-from kctl.reassign.planner.cluster import PlanCluster
-from kctl.reassign.planner.disks import disks_of
-from kctl.reassign.planner.goals import Balance, Goals, Roles, resolve
-from kctl.reassign.planner.leaders import Leaders, even_targets, plan_leaders
-from kctl.reassign.planner.loads import BrokerLoad, Change, broker_loads
-from kctl.reassign.planner.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
-from kctl.reassign.planner.moves import plan_moves
-from kctl.reassign.planner.rules import Rules, make_rules
-from kctl.reassign.planner.targets import Targets, replica_targets
 
 
 @dataclass(frozen=True, slots=True)

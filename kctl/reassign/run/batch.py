@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.alter import alter_log_dirs, alter_reassignments
 from kctl.reassign.run.checks import check
 from kctl.reassign.run.compare import Standing, View, misplaced, reason, standing
 from kctl.reassign.run.observe import Observer, copies_of
-from kctl.reassign.run.plan_file import PlanFile
 from kctl.reassign.run.progress import Copy, Progress, StallWatch, eta_ms, waits_for
 from kctl.reassign.run.run_state import CANCEL_ONLY, Run, transient
 from kctl.reassign.run.steps import Mode, Step

@@ -13,10 +13,10 @@ from kctl.base.units import format_size
 from kctl.cluster.log_dirs import LogDir, is_cordoned
 from kctl.errors import KctlError
 from kctl.model import PartitionState, TopicPartition
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import copies_to
 from kctl.reassign.run.live_state import LiveState
-from kctl.reassign.run.plan_file import PlanFile
 
 
 class Problem(NamedTuple):

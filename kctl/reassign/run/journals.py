@@ -13,7 +13,7 @@ from pathlib import Path
 from kctl.base import journal, run_files
 from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
-from kctl.reassign.run.begin import RunPlan, begin_entry
+from kctl.reassign.run.run_plan import RunPlan, begin_entry
 from kctl.reassign.run.steps import Step, replay
 
 _WAYS_OUT = "`kctl topic reassign resume` goes on with it, `cancel` takes back what is in flight, `status` shows it"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import copies_to
-from kctl.reassign.run.begin import RunPlan, copy_bytes
 from kctl.reassign.run.compare import Standing, View, log_dirs_as_before, named_brokers, places_of, reason, standing
 from kctl.reassign.run.live_state import LiveState, read_live
 from kctl.reassign.run.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run.run_plan import RunPlan, copy_bytes
 from kctl.reassign.run.run_state import Run
 from kctl.reassign.run.steps import RunState, Step
 from kctl.reassign.run.throttle import Throttle

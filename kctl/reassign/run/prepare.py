@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from kctl.errors import OperationFailed, Refused
 from kctl.model import TopicPartition
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import copies_to, default_concurrency, make_batches
-from kctl.reassign.planner.estimate import estimated_ms
-from kctl.reassign.run.begin import RunPlan, copy_bytes
+from kctl.reassign.planner.execution import estimated_ms
 from kctl.reassign.run.checks import Problem, check, doubts
 from kctl.reassign.run.compare import Place, Standing, View, places_of, standing
 from kctl.reassign.run.live_state import read_live
-from kctl.reassign.run.plan_file import PlanFile
+from kctl.reassign.run.run_plan import RunPlan, copy_bytes
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -13,9 +13,9 @@ from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed
 from kctl.protocol.error_codes import LOOK_UP_AGAIN
 from kctl.reassign.planner.batches import copies_to
 from kctl.reassign.run import journals
-from kctl.reassign.run.begin import copy_bytes
 from kctl.reassign.run.journals import Request
 from kctl.reassign.run.progress import Meter, Progress
+from kctl.reassign.run.run_plan import copy_bytes
 from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, advance, replay
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from kctl.configs.dynamic import Resource, Values
 from kctl.errors import InvalidFile, NotFound
 from kctl.model import TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.compare import Place, Places, named_brokers, places_of
 from kctl.reassign.run.live_state import LiveState, read_live
 from kctl.reassign.run.outcome import judge, throttles_left
-from kctl.reassign.run.plan_file import PlanFile
 from kctl.reassign.run.reached import Reached
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_state import WAYS_OUT, throttle_phrase
 from kctl.reassign.run.settings import ThrottleSetting, read_settings, set_ones
 from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, replay

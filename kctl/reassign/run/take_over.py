@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from kctl.base.journal import Journal
 from kctl.errors import OperationFailed, Refused
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.compare import Standing, View, log_dir_copies, named_brokers, places_of, standing
 from kctl.reassign.run.live_state import LiveState, read_live
-from kctl.reassign.run.plan_file import PlanFile
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.settings import ThrottleSetting, concerned, rate_of, read_settings, set_ones, throttle_of
 from kctl.reassign.run.steps import Step
 from kctl.reassign.run.throttle import Throttle

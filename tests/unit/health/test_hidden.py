@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Answer
-from typing import Any, cast
+from typing import cast
 
 from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
@@ -11,6 +10,7 @@ from kctl.errors import ConnectionRefused, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Status
+from kctl.model import ClusterState, TopicState
 from kctl.protocol.client import ClusterClient
 
 THREE = state([partition("123", "123")])
@@ -27,10 +27,10 @@ class _Describing:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def send(self, request: Any) -> Any:
-        self.asked = [topic.name for topic in request.topics]
-        codes = {"secret": 29, "new": 0}
-        return Answer(topics=[Answer(name=name, error_code=codes.get(name, 3)) for name in self.asked])
+    def metadata(self, topics: list[str], *, keep_errors: bool) -> ClusterState:
+        self.asked = topics
+        assert keep_errors
+        return ClusterState("id", 1, {}, {"new": TopicState("new", False, None, ())}, {"secret": NotAuthorized("no")})
 
 
 def test_topics_that_are_on_disks_and_may_not_be_described() -> None:

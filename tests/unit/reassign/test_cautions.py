@@ -9,13 +9,13 @@ import pytest
 from kctl.cluster.log_dirs import LogDir, LogDirReplica, is_cordoned
 from kctl.configs.diff import OF_ONE_BROKER
 from kctl.errors import Refused
+from kctl.reassign.plan_file.read import parse_plan, reversed_plan
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.cautions import about_one_replica, lowered_by
 from kctl.reassign.planner.cluster import PlanCluster, from_export
 from kctl.reassign.planner.disks import log_dirs_of_export
 from kctl.reassign.planner.goals import Balance, Goals
 from kctl.reassign.planner.plan import Plan, make_plan
-from kctl.reassign.run.plan_file import parse_plan, reversed_plan
+from kctl.reassign.planner.warnings import about_one_replica, lowered_by
 
 
 def racks_of(sizes: tuple[int, ...], factor: int, partitions: int = 12) -> PlanCluster:

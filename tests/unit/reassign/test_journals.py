@@ -16,9 +16,9 @@ from kctl.base import journal
 from kctl.errors import Busy, Refused
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals, outcome
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.journals import Request
 from kctl.reassign.run.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_status import last_run
 from kctl.reassign.run.steps import RunState, replay
 
@@ -140,7 +140,7 @@ def test_two_that_begin_at_once(state: Path) -> None:
     """Only one of many processes gets to begin."""
     program = (
         "import sys, time\nfrom kctl.errors import Busy, Refused\nfrom kctl.reassign.run import journals\n"
-        "from kctl.reassign.run.begin import RunPlan\n"
+        "from kctl.reassign.run.run_plan import RunPlan\n"
         "sys.stdin.readline()\n"
         "try:\n    journals.begin(RunPlan('apply', 'p', 'd', 'c1', 'dev', (), ()))\n    print('began')\n"
         "except Refused:\n    print('refused')\n"

@@ -11,8 +11,8 @@ from kctl.cluster.reassignments import Moving
 from kctl.configs.dynamic import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.live_state import LiveState
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.settings import ThrottleSetting, concerned, in_short, rate_of, set_ones, throttle_of
 from kctl.reassign.run.steps import Step, next_step, replay
 from kctl.reassign.run.take_over import TakenOver, begin, with_before

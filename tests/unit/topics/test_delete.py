@@ -43,9 +43,11 @@ class _Cluster:
             raise self.down
         return ClusterState("id", 1, {node: Broker(node, "h", 1) for node in range(len(self.brokers))}, {})
 
+    def metadata_of_each(self, nodes: Collection[int], _topics: object) -> dict[int, ClusterState | KctlError]:
+        return {node: self.brokers[node] or ClusterState("id", 1, {}, {}) for node in nodes}
+
     def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        absent = [Answer(name="t", error_code=3, topic_id=None)]
-        return {node: self.brokers[node] or Answer(topics=absent) for node in requests}
+        return {node: Answer(error_code=0, results=[]) for node in requests}  # DescribeLogDirs
 
     def send_to_controller(self, request: Any, **_: object) -> Any:
         name = type(request).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
@@ -44,7 +45,7 @@ class _GrowingLog:
         self.state = ClusterState("id", 1, {1: Broker(1, "h", 1)}, {"t": TopicState("t", False, None, (partition,))})
 
     def metadata(self, topics: object = None, **_: object) -> ClusterState:
-        return self.state
+        return self.state if self.allowed is None else replace(self.state, operations={"t": frozenset(self.allowed)})
 
     def send(self, request: Any) -> Any:
         return self._answer(request)
@@ -58,8 +59,6 @@ class _GrowingLog:
             config = Answer(name="cleanup.policy", value="delete", config_source=5, is_sensitive=False)
             row = Answer(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
             return Answer(results=[row])
-        if type(request).__name__ == "MetadataRequest":
-            return Answer(topics=[Answer(name="t", error_code=0, authorized_operations=self.allowed)])
         timestamp = request.topics[0].partitions[0].timestamp
         offset = {OffsetSpec.LATEST: self.end, OffsetSpec.EARLIEST: 0}.get(timestamp, 10 if self.end > 10 else -1)
         self.end += timestamp != OffsetSpec.LATEST

@@ -13,7 +13,7 @@ partition, replicas, log_dirs) with more keys beside it, which kafka-reassign-pa
 and with --log-dirs "log_dir_moves", "log_dir_lower_bound", "log_dir_bytes", "log_dir_bytes_lower_bound",
 "log_dirs_before": [{"broker", "path", "replicas", "bytes", "usable_bytes"}], "log_dirs_after". `current` and `rollback`
 have log_dirs only where a replica moves within its broker. topics: those whose partitions change. left: moves that a
-limit leaves for another plan. kctl.reassign.run.plan_file reads it.
+limit leaves for another plan. kctl.reassign.plan_file.read reads it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kctl.reassign.plan_file.read import ANY
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.loads import BrokerLoad, Change, RackLoad, rack_loads
 from kctl.reassign.planner.log_dir_moves import LogDirLoad
 from kctl.reassign.planner.plan import Plan
-from kctl.reassign.run.plan_file import ANY
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kctl.base.input_file import read_input
+from kctl.reassign.plan_file.document import Execution
+from kctl.reassign.plan_file.read import MAX_BYTES, PlanFile, bad_file, load_document, plan_of
 from kctl.reassign.planner.cluster import UNKNOWN, PlanBroker, PlanCluster
 from kctl.reassign.planner.goals import Balance, Goals
 from kctl.reassign.planner.loads import BrokerLoad, Change
 from kctl.reassign.planner.log_dir_moves import LogDirLoad, LogDirMove, LogDirPlan
 from kctl.reassign.planner.plan import Plan
-from kctl.reassign.planner.plan_document import Execution
-from kctl.reassign.run.plan_file import MAX_BYTES, PlanFile, bad_file, load_document, plan_of
 
 _MAX = 1 << 62
 _Row = TypeVar("_Row", BrokerLoad, LogDirLoad)
