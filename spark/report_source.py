@@ -19,6 +19,7 @@ from kctl.errors import KctlError
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.evaluate.windows import NotSorted
 from kctl.history.lag.request import GROUP, PARTITION, LagQuestion
+from kctl.history.lag.row_batches import kinds
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.group_series import GroupsPart, Listed, Most, read_part, times_of
 from kctl.history.report.model import GroupSeries, State, StatusSpan
@@ -26,7 +27,6 @@ from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.store import Damaged
 from kctl.lag.retention import at
 from kctl.spark import task_source
-from kctl.spark.lag_source import kinds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

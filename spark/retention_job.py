@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from kctl.lag.retention import BrokerUsage, LogDirUsage, PartitionUsage, TopicUsage, at
+from kctl.history.retention.usage import BROKER, PARTITION, ROWS, TOPIC
+from kctl.lag.retention import at
 from kctl.spark import columns, sources
 
 if TYPE_CHECKING:
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from kctl.history.retention.live_plan import RetentionPlan
     from kctl.protocol.target import Target
 
-PARTITION, TOPIC, BROKER, LOG_DIR = "partition", "topic", "broker", "log-dir"
-ROWS: dict[str, type[Any]] = {
-    PARTITION: PartitionUsage,
-    TOPIC: TopicUsage,
-    BROKER: BrokerUsage,
-    LOG_DIR: LogDirUsage,
-}
 _LOG = ("topic", "partition", "leader", "log_start_offset", "log_end_offset", "oldest_timestamp_ms")
 _CONFIG = ("cleanup_policy", "segment_bytes", "retention_bytes", "retention_ms")
 

@@ -104,6 +104,7 @@ def _train(
 def exercise(spark: SparkSession) -> None:
     """Both reports over rows that nobody has, and a Parquet file of one."""
     from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+    from kctl.history.retention.usage import ROWS
     from kctl.spark import retention_job, sources
 
     def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
@@ -117,7 +118,7 @@ def exercise(spark: SparkSession) -> None:
     )
     retention = retention_job.RetentionJob(readings, now_ms=1)
     retention.failures()
-    for by in retention_job.ROWS:
+    for by in ROWS:
         retention.rows(by)
 
 
@@ -130,7 +131,7 @@ def _exercise_lag(spark: SparkSession) -> None:
     from kctl.history.snapshots import schema
     from kctl.history.snapshots.collect import Pass
     from kctl.spark import parquet
-    from kctl.spark.lag_job import LagReportJob
+    from kctl.spark.lag_source import LagReportJob
 
     live = live_pass(Pass(rows={schema.COMMITS: [("g", "t", 0, 5, 0, 9, 0, None, False)]}), 1)
     question = LagQuestion(None, 1, 2, lookback_ms=0, since_ms=1, began_ms=1, judged=False, live=(live,))

@@ -1,9 +1,9 @@
-"""kctl spark lag: consumer lag now, over a time, or as of a moment, computed by PySpark."""
+"""kctl history lag: consumer lag now, over a time, or as of a moment, from a store of snapshots and the cluster."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,25 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands.group.choice import MATCH
+from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
 from kctl.commands.history.lag_view import require_match, share_groups_left_out
-from kctl.commands.spark.run import (
+from kctl.commands.history.options import (
     REQUEST_TIMEOUT_S,
-    Conf,
     From,
     GroupGlobs,
-    Master,
-    Memory,
     Overwrite,
     Parquet,
     StoreIfAny,
     To,
     TopicGlobs,
-    running,
-    settings_of,
     span_of,
 )
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes
 from kctl.commands.terminal.views import (
     MAX_LAG_HELP,
     By,
@@ -44,34 +41,37 @@ from kctl.errors import UsageError
 if TYPE_CHECKING:
     from kctl.history.lag.limits import Limit
     from kctl.history.lag.plan import LagPlan, Wanted
+    from kctl.lag.selection import Names
 
 _LEAST_WINDOW = 2
 _LONGEST_S = 600.0
 
 
-def lag(
-    ctx: typer.Context,
-    group: GroupGlobs = None,
-    match: Annotated[list[str] | None, MATCH] = None,
-    topic: TopicGlobs = None,
-    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
-    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
-    store: StoreIfAny = None,
-    now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False,
+@dataclass(frozen=True)
+class LagOptions:
+    """The options of `kctl history lag`, which `kctl spark lag` has as well."""
+
+    group: GroupGlobs = None
+    match: Annotated[list[str] | None, MATCH] = None
+    topic: TopicGlobs = None
+    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None
+    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION
+    store: StoreIfAny = None
+    now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False
     observe: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="Ask the cluster twice, so long apart: rates without a store."),
-    ] = None,
-    last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None,
-    from_: From = None,
-    to: To = None,
+    ] = None
+    last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None
+    from_: From = None
+    to: To = None
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Show the lag at this time, UTC if no zone is given.")
-    ] = None,
-    window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10,
+    ] = None
+    window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10
     lookback: Annotated[
         str, typer.Option(metavar="DURATION", help="How far back snapshots are read for time lags and last commits.")
-    ] = "1h",
+    ] = "1h"
     offsets_log: Annotated[
         list[Path] | None,
         typer.Option(
@@ -79,100 +79,79 @@ def lag(
             help="A log dir, or a copy of a partition's folder, of __consumer_offsets: when commits were made;"
             " repeatable.",
         ),
-    ] = None,
+    ] = None
     commit_times: Annotated[
         bool,
         typer.Option(
             "--commit-times", help="Ask the cluster's __consumer_offsets when commits were made; needs Read on it."
         ),
-    ] = False,
-    allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
+    ] = False
+    allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0
     stale_after: Annotated[
         str,
         typer.Option(metavar="DURATION", help="A group without members that commits nothing for so long is no alarm."),
-    ] = "24h",
+    ] = "24h"
     abandoned_after: Annotated[
         str, typer.Option(metavar="DURATION", help="Nor is a topic that a group's members read no more for so long.")
-    ] = "10m",
-    worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None,
+    ] = "10m"
+    worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LIMIT",
             help="Exit 1 when a row is over it: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h' …; repeatable.",
         ),
-    ] = None,
-    max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False,
-    parquet: Parquet = None,
-    overwrite: Overwrite = False,
-    master: Master = "local",
-    conf: Conf = None,
-    driver_memory: Memory = "1g",
-) -> None:
-    """Compute consumer lag, its time, rates and dangers with Spark: now, over a time, or at any moment of a store.
+    ] = None
+    max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False
+    parquet: Parquet = None
+    overwrite: Overwrite = False
 
-    The cluster alone tells lag and what was lost. History (--store) tells how old unread messages are, rates, when
+
+@takes(LagOptions)
+def lag(ctx: typer.Context, options: LagOptions) -> None:
+    """Compute consumer lag, its time, rates and dangers from snapshots: now, over a time, or at any moment of a store.
+
+    The cluster alone shows lag and what was lost. History (--store) shows how old unread messages are, rates, when
     the lag is gone, when unread messages are deleted, and a status: OK, WARN, STOP, STALL or REWIND, by the rules of
     Burrow. `kctl lag` answers at once, without any of that. -o wide has offsets, rates and members too.
 
-    Example: kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
+    Example: kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
-    from kctl.base.units import parse_duration_ms
-    from kctl.groups.overview import known_states
-    from kctl.history.lag.status import StandingRules
+    report_lag(invocation(ctx), options, OwnProcesses)
+
+
+def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine]) -> None:
+    """Carry out `kctl history lag` or `kctl spark lag`. engine: called when the other options have been checked."""
     from kctl.lag.selection import names_of
 
-    inv, groups = invocation(ctx), names_of(group, match)
-    when = _when(store, now=now, last=last, from_=from_, to=to, at=at)
-    limits = _limits(fail_on, by)
-    if explain and by is not By.PARTITION:
+    groups, topics = names_of(options.group, options.match), names_of(options.topic)
+    when = _when(options)
+    limits = _limits(options.fail_on, options.by)
+    if options.explain and options.by is not By.PARTITION:
         raise UsageError("--explain tells of partitions", hint="leave --by out")
-    settings = settings_of(master, conf, driver_memory)
-    observe_s = 0.0 if observe is None else parse_duration_ms(observe) / 1000
-    if observe is not None and not (when.live and 0 < observe_s <= _LONGEST_S):
-        raise UsageError("--observe is of the cluster, and at most 10m", hint="--store DIR has more history")
-    if commit_times and offsets_log:
+    chosen = engine()
+    observe_s = _observe_s(options, when)
+    if options.commit_times and options.offsets_log:
         raise UsageError("--commit-times and --offsets-log do not go together", hint="choose one of them")
-    states, lookback_ms = known_states(state), parse_duration_ms(lookback)
-    standing = StandingRules(parse_duration_ms(stale_after), parse_duration_ms(abandoned_after))
-    with running(inv, settings, parquet, overwrite=overwrite, cluster=when.live or commit_times) as run:
-        from kctl.history.lag.plan import Wanted
-
-        wanted = Wanted(
-            groups=groups,
-            topics=names_of(topic),
-            states=None if states is None else frozenset(states),
-            by=by.value,
-            observations=window,
-            allowed_lag=allowed_lag,
-            lookback_ms=lookback_ms,
-            tasks=settings.parallelism,
-            standing=standing,
-            offsets_logs=tuple(str(path.absolute()) for path in offsets_log or ()),
-            commit_times=commit_times,
-        )
-        plan = _plan(inv, when, wanted, observe_s)
-        spark = run.driver.session()
-        from kctl.spark.lag_job import LagReportJob
-
+    _check_values(options)
+    parquet = ParquetFolder(options.parquet, options.overwrite)
+    with chosen.running(inv, parquet, cluster=when.live or options.commit_times) as run:
+        plan = _plan(inv, when, _wanted(options, groups, topics, chosen.tasks), observe_s)
         with run.watched("reading snapshots" if when.store else "reading offsets"):
-            job = LagReportJob(spark, plan, keep=parquet is not None)
-            rows, errors = job.read()
-            if parquet is not None:
-                run.write(job.frame())
-        shown = _shown(rows, worst)
-        rules = plan.question.rules if explain else None
-        run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules, wide=inv.output == "wide"))
+            rows, errors = run.lag(plan)
+        shown = _shown(rows, options.worst)
+        rules = plan.question.rules if options.explain else None
+        run.emit(inv, _result(shown, rules), lambda: _tables(shown, options.by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
-    gate = bool(limits) or max_lag is not None
+    gate = bool(limits) or options.max_lag is not None
     lacking = [*plan.lacking(errors), *share_groups_left_out(plan.share, alarming=gate or not groups.everything)]
     with told_if_incomplete(lacking):
-        _judge(rows, by, max_lag, limits)
+        _judge(rows, options.by, options.max_lag, limits)
         if not rows and not plan.silent and not (gate and groups.exact):
-            require_match(groups, names_of(topic))
+            require_match(groups, topics)
         if gate:
-            require_known(rows, by, [name for name in groups.exact if name not in plan.share])
+            require_known(rows, options.by, [name for name in groups.exact if name not in plan.share])
 
 
 # --- options --------------------------------------------------------------------------------------------------------
@@ -189,28 +168,72 @@ class _When:
     at_ms: int | None = None
 
 
-def _when(
-    store: Path | None, *, now: bool, last: str | None, from_: str | None, to: str | None, at: str | None
-) -> _When:
+def _when(options: LagOptions) -> _When:
     from kctl.base.moments import parse_moment
 
-    chosen = [name for name, given in (("--now", now), ("--last", last), ("--from", from_), ("--at", at)) if given]
+    store, last, from_, at = options.store, options.last, options.from_, options.at
+    chosen = [
+        name for name, given in (("--now", options.now), ("--last", last), ("--from", from_), ("--at", at)) if given
+    ]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
-    if to is not None and from_ is None:
+    if options.to is not None and from_ is None:
         raise UsageError("--to needs --from", hint="or --at TIME, for one moment")
-    if not chosen or now:
+    if not chosen or options.now:
         return _When(store, live=True)
     if store is None:
         raise UsageError(
             f"{chosen[0]} needs --store DIR, with snapshots of that time",
-            hint="`kctl spark snapshot --store DIR` collects them",
+            hint="`kctl history snapshot --store DIR` collects them",
         )
     now_ms = _now_ms()
     if at is not None:
         return _When(store, at_ms=parse_moment(at, now_ms=now_ms))
-    from_ms, to_ms = span_of(now_ms, last=last, from_=from_, to=to)
+    from_ms, to_ms = span_of(now_ms, last=last, from_=from_, to=options.to)
     return _When(store, from_ms=from_ms, to_ms=to_ms)
+
+
+def _observe_s(options: LagOptions, when: _When) -> float:
+    from kctl.base.units import parse_duration_ms
+
+    if options.observe is None:
+        return 0.0
+    observe_s = parse_duration_ms(options.observe) / 1000
+    if not (when.live and 0 < observe_s <= _LONGEST_S):
+        raise UsageError("--observe is of the cluster, and at most 10m", hint="--store DIR has more history")
+    return observe_s
+
+
+def _check_values(options: LagOptions) -> None:
+    """Raise UsageError for a value that `_wanted` cannot take. Its modules are imported while Spark starts."""
+    from kctl.base.units import parse_duration_ms
+    from kctl.groups.overview import known_states
+
+    known_states(options.state)
+    for text in (options.lookback, options.stale_after, options.abandoned_after):
+        parse_duration_ms(text)
+
+
+def _wanted(options: LagOptions, groups: Names, topics: Names, tasks: int) -> Wanted:
+    from kctl.base.units import parse_duration_ms
+    from kctl.groups.overview import known_states
+    from kctl.history.lag.plan import Wanted
+    from kctl.history.lag.status import StandingRules
+
+    states = known_states(options.state)
+    return Wanted(
+        groups=groups,
+        topics=topics,
+        states=None if states is None else frozenset(states),
+        by=options.by.value,
+        observations=options.window,
+        allowed_lag=options.allowed_lag,
+        lookback_ms=parse_duration_ms(options.lookback),
+        tasks=tasks,
+        standing=StandingRules(parse_duration_ms(options.stale_after), parse_duration_ms(options.abandoned_after)),
+        offsets_logs=tuple(str(path.absolute()) for path in options.offsets_log or ()),
+        commit_times=options.commit_times,
+    )
 
 
 def _now_ms() -> int:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.units import format_due
-from kctl.commands.spark.run import show_duration
+from kctl.commands.history.options import show_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import By, row_name

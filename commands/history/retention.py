@@ -1,8 +1,9 @@
-"""kctl spark retention: what logs take on the disks, what becomes of it, and who loses by it, computed by PySpark."""
+"""kctl history retention: what logs take on the disks, what becomes of it, and who loses by it."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,21 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.history import retention_store as over_store
+from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder, Run
+from kctl.commands.history.options import REQUEST_TIMEOUT_S, Overwrite, Parquet, StoreIfAny, TopicGlobs
 from kctl.commands.history.retention_view import usage_table
-from kctl.commands.spark.run import (
-    REQUEST_TIMEOUT_S,
-    Conf,
-    Master,
-    Memory,
-    Overwrite,
-    Parquet,
-    Run,
-    StoreIfAny,
-    TopicGlobs,
-    running,
-    settings_of,
-)
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes
 from kctl.commands.terminal.topic_options import MATCH
 from kctl.commands.terminal.views import incomplete, told_if_incomplete
 from kctl.errors import UsageError
@@ -57,14 +48,19 @@ class Show(str, Enum):
     CLEANER = "cleaner"
 
 
-def retention(
-    ctx: typer.Context,
-    topic: TopicGlobs = None,
-    match: Annotated[list[str] | None, MATCH] = None,
-    by: Annotated[RetentionBy, typer.Option(help="What a row is; replica needs --store.")] = RetentionBy.TOPIC,
-    show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE,
-    store: StoreIfAny = None,
-    last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST,
+_OF_FILES = frozenset({Show.SEGMENTS, Show.CLEANER})
+
+
+@dataclass(frozen=True)
+class RetentionOptions:
+    """The options of `kctl history retention`, which `kctl spark retention` has as well."""
+
+    topic: TopicGlobs = None
+    match: Annotated[list[str] | None, MATCH] = None
+    by: Annotated[RetentionBy, typer.Option(help="What a row is; replica needs --store.")] = RetentionBy.TOPIC
+    show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE
+    store: StoreIfAny = None
+    last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST
     from_: Annotated[
         str | None,
         typer.Option(
@@ -72,38 +68,38 @@ def retention(
             metavar="TIME",
             help="Measure growth from this time on: ISO 8601, UTC if no zone is given; or -90m.",
         ),
-    ] = None,
+    ] = None
     to: Annotated[
         str | None,
         typer.Option(
             metavar="TIME", help="State at this time, UTC if no zone is given (default: the newest snapshot)."
         ),
-    ] = None,
+    ] = None
     what_if: Annotated[
         list[str] | None,
         typer.Option("--what-if", metavar="CONFIG=VALUE", help="Try retention.ms or retention.bytes; repeatable."),
-    ] = None,
+    ] = None
     log_dir: Annotated[
         list[Path] | None,
         typer.Option("--log-dir", metavar="DIR", help="A log dir's folder, for --show segments|cleaner; repeatable."),
-    ] = None,
+    ] = None
     count_keys: Annotated[
         bool, typer.Option("--count-keys", help="With --show cleaner: count keys, which reads every record.")
-    ] = False,
+    ] = False
     dedupe_buffer: Annotated[
         str,
         typer.Option(metavar="SIZE", help="With --show cleaner: log.cleaner.dedupe.buffer.size ÷ log.cleaner.threads."),
-    ] = "128MiB",
+    ] = "128MiB"
     full_within: Annotated[
         str | None, typer.Option("--full-within", metavar="DURATION", help="Exit 1 when a disk is full sooner.")
-    ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False,
-    parquet: Parquet = None,
-    overwrite: Overwrite = False,
-    master: Master = "local",
-    conf: Conf = None,
-    driver_memory: Memory = "1g",
-) -> None:
+    ] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False
+    parquet: Parquet = None
+    overwrite: Overwrite = False
+
+
+@takes(RetentionOptions)
+def retention(ctx: typer.Context, options: RetentionOptions) -> None:
     """Compute what logs take on the disks, and how much of their retention limits they have used.
 
     With --store also how logs grow, when each disk is full and which topics fill it (usage), which groups lose messages
@@ -114,73 +110,69 @@ def retention(
     -o wide has all columns. Shares go over 100 %: Kafka deletes whole segments, by their newest record. Sizes are of
     segments, without their indexes.
 
-    Example: kctl spark retention --by log-dir --store ./snapshots --full-within 7d
+    Example: kctl history retention --by log-dir --store ./snapshots --full-within 7d
 
-    Example: kctl spark retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
+    Example: kctl history retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
     """
-    inv = invocation(ctx)
-    topics = _names(topic, match)
-    _check(show, what_if, store, log_dir, by, full_within=full_within, explain=explain, to=to, from_=from_)
-    if count_keys and show is not Show.CLEANER:
-        raise UsageError("--count-keys is for --show cleaner")
-    if show in {Show.SEGMENTS, Show.CLEANER}:
+    report_retention(invocation(ctx), options, OwnProcesses)
+
+
+def report_retention(inv: Invocation, options: RetentionOptions, engine: Callable[[], Engine]) -> None:
+    """Carry out `kctl history retention` or `kctl spark retention`. engine: called when options have been checked."""
+    topics = _names(options.topic, options.match)
+    _check(options)
+    parquet = ParquetFolder(options.parquet, options.overwrite)
+    if options.show in _OF_FILES:
         from kctl.commands.history.retention_files import files_report
 
         files_report(
-            inv, show.value, log_dir or [], topics, store, keys=count_keys, dedupe_buffer=dedupe_buffer,
-            parquet=parquet, overwrite=overwrite,
+            inv, options.show.value, options.log_dir or [], topics, options.store, keys=options.count_keys,
+            dedupe_buffer=options.dedupe_buffer, parquet=parquet,
         )  # fmt: skip
         return
-    settings = settings_of(master, conf, driver_memory)
-    if store is None:
-        with running(inv, settings, parquet, overwrite=overwrite) as run:
-            failures = _live(inv, run, topics, by.value, settings.parallelism)
+    chosen = engine()
+    if options.store is None:
+        with chosen.running(inv, parquet, cluster=True) as run:
+            failures = _live(inv, run, topics, options.by.value, chosen.tasks)
         if failures:
             raise incomplete(failures)
-    else:
-        asked = over_store.asked_of(
-            store, topics, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
-            explain=explain, wide=inv.output == "wide",
-        )  # fmt: skip
-        with running(inv, settings, parquet, overwrite=overwrite, cluster=False) as run:
-            result = over_store.report(inv, run, asked, settings.parallelism, keep=parquet is not None)
-        with told_if_incomplete(result.errors):
-            over_store.judge(asked, result)
+        return
+    asked = over_store.asked_of(
+        options.store, topics, options.by.value, options.show.value, options.what_if, last=options.last,
+        from_=options.from_, to=options.to, full_within=options.full_within, explain=options.explain,
+        wide=inv.output == "wide",
+    )  # fmt: skip
+    with chosen.running(inv, parquet) as run:
+        result = over_store.report(inv, run, asked)
+    with told_if_incomplete(result.errors):
+        over_store.judge(asked, result)
 
 
-def _check(
-    show: Show,
-    what_if: list[str] | None,
-    store: Path | None,
-    log_dir: list[Path] | None,
-    by: RetentionBy,
-    *,
-    full_within: str | None,
-    explain: bool,
-    to: str | None,
-    from_: str | None,
-) -> None:
+def _check(options: RetentionOptions) -> None:
     """Options that have no meaning together are refused before anything starts."""
-    files = show in {Show.SEGMENTS, Show.CLEANER}
-    if files and not log_dir:
+    show = options.show
+    if options.count_keys and show is not Show.CLEANER:
+        raise UsageError("--count-keys is for --show cleaner")
+    files = show in _OF_FILES
+    if files and not options.log_dir:
         raise UsageError(
             f"--show {show.value} looks into segments: it needs --log-dir DIR",
             hint="give a broker's log dir on its machine, or a copy of one",
         )
-    if log_dir and not files:
+    if options.log_dir and not files:
         raise UsageError("--log-dir is for --show segments and --show cleaner")
     needing = [
         name
         for name, given in (
-            ("--what-if", what_if), ("--full-within", full_within), ("--explain", explain), ("--to", to),
-            ("--from", from_), ("--by replica", by is RetentionBy.REPLICA),
+            ("--what-if", options.what_if), ("--full-within", options.full_within), ("--explain", options.explain),
+            ("--to", options.to), ("--from", options.from_), ("--by replica", options.by is RetentionBy.REPLICA),
             (f"--show {show.value}", show is not Show.USAGE and not files),
         )
         if given
     ]  # fmt: skip
-    if store is None and needing:
-        raise UsageError(f"{needing[0]} needs --store DIR", hint="`kctl spark snapshot --store DIR` collects it")
-    if what_if and show is not Show.USAGE:
+    if options.store is None and needing:
+        raise UsageError(f"{needing[0]} needs --store DIR", hint="`kctl history snapshot --store DIR` collects it")
+    if options.what_if and show is not Show.USAGE:
         raise UsageError("--what-if is a report of its own: leave --show out")
 
 
@@ -195,22 +187,15 @@ def _names(topic: list[str] | None, match: list[str] | None) -> Names:
     return topics
 
 
-def _live(inv: Invocation, run: Run, topics: Names, by: str, parallelism: int) -> list[str]:
-    """The report of the cluster as it is; what could not be read."""
+def _live(inv: Invocation, run: Run, topics: Names, by: str, tasks: int) -> list[str]:
+    """Show the report of the cluster as it is; return what could not be read."""
     from kctl.history.retention.live_plan import plan_retention
 
     with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-        plan = plan_retention(client, topics=_topics(client, topics), parallelism=parallelism)
+        plan = plan_retention(client, topics=_topics(client, topics), parallelism=tasks)
         target = client.target
-    spark = run.driver.session()
-    from kctl.spark.retention_job import retention_job
-
-    now_ms = time.time_ns() // 1_000_000
     with run.watched("reading logs"):
-        job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=REQUEST_TIMEOUT_S)
-        failures = [*plan.failures, *job.failures()]
-        rows = job.rows(by)
-        run.write(job.frame(by))
+        rows, failures = run.usage(target, plan, by, REQUEST_TIMEOUT_S)
     run.emit(inv, rows, lambda: [usage_table(rows, by, wide=inv.output == "wide")])
     return failures
 

@@ -1,4 +1,4 @@
-"""kctl spark retention --show segments|cleaner: what a log dir's own files tell. No Spark."""
+"""kctl history retention --show segments|cleaner: what a log dir's own files tell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.text import counted
-from kctl.commands.spark.run import REQUEST_TIMEOUT_S, check_parquet, show_duration, show_size
+from kctl.commands.history.engine import ParquetFolder
+from kctl.commands.history.options import REQUEST_TIMEOUT_S, show_duration, show_size
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -39,8 +40,7 @@ def files_report(
     *,
     keys: bool,
     dedupe_buffer: str,
-    parquet: str | None,
-    overwrite: bool,
+    parquet: ParquetFolder,
 ) -> None:
     """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
     from kctl.base.units import parse_size
@@ -54,7 +54,7 @@ def files_report(
     )
 
     buffer_bytes = parse_size(dedupe_buffer)
-    check_parquet(parquet, overwrite=overwrite, embedded=True)
+    parquet.check()
     folders = log_folders(log_dirs)
     wanted = {name for name in topics_of(folders) if name in topics}
     if not wanted and not topics.everything:
@@ -70,14 +70,11 @@ def files_report(
     with output.progress("Reading") as progress:
         found = look_into(folders, asked, lambda done, total: progress.update("Reading", done, total))
     rows = found.cleaner if show == "cleaner" else found.segments
-    if parquet is not None:
-        from kctl.spark.parquet import write_table
-        from kctl.spark.rows_frame import table_of
-
-        write_table(table_of(rows, CleanerRow if show == "cleaner" else SegmentRow), parquet)
+    if parquet.where is not None:
+        parquet.write(rows, CleanerRow if show == "cleaner" else SegmentRow)
     inv.emit(rows, lambda: [_cleaner_table(rows) if show == "cleaner" else _segments_table(rows)])
-    if parquet is not None:
-        output.note(f"written to {parquet}")
+    if parquet.where is not None:
+        output.note(f"written to {parquet.where}")
     output.note(f"looked into {counted(found.logs, 'log')} of {counted(found.segments_seen, 'segment')}")
     _end(found, lacking)
 

@@ -1,4 +1,4 @@
-"""kctl spark retention over a store of snapshots."""
+"""kctl history retention over a store of snapshots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kctl.commands.spark.run import Run, check_span, show_duration
+from kctl.commands.history.engine import Run
+from kctl.commands.history.options import check_span, show_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table, jsonable
@@ -17,7 +18,7 @@ from kctl.errors import NotFound, NotHealthy, Refused, UsageError
 if TYPE_CHECKING:
     from kctl.history.lag.explain import Line
     from kctl.history.retention.outlook import LogDirOutlook, Outlook
-    from kctl.history.retention.store_reads import OutlookJob
+    from kctl.history.retention.store_reads import StoreReads
     from kctl.history.retention.what_if import Change
     from kctl.lag.selection import Names
 
@@ -79,7 +80,7 @@ def asked_of(
     until_ms = None if to is None else parse_moment(to, now_ms=now_ms)
     newest = latest_ms(opened, now_ms) if until_ms is None else newest_ms(opened, until_ms)
     if newest is None:
-        raise NotFound(f"{store} has no snapshot of that time", hint="`kctl spark snapshot` collects them")
+        raise NotFound(f"{store} has no snapshot of that time", hint="`kctl history snapshot` collects them")
     to_ms = newest + 1 if until_ms is None else until_ms
     from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_moment(from_, now_ms=now_ms)
     if from_ is None:
@@ -92,23 +93,19 @@ def asked_of(
     return Asked(store, topics, by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 
 
-def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: bool) -> Result:
-    """Read the store, and show what was asked for. keep: the rows are written as Parquet as well."""
-    spark = run.driver.session()
-    from kctl.history.retention.store_reads import job_of
+def report(inv: Invocation, run: Run, asked: Asked) -> Result:
+    """Read the store and show what was asked for."""
     from kctl.history.snapshots.remote import as_given, text_of
-    from kctl.spark.rows_frame import frame_of
 
     result = Result()
     with run.watched("reading snapshots"):
-        job = job_of(text_of(asked.store), asked.from_ms, asked.to_ms, spark=spark, parallelism=parallelism)
-        outlook, _ = job.outlook()
+        reads = run.store_reads(text_of(asked.store), asked.from_ms, asked.to_ms)
+        outlook, _ = reads.outlook()
         if asked.full_within_ms is not None:
             result.log_dirs = outlook.by_log_dir()
-        shown = report_of(asked, job, outlook)
-        result.errors = as_given(job.errors, asked.store)
-        if keep:
-            run.write(frame_of(spark, shown.rows, shown.row))
+        shown = report_of(asked, reads, outlook)
+        result.errors = as_given(reads.errors, asked.store)
+        run.write(shown.rows, shown.row)
     span = outlook.now_ms - max(asked.from_ms, min((r.growth.first_ms for r in outlook.disks.replicas), default=0))
     run.emit(inv, shown.result, lambda: shown.tables)
     if asked.old_ms is not None and asked.old_ms > _OLD_MS:
@@ -132,7 +129,7 @@ class Shown:
         return self.make()
 
 
-def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
+def report_of(asked: Asked, reads: StoreReads, outlook: Outlook) -> Shown:
     """What was asked for, as rows. Raises NotFound for a topic that was named and is not there."""
     from kctl.commands.history import retention_view as view
     from kctl.history.retention.outlook import SkewRow
@@ -140,15 +137,15 @@ def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
 
     _check_topics(asked.topics, outlook)
     if asked.change is not None:
-        return _what_if(asked, asked.change, job, outlook)
+        return _what_if(asked, asked.change, reads, outlook)
     if asked.show == "losses":
-        losses = disk_losses(outlook, job.readers(outlook, chosen=asked.topics))
+        losses = disk_losses(outlook, reads.readers(outlook, chosen=asked.topics))
         return Shown(losses, losses, DiskLoss, lambda: [view.losses_table(losses)])
     if asked.show == "skew":
         skews = [row for row in outlook.skews() if row.topic is None or row.topic in asked.topics]
         return Shown(skews, skews, SkewRow, lambda: [view.skew_table(skews)])
     if asked.show == "tombstones":
-        found = tombstones(job.readers(outlook, chosen=asked.topics), outlook.disks.configs)
+        found = tombstones(reads.readers(outlook, chosen=asked.topics), outlook.disks.configs)
         return Shown(found, found, TombstoneRow, lambda: [view.tombstones_table(found)])
     read, row_type = _usage(outlook, asked.by)
     rows = [row for row in read if not hasattr(row, "topic") or row.topic in asked.topics]
@@ -202,13 +199,13 @@ def _explained(row: Any) -> tuple[str, Sequence[Line]]:
     return name, explain_logs(row)
 
 
-def _what_if(asked: Asked, change: Change, job: OutlookJob, outlook: Outlook) -> Shown:
+def _what_if(asked: Asked, change: Change, reads: StoreReads, outlook: Outlook) -> Shown:
     from kctl.commands.history.retention_view import what_if_tables
     from kctl.history.retention.what_if_report import TopicWhatIf, what_if
 
     moments = [] if change.retention_ms is None or change.retention_ms < 0 else [outlook.now_ms - change.retention_ms]
-    ends = job.ends_near(moments, outlook.now_ms)
-    found = what_if(outlook, change, asked.topics, job.readers(outlook, chosen=asked.topics), ends)
+    ends = reads.ends_near(moments, outlook.now_ms)
+    found = what_if(outlook, change, asked.topics, reads.readers(outlook, chosen=asked.topics), ends)
     return Shown(found, found.topics, TopicWhatIf, lambda: what_if_tables(found))
 
 
@@ -227,7 +224,7 @@ def judge(asked: Asked, result: Result) -> None:
     if not any(row.full_ms is not None or row.growth_bytes_per_hour is not None for row in result.log_dirs):
         raise Refused(
             "cannot tell whether a log dir will be full in that time: no log dir has a known growth",
-            hint="growth needs two snapshots of a log dir: collect them with `kctl spark snapshot`",
+            hint="growth needs two snapshots of a log dir: collect them with `kctl history snapshot`",
         )
     soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < asked.full_within_ms]
     if not soon:
@@ -237,6 +234,6 @@ def judge(asked: Asked, result: Result) -> None:
     dirs = "1 log dir is" if len(soon) == 1 else f"{len(soon)} log dirs are"
     raise NotHealthy(
         f"{dirs} full within {within}: {first.log_dir} of broker {first.broker} in {show_duration(first.full_ms)}",
-        hint="`kctl spark retention --by log-dir --explain` tells by what",
+        hint="`kctl history retention --by log-dir --explain` tells by what",
         details={"log_dirs": len(soon), "full_ms": first.full_ms},
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.units import format_due
-from kctl.commands.spark.run import show_bytes_limit, show_duration, show_size
+from kctl.commands.history.options import show_bytes_limit, show_duration, show_size
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:

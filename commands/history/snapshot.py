@@ -1,4 +1,4 @@
-"""kctl spark snapshot: collecting snapshots of a cluster into a store. No Java, and no pyspark."""
+"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl spark snapshot` is the same."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.spark.run import store_folder
+from kctl.commands.history.options import store_folder
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete
-from kctl.errors import ExitCode, NotSupported, OperationFailed, UsageError
+from kctl.errors import ExitCode, OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.history.snapshots.commit import PassReport
@@ -45,11 +45,13 @@ def snapshot(
 
     A pass is stored whole or not at all. Hours that have ended are compacted. With -o json, a line for each pass.
 
-    Example: kctl spark snapshot --store ./snapshots --every 60s --for 1h
+    Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
     """
+    from kctl.history.packages import need_packages
+
     inv = invocation(ctx)
     pace, keep_ms = _pace(inv, once=once, every=every, for_=for_), _keep_ms(keep)
-    _need_pyarrow()
+    need_packages()
     from kctl.history.snapshots import lock
     from kctl.history.snapshots.collect import Collector
     from kctl.history.snapshots.run import run
@@ -102,16 +104,6 @@ def _keep_ms(keep: str | None) -> int | None:
     if keep_ms < 3_600_000:
         raise UsageError("--keep is at least 1h: whole hours are removed")
     return keep_ms
-
-
-def _need_pyarrow() -> None:
-    try:
-        import numpy  # noqa: F401, ICN001
-        import pyarrow.parquet  # noqa: F401
-    except ImportError:
-        raise NotSupported(
-            "the store needs pyarrow, which is not installed", hint="pip install 'kctl[spark]'"
-        ) from None
 
 
 def _end_of_one(inv: Invocation, report: PassReport) -> None:

@@ -1,9 +1,10 @@
-"""kctl spark trends: weeks and months of lag and of bytes, from hourly and daily roll-ups beside the snapshots."""
+"""kctl history trends: weeks and months of lag and of bytes, from hourly and daily roll-ups beside the snapshots."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,33 +12,22 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH
+from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
 from kctl.commands.history.lag_view import require_match
-from kctl.commands.spark.run import (
-    Conf,
-    GroupGlobs,
-    Memory,
-    Overwrite,
-    Parquet,
-    StoreFolder,
-    TopicGlobs,
-    check_parquet,
-    running,
-    settings_of,
-    show_size,
-)
+from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
 from kctl.commands.terminal import output
-from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes
 from kctl.commands.terminal.output import Column, Table
 from kctl.commands.terminal.sparkline import sparkline
 from kctl.commands.terminal.views import incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.history.rollups.catch_up import CaughtUp
     from kctl.history.rollups.trends import Course
     from kctl.history.snapshots.store import Store
     from kctl.lag.selection import Names
-    from kctl.spark.rollup_job import CaughtUp
 
 _HOUR_MS = 3_600_000
 _MOST_HOURLY_MS = 7 * 24 * _HOUR_MS
@@ -58,58 +48,64 @@ class Every(str, Enum):
     DAY = "day"
 
 
-def trends(
-    ctx: typer.Context,
-    store: StoreFolder,
-    of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS,
-    every: Annotated[
-        Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")
-    ] = None,
-    last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d",
-    group: GroupGlobs = None,
-    match: Annotated[list[str] | None, MATCH] = None,
-    topic: TopicGlobs = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None,
-    master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Make missing roll-ups with Spark: local[N], spark://HOST:PORT, …"),
-    ] = None,
-    conf: Conf = None,
-    driver_memory: Memory = "1g",
-    parquet: Parquet = None,
-    overwrite: Overwrite = False,
-) -> None:
+@dataclass(frozen=True)
+class TrendsOptions:
+    """The options of `kctl history trends`, which `kctl spark trends` has as well."""
+
+    store: StoreFolder
+    of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS
+    every: Annotated[Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")] = (
+        None
+    )
+    last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d"
+    group: GroupGlobs = None
+    match: Annotated[list[str] | None, MATCH] = None
+    topic: TopicGlobs = None
+    top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None
+    parquet: Parquet = None
+    overwrite: Overwrite = False
+
+
+@takes(TrendsOptions)
+def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
 
     Each hour of snapshots that has ended is rolled up once, and each day; roll-ups stay when snapshots expire. A table
     has a line for each group's topic, topic or log dir; the other formats have a row for each period.
 
-    Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
+    Example: kctl history trends --store ./snapshots --of groups --every day --last 30d
     """
-    from kctl.base.units import parse_duration_ms
-    from kctl.history.snapshots.store import open_store
-    from kctl.lag.selection import names_of
-    from kctl.spark.settings import need_packages
+    report_trends(invocation(ctx), options, OwnProcesses)
 
-    inv = invocation(ctx)
-    if (group or match) and of is not Of.GROUPS:
-        raise UsageError(f"{'--group' if group else '--match'} does not apply to {of.value}")
-    if topic and of is Of.LOG_DIRS:
+
+def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], Engine]) -> None:
+    """Carry out `kctl history trends` or `kctl spark trends`. engine: makes missing roll-ups."""
+    from kctl.base.units import parse_duration_ms
+    from kctl.history.packages import need_packages
+    from kctl.lag.selection import names_of
+
+    of, every = options.of, options.every
+    if (options.group or options.match) and of is not Of.GROUPS:
+        raise UsageError(f"{'--group' if options.group else '--match'} does not apply to {of.value}")
+    if options.topic and of is Of.LOG_DIRS:
         raise UsageError("--topic has no meaning for log dirs: a roll-up has no topics there")
-    span_ms = parse_duration_ms(last)
+    span_ms = parse_duration_ms(options.last)
     if span_ms <= 0:
         raise UsageError("--last is more than 0")
     if every is None:
         every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
-    check_parquet(parquet, overwrite=overwrite, embedded=True)
+    parquet = ParquetFolder(options.parquet, options.overwrite)
+    parquet.check()
     need_packages()
-    found = open_store(store)
-    made = _catch_up(inv, found, master, conf, driver_memory)
+    from kctl.history.snapshots.store import open_store
+
+    store = open_store(options.store)
+    made = _catch_up(inv, store, engine)
     # A table needs few columns of what can be a million rows.
-    whole = parquet is not None or inv.output not in output.FOR_PEOPLE
-    groups, topics = names_of(group, match), names_of(topic)
-    rows, errors = _rows(found, of, every, span_ms, groups, topics, whole=whole)
-    _emit(inv, of, every, rows, top, parquet)
+    whole = parquet.where is not None or inv.output not in output.FOR_PEOPLE
+    groups, topics = names_of(options.group, options.match), names_of(options.topic)
+    rows, errors = _rows(store, of, every, span_ms, groups, topics, whole=whole)
+    _emit(inv, of, every, rows, options.top, parquet)
     if made.hours:
         days = f" and {counted(made.days, 'day')}" if made.days else ""
         were = "was" if made.hours == 1 and not made.days else "were"
@@ -121,22 +117,18 @@ def trends(
         require_match(groups, topics)
 
 
-def _catch_up(
-    inv: Invocation, store: Store, master: str | None, conf: list[str] | None, driver_memory: str
-) -> CaughtUp:
-    """Make what is missing: here, or with Spark."""
-    from kctl.spark.rollup_job import catch_up, missing_hours
+def _catch_up(inv: Invocation, store: Store, engine: Callable[[], Engine]) -> CaughtUp:
+    """Make the roll-ups that are missing. Without missing hours there is nothing for an engine to do."""
+    from kctl.history.rollups.catch_up import catch_up, missing_hours
 
-    if master is None or not missing_hours(store):
-        if conf:
-            raise UsageError("--conf is for Spark: it needs --master")
-        with undone_when_terminated(), output.progress("Rolling up") as progress:
-            return catch_up(store, progress=lambda done, total: progress.update("Rolling up", done, total))
-    settings = settings_of(master, conf, driver_memory)
-    with running(inv, settings, None, overwrite=False, cluster=False) as run:
-        spark = run.driver.session()
-        with run.watched("rolling up"):
-            return catch_up(store, spark=spark, parallelism=settings.parallelism)
+    chosen = engine() if missing_hours(store) else OwnProcesses()
+    with chosen.running(inv) as run, run.watched("rolling up"):
+
+        def show(done: int, total: int) -> None:
+            if run.progress is not None:
+                run.progress.update("rolling up", done, total)
+
+        return catch_up(store, make_hours=run.hours(), progress=show)
 
 
 def _rows(
@@ -159,7 +151,7 @@ def _rows(
 
 
 def _emit(
-    inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None, parquet: str | None
+    inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None, parquet: ParquetFolder
 ) -> None:
     from kctl.history.rollups.trends import courses, with_times
 
@@ -172,12 +164,12 @@ def _emit(
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
     told = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
     inv.emit(told, lambda: [_table(of, shown)])
-    if parquet is not None:
+    if parquet.where is not None:
+        from kctl.history.parquet import write_table
         from kctl.history.snapshots.rollup_files import table_of
-        from kctl.spark.parquet import write_table
 
-        write_table(table_of(of.value, rows), parquet)
-        output.note(f"written to {parquet}")
+        write_table(table_of(of.value, rows), parquet.where)
+        output.note(f"written to {parquet.where}")
     if len(shown) < len(found):
         output.note(f"{len(shown)} of {len(found)} are shown, those that changed most")
 

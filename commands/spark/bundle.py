@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.spark.run import show_size
+from kctl.commands.history.options import show_size
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import invocation

@@ -1,17 +1,19 @@
 """A report over a store of snapshots: everything is read once, as it streams by.
 
 The rows of groups are those of `kctl spark lag` over the same span (kctl.history.lag.rows): their series are taken from
-the readings on the way. Sizes likewise, on the way to retention.store_reads. Groups are read here, or by Spark's
-tasks (kctl.spark.report_source); disks, which are fewer, always here.
+the readings on the way. Sizes likewise, on the way to retention.store_reads. Groups are read here, or by
+Spark's tasks (kctl.spark.report_source); disks, which are fewer, always here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from typing import TypeAlias
 
-from kctl.history.evaluate.group_ranges import EVERY_GROUP
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.evaluate.processes import each_share
 from kctl.history.evaluate.store_access import store_here
 from kctl.history.lag.plan import LagPlan
 from kctl.history.lag.request import LagQuestion
@@ -39,6 +41,20 @@ def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> It
     damaged: list[Damaged] = []
     yield read_part(plan.question, EVERY_GROUP, times, most, damaged)
     lacking += map(str, damaged)
+
+
+def read_in_processes(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
+    """Read the groups of each range of the plan, at the same time."""
+    parts = each_share(partial(_read_range, plan.question, times, most), plan.ranges)
+    for part, failures in parts:
+        lacking += failures
+        yield part
+
+
+def _read_range(question: LagQuestion, times: Times, most: Most, groups: GroupRange) -> tuple[GroupsPart, list[str]]:
+    damaged: list[Damaged] = []
+    part = read_part(question, groups, times, most, damaged)
+    return part, [str(each) for each in dict.fromkeys(damaged)]
 
 
 def report_of(

@@ -13,7 +13,7 @@ from kctl.history.report.silent import silent_brokers
 from kctl.history.report.size_series import SizeWatch
 from kctl.history.retention.outlook import BrokerOutlook, Outlook
 from kctl.history.retention.reader_losses import DiskLoss, disk_losses
-from kctl.history.retention.store_reads import OutlookJob
+from kctl.history.retention.store_reads import StoreReads
 from kctl.history.snapshots.passes import PassInfo
 from kctl.history.snapshots.store import Store
 from kctl.lag.retention import at
@@ -41,8 +41,8 @@ def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequen
     Raises KctlError.
     """
     sizes = SizeWatch(times)
-    job = OutlookJob(store, question.from_ms, question.to_ms, watch=sizes.watch)
-    outlook, moment = job.outlook()
+    reads = StoreReads(store, question.from_ms, question.to_ms, watch=sizes.watch)
+    outlook, moment = reads.outlook()
     by_log_dir = outlook.by_log_dir()
     silent = silent_brokers(seen, _answered_ms(outlook), [row.broker for row in by_log_dir])
     since = {each.broker: each.since or at(seen[0].at_ms) for each in silent}
@@ -59,7 +59,7 @@ def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequen
     topics.sort(key=lambda each: (-each.now.replicas_bytes, each.now.topic))
     losses: list[DiskLoss] = []
     if any(row.now.full_ms is not None for row in log_dirs):
-        readers = [each for each in job.readers(outlook, chosen=question.topics) if each.group in question.groups]
+        readers = [each for each in reads.readers(outlook, chosen=question.topics) if each.group in question.groups]
         losses = disk_losses(outlook, readers)
     return DiskReports(
         outlook.by_broker(),
@@ -67,7 +67,7 @@ def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequen
         topics,
         losses,
         silent,
-        [text for text in job.errors if text not in moment.failures],  # which the groups' plan tells as well
+        [text for text in reads.errors if text not in moment.failures],  # which the groups' plan tells as well
     )
 
 

@@ -1,46 +1,52 @@
-"""The retention reports over a store of snapshots: Spark reads what there is much of (sizes of replicas over the span,
-groups' last readings), and the rules of kctl.lag work on the row that each replica or reading comes to.
+"""What the retention reports read of a store of snapshots.
+
+There is much of two things: sizes of replicas over the span, and groups' last readings. Both are read here or by
+Spark's tasks (kctl.spark.store_reads); the rules of retention work on the row that each replica or reading comes to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import NotFound
-from kctl.history.evaluate.group_ranges import group_ranges
+from kctl.history.evaluate import reading_batches
+from kctl.history.evaluate.group_ranges import GroupRange, group_ranges
+from kctl.history.evaluate.processes import each_share
+from kctl.history.evaluate.reading_batches import ReadingsQuestion
+from kctl.history.retention import replica_growth
 from kctl.history.retention.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
 from kctl.history.retention.disk_loss import Reader
 from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.replica_growth import SizesAsked
 from kctl.history.retention.volumes import Disks, Partition
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
+from kctl.history.snapshots.read import stored_bytes
 from kctl.history.snapshots.remote import as_given, place, text_of
 from kctl.history.snapshots.store import Damaged, Store, open_store
 from kctl.history.snapshots.whole import check_files
 from kctl.lag.log_config import LogConfig
 from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.selection import EVERY, Names
-from kctl.spark import size_source, snapshot_source
-from kctl.spark.size_source import ARROW, SizesAsked
-from kctl.spark.snapshot_source import Question
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kctl.history.evaluate.column_arrays import Watch
 
-_READERS = (
+_BYTES_PER_PROCESS = 8 << 20  # of Parquet: what a process reads in about the time that it takes to start
+READERS = (
     "group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "time_lag_ms",
     "time_lag_least_ms", "consumed_per_s", "produced_per_s", "catch_up_ms", "error",
 )  # fmt: skip
 
 
 @dataclass
-class OutlookJob:
-    """One report over the passes with from_ms ≤ at_ms < to_ms of a store. spark None: everything is read here, and
-    `watch` sees all sizes on their way.
+class StoreReads:
+    """One report over the passes with from_ms ≤ at_ms < to_ms of a store.
+
+    watch: sees all sizes on their way, read in this process. processes: how many read at the same time.
 
     errors: what could not be read, as far as it has been asked for.
     """
@@ -48,10 +54,8 @@ class OutlookJob:
     store: Store
     from_ms: int
     to_ms: int
-    spark: SparkSession | None = None
-    parallelism: int = 1
-    topics: Names = EVERY
     watch: Watch | None = None
+    processes: int = 1
     _damaged: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -67,10 +71,10 @@ class OutlookJob:
                 f"{self.store.root} has no snapshot of that time", hint="`kctl spark snapshot` collects them"
             )
         asked = SizesAsked(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
-        replicas, errors = size_source.replicas_of(self._sizes(asked))
+        replicas, errors = replica_growth.replicas_of(self._sizes(asked))
         self._damaged.update(dict.fromkeys(errors))
         check_files(self.store, (schema.LOGS, schema.CONFIGS), self.from_ms, moment.at_ms + 1, damaged=self._tell)
-        volumes = size_source.volumes(self.store, asked, damaged=self._tell)
+        volumes = replica_growth.volumes(self.store, asked, damaged=self._tell)
         self._damaged.update(dict.fromkeys(moment.failures))
         disks = Disks(replicas, volumes, moment.logs, moment.configs)
         return Outlook(disks, moment.log_dirs, now_ms=moment.at_ms), moment
@@ -81,7 +85,7 @@ class OutlookJob:
         for each in outlook.disks.current():
             if not each.future:
                 replicas[each.topic, each.partition] = replicas.get((each.topic, each.partition), 0) + 1
-        question = Question(text_of(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
+        question = ReadingsQuestion(text_of(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
         oldest = {(log.topic, log.partition): log.oldest_timestamp_ms for log in outlook.disks.logs}
         found = []
         for row in self._readings(question):
@@ -105,25 +109,42 @@ class OutlookJob:
         self._damaged[str(damaged)] = None
 
     def _sizes(self, asked: SizesAsked) -> Iterable[Sequence[Any]]:
-        if self.spark is None:
-            return size_source.rows_of(size_source.read(asked, watch=self.watch))
-        ranges = size_source.topic_ranges(self.store, asked.from_ms, asked.to_ms, self.parallelism, damaged=self._tell)
-        rows: Sequence[Sequence[Any]] = size_source.load(self.spark, asked, ranges).select(*ARROW.names).collect()
-        return rows
+        """Return the rows of replica_growth.ARROW, in any order."""
+        if self.watch is not None:
+            return replica_growth.rows_of(replica_growth.read(asked, watch=self.watch))
+        ranges = replica_growth.topic_ranges(
+            self.store, asked.from_ms, asked.to_ms, self._parts(schema.REPLICAS, asked), damaged=self._tell
+        )
+        return [row for rows in each_share(partial(_size_rows, asked), ranges) for row in rows]
 
-    def _readings(self, question: Question) -> Iterator[dict[str, Any]]:
-        if self.spark is None:
-            for batch in snapshot_source.read(question):
-                yield from batch.select(list(_READERS)).to_pylist()
-            return
-        ranges = group_ranges(self.store, question.from_ms, question.to_ms, self.parallelism, damaged=self._tell)
-        for row in snapshot_source.load(self.spark, question, ranges).select(*_READERS).collect():
-            yield dict(zip(_READERS, row, strict=True))
+    def _readings(self, question: ReadingsQuestion) -> Iterator[dict[str, Any]]:
+        """Return the columns READERS of each reading, in any order."""
+        ranges = group_ranges(
+            self.store, question.from_ms, question.to_ms, self._parts(schema.COMMITS, question), damaged=self._tell
+        )
+        for rows in each_share(partial(_reading_rows, question), ranges):
+            yield from rows
+
+    def _parts(self, table: str, span: SizesAsked | ReadingsQuestion) -> int:
+        """Return into how many parts a read is worth splitting."""
+        if self.processes == 1:
+            return 1
+        read_from_ms = getattr(span, "read_from_ms", span.from_ms)
+        size = stored_bytes(self.store, table, read_from_ms, span.to_ms)
+        return max(1, min(self.processes, size // _BYTES_PER_PROCESS))
 
 
-def job_of(store: str, from_ms: int, to_ms: int, **settings: Any) -> OutlookJob:
-    """The job over a store in a folder. Raises what open_store does."""
-    return OutlookJob(open_store(place(store)), from_ms, to_ms, **settings)
+def _size_rows(asked: SizesAsked, topics: GroupRange) -> list[Sequence[Any]]:
+    return list(replica_growth.rows_of(replica_growth.read(asked, topics)))
+
+
+def _reading_rows(question: ReadingsQuestion, groups: GroupRange) -> list[dict[str, Any]]:
+    return [row for batch in reading_batches.read(question, groups) for row in batch.select(list(READERS)).to_pylist()]
+
+
+def reads_of(store: str, from_ms: int, to_ms: int, *, processes: int = 1) -> StoreReads:
+    """Return the reads of a store in a folder. Raises what open_store does."""
+    return StoreReads(open_store(place(store)), from_ms, to_ms, processes=processes)
 
 
 def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:

@@ -1,12 +1,12 @@
-"""Retention reports in plain Python: the reference that the Spark job is held to (kctl.spark.retention_job)."""
+"""The rows of kctl.lag.retention out of what a cluster answered. kctl.spark.retention_job computes the same rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kctl.base.grouping import grouped
 from kctl.lag.retention import (
@@ -23,6 +23,14 @@ from kctl.lag.retention import (
     disk_used,
     used,
 )
+
+PARTITION, TOPIC, BROKER, LOG_DIR = "partition", "topic", "broker", "log-dir"
+ROWS: dict[str, type[Any]] = {
+    PARTITION: PartitionUsage,
+    TOPIC: TopicUsage,
+    BROKER: BrokerUsage,
+    LOG_DIR: LogDirUsage,
+}
 
 
 class _Shares(NamedTuple):
@@ -50,6 +58,16 @@ class Usage:
     @cached_property
     def _log_of(self) -> dict[tuple[str, int], PartitionLog]:
         return {(row.topic, row.partition): row for row in self.logs}
+
+    def rows(self, by: str) -> list[Any]:
+        """Return the rows of type ROWS[by], sorted."""
+        reports: dict[str, Callable[[], list[Any]]] = {
+            PARTITION: self.by_partition,
+            TOPIC: self.by_topic,
+            BROKER: self.by_broker,
+            LOG_DIR: self.by_log_dir,
+        }
+        return reports[by]()
 
     def by_partition(self) -> list[PartitionUsage]:
         """Each partition in `logs`, sorted by topic and partition."""

@@ -39,7 +39,7 @@ from kctl.protocol.client import connect
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.spark import java_command, retention_job, sources
-from kctl.spark.lag_job import LagReportJob
+from kctl.spark.lag_source import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.watching import watched

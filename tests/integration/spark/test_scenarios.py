@@ -27,7 +27,7 @@ from kctl.history.lag.status_rows import PartitionStatus
 from kctl.lag.selection import names_of
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
-from kctl.spark.lag_job import LagReportJob
+from kctl.spark.lag_source import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl_testing import Kctl, TestCluster

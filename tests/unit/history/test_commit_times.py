@@ -17,6 +17,7 @@ from kctl.history.commits.commit_log import ARROW, Span, offsets_logs, read_logs
 from kctl.history.commits.commit_times import CommitTimes, times_of_logs
 from kctl.history.commits.matching import CommitTime, commit_time_of
 from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.evaluate.reading_batches import ReadingsQuestion, read
 from kctl.history.evaluate.windows import judge_batches
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
@@ -24,7 +25,6 @@ from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
-from kctl.spark.snapshot_source import Question, read
 from offsets_files import commit
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import batch, write
@@ -171,7 +171,7 @@ def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
     _log(tmp_path / "__consumer_offsets-0", "often", commits["often"])
     with (_log(tmp_path / "__consumer_offsets-1", "seldom", commits["seldom"]) / f"{0:020d}.log").open("ab") as log:
         log.write(bytes(80))
-    question = Question(
+    question = ReadingsQuestion(
         str(store.root), T + 5 * MINUTE_MS, T + 60 * MINUTE_MS, rules, lookback_ms=60 * MINUTE_MS,
         offsets_logs=(str(tmp_path / "__consumer_offsets-0"), str(tmp_path / "__consumer_offsets-1")),
     )  # fmt: skip

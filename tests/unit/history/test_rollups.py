@@ -20,6 +20,7 @@ from kctl.__main__ import main
 from kctl.errors import Busy
 from kctl.history.lag.window import MINUTE_MS
 from kctl.history.rollups import hour as rollup_hours
+from kctl.history.rollups.catch_up import catch_up, make_day, make_hour, missing_hours
 from kctl.history.rollups.hour import roll_up
 from kctl.history.rollups.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
 from kctl.history.rollups.trends import courses
@@ -34,7 +35,7 @@ from kctl.history.snapshots.store import Damaged, Store, create_store, open_stor
 from kctl.lag.rates import consumed
 from kctl.lag.rules import lag_of, lost_of
 from kctl.spark import rollup_job
-from kctl.spark.rollup_job import catch_up, make_day, make_hour, make_share, missing_hours
+from kctl.spark.rollup_job import make_share
 from kctl.spark.task_source import TaskReader
 from snapshot_stores import HOUR, put
 

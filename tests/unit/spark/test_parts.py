@@ -27,16 +27,17 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.history.evaluate.processes import available_cpus
+from kctl.history.parquet import check_target
 from kctl.history.retention.live_plan import deal, plan_retention
 from kctl.history.snapshots.columns import column
 from kctl.lag.selection import EVERY
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
-from kctl.spark import failures, java_command, parquet, retention_job, scratch
+from kctl.spark import failures, java_command, retention_job, scratch
 from kctl.spark.class_archive import class_archive
 from kctl.spark.settings import (
     OLDEST_PYSPARK,
     SparkSettings,
-    available_cpus,
     checked,
     parse_conf,
     standalone_masters,
@@ -325,14 +326,14 @@ def test_a_java_without_a_base_archive_cannot_make_one(archive: ClassArchive, tm
 
 
 def test_parquet_goes_to_a_new_folder(tmp_path: Path) -> None:
-    parquet.check_target(str(tmp_path / "new"), overwrite=False, embedded=True)
+    check_target(str(tmp_path / "new"), overwrite=False, embedded=True)
     with pytest.raises(AlreadyExists):
-        parquet.check_target(str(tmp_path), overwrite=False, embedded=True)
+        check_target(str(tmp_path), overwrite=False, embedded=True)
     with pytest.raises(Refused):
-        parquet.check_target(str(tmp_path / "no" / "parent"), overwrite=False, embedded=True)
+        check_target(str(tmp_path / "no" / "parent"), overwrite=False, embedded=True)
     with pytest.raises(Refused):
-        parquet.check_target(str(tmp_path / "new"), overwrite=False, embedded=False)
-    parquet.check_target("hdfs://nn/x", overwrite=False, embedded=False)
+        check_target(str(tmp_path / "new"), overwrite=False, embedded=False)
+    check_target("hdfs://nn/x", overwrite=False, embedded=False)
 
 
 def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
@@ -340,13 +341,13 @@ def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "_SUCCESS").touch()
     (folder / "part-00000-0d2f-c000.snappy.parquet").touch()
-    parquet.check_target(str(folder), overwrite=True, embedded=True)
+    check_target(str(folder), overwrite=True, embedded=True)
     (folder / "thesis.doc").touch()
     with pytest.raises(Refused, match=r"thesis\.doc"):
-        parquet.check_target(str(folder), overwrite=True, embedded=True)
+        check_target(str(folder), overwrite=True, embedded=True)
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Refused):
-        parquet.check_target(str(tmp_path / "link"), overwrite=True, embedded=True)
+        check_target(str(tmp_path / "link"), overwrite=True, embedded=True)
 
 
 def test_a_killed_drivers_folder_is_swept_and_a_living_ones_is_not(

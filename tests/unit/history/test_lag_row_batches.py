@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from kctl.errors import NotFound, Refused
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag import plan as lag_planning
 from kctl.history.lag.limits import parse_limit
 from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_moment, plan_span
+from kctl.history.lag.row_batches import ROWS, arrow_schema, kinds, read
 from kctl.history.lag.span import span_of
 from kctl.history.lag.status_rows import (
     Key,
@@ -44,7 +45,6 @@ from kctl.lag.rates import LogEnd
 from kctl.lag.retention import at
 from kctl.lag.selection import names_of
 from kctl.model import TopicPartition
-from kctl.spark.lag_source import ROWS, arrow_schema, kinds, read, spark_schema
 from kctl.spark.task_source import TaskReader
 from offsets_files import commit
 from segment_files import batch, write
@@ -557,7 +557,7 @@ def test_nothing_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("by", list(ROWS))
 def test_sparks_schema_is_that_of_the_batches(by: str) -> None:
-    assert to_arrow_schema(spark_schema(by)).equals(arrow_schema(by))
+    assert to_arrow_schema(from_arrow_schema(arrow_schema(by))).equals(arrow_schema(by))
 
 
 def test_what_travels_to_executors(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.history.evaluate import group_ranges as snapshot_ranges
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, group_ranges, split
+from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuestion, read
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 from kctl.history.snapshots import files, schema
@@ -24,7 +25,7 @@ from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.layout import HOUR_MS, DataFile, hour_of
 from kctl.history.snapshots.store import Damaged, Store, open_store
-from kctl.spark.snapshot_source import ARROW, SCHEMA, Question, read
+from kctl.spark.snapshot_source import SCHEMA
 from snapshot_stores import HOUR, put, store_with
 
 Key = tuple[str, str, int]
@@ -74,10 +75,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return found
 
 
-def _question(store: Store, first: int = 0, last: int = PASSES, **options: Any) -> Question:
+def _question(store: Store, first: int = 0, last: int = PASSES, **options: Any) -> ReadingsQuestion:
     """Of the passes from `first` on, before `last`."""
     from_ms, to_ms = (HOUR.start_ms + number * MINUTE_MS for number in (first, last))
-    return Question(str(store.root), from_ms, to_ms, options.pop("rules", RULES), **options)
+    return ReadingsQuestion(str(store.root), from_ms, to_ms, options.pop("rules", RULES), **options)
 
 
 Found = tuple[dict[Key, list[Reading]], list[str]]
@@ -87,7 +88,7 @@ def _undamaged(damaged: Damaged) -> None:
     pytest.fail(str(damaged))
 
 
-def _read(question: Question, ranges: Iterable[GroupRange] = (EVERY_GROUP,)) -> Found:
+def _read(question: ReadingsQuestion, ranges: Iterable[GroupRange] = (EVERY_GROUP,)) -> Found:
     found: dict[Key, list[Reading]] = {}
     errors: list[str] = []
     for each in ranges:
@@ -166,7 +167,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_read(store: Store, tmp_path: Pa
 
 
 def test_no_store_is_an_error_of_the_task(tmp_path: Path) -> None:
-    found, errors = _read(Question(str(tmp_path / "none"), 0, 1))
+    found, errors = _read(ReadingsQuestion(str(tmp_path / "none"), 0, 1))
     assert not found
     assert "is no store" in errors[0]
 

@@ -11,8 +11,7 @@ import dataclasses
 import io
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.commands.history import lag as spark_lag
+from kctl.commands.history import lag as history_lag
 from kctl.commands.history.lag_view import lag_tables
 from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
@@ -33,55 +32,20 @@ from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass, Rows
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
-from kctl.spark import lag_job as lag_report
-from kctl.spark.lag_source import read
+from kctl.spark import lag_source as lag_report
 
 Run = Callable[..., tuple[int, str, str]]
 PASSES = 15
 NOW = time.time_ns() // 1_000_000
 
 
-class _Frame:
-    """Stands for a DataFrame."""
-
-    def __init__(self, question: LagQuestion, ranges: tuple[GroupRange, ...]) -> None:
-        self._question, self._ranges = question, ranges
-
-    def collect(self) -> list[tuple[Any, ...]]:
-        return [
-            tuple(row.values())
-            for each in self._ranges
-            for batch in read(self._question, each)
-            for row in batch.to_pylist()
-        ]
-
-
-class _Run:
-    """Stands for kctl.commands.spark.run.Run."""
-
-    driver: Any = type("_Driver", (), {"session": lambda _self: None})()
-
-    def watched(self, _message: str) -> Any:
-        return nullcontext()
-
-    def emit(self, inv: Any, rows: Any, tables: Any) -> None:
-        inv.emit(rows, tables)
-
-
-@contextmanager
-def _running(*_args: object, **_options: object) -> Iterator[_Run]:
-    yield _Run()
-
-
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`kctl spark lag …`: exit code, stdout, stderr."""
-    monkeypatch.setattr(spark_lag, "running", _running)
-    monkeypatch.setattr(spark_lag, "_now_ms", lambda: NOW)  # whenever this module's turn is
-    monkeypatch.setattr(lag_report, "load", lambda _spark, question, ranges: _Frame(question, ranges))
+    """`kctl history lag …`: exit code, stdout, stderr."""
+    monkeypatch.setattr(history_lag, "_now_ms", lambda: NOW)  # whenever this module's turn is
 
     def call(*args: str) -> tuple[int, str, str]:
-        code = main(["spark", "lag", *args])
+        code = main(["history", "lag", *args])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -179,9 +143,9 @@ def test_who_is_held_up_by_an_open_transaction_is_named(capsys: pytest.CaptureFi
         for is_held in (True, False)
     )
     plan: Any = SimpleNamespace(notes=(), silent=())
-    spark_lag._remarks(plan, [well], [], [well])
+    history_lag._remarks(plan, [well], [], [well])
     assert capsys.readouterr().err == ""
-    spark_lag._remarks(plan, [well, held, held], [], [well, held, held])
+    history_lag._remarks(plan, [well, held, held], [], [well, held, held])
     said = " ".join(capsys.readouterr().err.split())
     assert said.startswith("group g, t, partition 3, and 1 more: an open transaction holds up all that is unread")
 

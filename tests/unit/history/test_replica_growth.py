@@ -11,12 +11,13 @@ import pytest
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag.window import MINUTE_MS
 from kctl.history.retention.growth import SizeSample, growth
+from kctl.history.retention.replica_growth import ARROW, SizesAsked, read, replicas_of, rows_of, topic_ranges, volumes
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.history.snapshots.store import Store, create_store, open_store
-from kctl.spark.size_source import ARROW, SCHEMA, SizesAsked, read, replicas_of, rows_of, topic_ranges, volumes
+from kctl.spark.size_source import SCHEMA
 from snapshot_stores import HOUR, no_damage, put
 
 
