@@ -645,7 +645,7 @@ run_test() {
     else # two processes; three that wait more than they work: each has one cluster, which its files share
         tests unit 'unit tests' ${marks:+-m "$marks"} -n 2 tests/unit
         tests clusters 'tests on clusters and of the docs' ${marks:+-m "$marks"} -n 3 --dist loadfile \
-            tests/docs tests/integration
+            --no-loadscope-reorder --durations=30 --durations-min=5 tests/docs tests/integration
         if [ -z "$marks" ]; then
             test_other_pythons
         fi
@@ -704,28 +704,48 @@ repeat_failed() {
     done
 }
 
-# The unit tests under every other Python that kctl supports and this machine has, each in an environment of its own.
+# Unit tests under the other Pythons that kctl supports and this machine has, each in an environment of its own: all of
+# them under the oldest and the newest, and under a version between these what depends most on the Python.
 test_other_pythons() {
     own_prefix=$SOURCE/build/test
     own_python=$PYTHON
-    tried=" $(python_version "$PYTHON") "
+    others=$(find_other_pythons)
+    oldest=$(echo "$others" | sed -n '1s/ .*//p')
+    newest=$(echo "$others" | sed -n '$s/ .*//p')
+    while read -r version PYTHON <&4; do
+        [ -n "$version" ] || continue
+        use_prefix "$SOURCE/build/test-$version"
+        make_dir "$STATE"
+        install_for_tests
+        case $version in
+        "$oldest" | "$newest")
+            tests "python-$version" "unit tests under Python $version" -m 'not long' -n 2 tests/unit
+            ;;
+        *)
+            tests "python-$version" "imports and basics under Python $version" -m 'not long' -n 2 \
+                tests/unit/test_imports.py tests/unit/base tests/unit/protocol tests/unit/commands
+            ;;
+        esac
+    done 4<<END
+$others
+END
+    PYTHON=$own_python
+    use_prefix "$own_prefix"
+    say "other Pythons >= 3.10 with venv that are here: $(echo "$others" | cut -d' ' -f1 | tr '\n' ' ')"
+}
+
+find_other_pythons() { # prints VERSION PATH, one a line, the oldest first
+    known=" $(python_version "$PYTHON") "
     pyenv_root=$(pyenv root 2>/dev/null || echo "${PYENV_ROOT:-$HOME/.pyenv}")
     for candidate in python3.10 python3.11 python3.12 python3.13 python3.14 "$pyenv_root"/versions/3.*/bin/python3; do
         version=$(python_version "$candidate") || continue
         [ -n "$version" ] || continue
-        case $tried in
+        case $known in
         *" $version "*) continue ;;
         esac
-        tried="$tried$version "
-        PYTHON=$("$candidate" -c 'import sys; print(sys.executable)')
-        use_prefix "$SOURCE/build/test-$version"
-        make_dir "$STATE"
-        install_for_tests
-        tests "python-$version" "unit tests under Python $version" -m 'not long' -n 2 tests/unit
-    done
-    PYTHON=$own_python
-    use_prefix "$own_prefix"
-    say "unit tests ran under Python$tried(every Python >= 3.10 with venv that is here)"
+        known="$known$version "
+        echo "$version $("$candidate" -c 'import sys; print(sys.executable)')"
+    done | sort -t. -k2n
 }
 
 python_version() { # an interpreter: prints its version if kctl supports it and it has venv, else nothing

@@ -28,6 +28,14 @@ from secure_cluster import SecureCluster, secure_cluster
 NAME = "tests"
 # The tests of such a folder share a cluster beside the session's. In several processes, each would start that cluster.
 ONE_CLUSTER_FOLDERS = {f"tests/integration/{name}" for name in ("kraft", "playbook/shipped", "reassign", "rights")}
+# Files and folders of integration tests that take more than two minutes, as `--durations` of the last stage showed.
+LONGEST = [
+    f"tests/integration/{name}"
+    for name in (
+        "reassign", "playbook/shipped", "validate/test_scenarios.py", "validate/test_hooks.py", "spark/test_jobs.py",
+        "rights", "kraft",
+    )
+]  # fmt: skip
 _numbers = itertools.count(1)
 
 
@@ -57,6 +65,17 @@ class FolderScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path = PurePosixPath(nodeid.partition("::")[0])
         return str(path.parent if str(path.parent) in ONE_CLUSTER_FOLDERS else path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest first: at the end of a run, no process waits minutes for another one."""
+    order = {path: place for place, path in enumerate(LONGEST)}
+
+    def place(item: pytest.Item) -> int:
+        path = PurePosixPath(item.nodeid.partition("::")[0])
+        return min(order.get(str(path), len(order)), order.get(str(path.parent), len(order)))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -26,7 +26,7 @@ from kctl.commands.history.options import (
 )
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.views import (
     MAX_LAG_HELP,
     By,
@@ -108,7 +108,7 @@ class LagOptions:
     overwrite: Overwrite = False
 
 
-@takes(LagOptions)
+@takes_options(LagOptions)
 def lag(ctx: typer.Context, options: LagOptions) -> None:
     """Compute consumer lag, its time, rates and dangers from snapshots: now, over a time, or at any moment of a store.
 

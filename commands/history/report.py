@@ -18,7 +18,7 @@ from kctl.commands.history.lag_view import require_match, share_groups_left_out
 from kctl.commands.history.options import From, GroupGlobs, Store, To, TopicGlobs, span_of
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.out_file import HTML_REPORT, ask_to_replace, write_whole
 from kctl.commands.terminal.views import incomplete
 from kctl.errors import OperationFailed, UsageError
@@ -46,7 +46,7 @@ class ReportOptions:
     worst: Annotated[int, typer.Option(min=1, help="Rows of each table here; the page has more.")] = 20
 
 
-@takes(ReportOptions)
+@takes_options(ReportOptions)
 def report(ctx: typer.Context, options: ReportOptions) -> None:
     """Report on groups, log dirs and topics over time, from a store: here as tables, and as a page for browsers.
 

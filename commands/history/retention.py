@@ -15,7 +15,7 @@ from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder, Ru
 from kctl.commands.history.options import REQUEST_TIMEOUT_S, Overwrite, Parquet, StoreIfAny, TopicGlobs
 from kctl.commands.history.retention_view import usage_table
 from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.topic_options import MATCH
 from kctl.commands.terminal.views import incomplete, told_if_incomplete
 from kctl.errors import UsageError
@@ -98,7 +98,7 @@ class RetentionOptions:
     overwrite: Overwrite = False
 
 
-@takes(RetentionOptions)
+@takes_options(RetentionOptions)
 def retention(ctx: typer.Context, options: RetentionOptions) -> None:
     """Compute what logs take on the disks, and how much of their retention limits they have used.
 

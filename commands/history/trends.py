@@ -17,7 +17,7 @@ from kctl.commands.history.lag_view import require_match
 from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table
 from kctl.commands.terminal.sparkline import sparkline
 from kctl.commands.terminal.views import incomplete
@@ -66,7 +66,7 @@ class TrendsOptions:
     overwrite: Overwrite = False
 
 
-@takes(TrendsOptions)
+@takes_options(TrendsOptions)
 def trends(ctx: typer.Context, options: TrendsOptions) -> None:
     """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
 

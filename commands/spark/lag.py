@@ -7,10 +7,10 @@ import typer
 from kctl.commands.history.lag import LagOptions, report_lag
 from kctl.commands.spark.engine import Conf, Master, Memory, Spark, settings_of
 from kctl.commands.terminal.invocation import invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 
 
-@takes(LagOptions)
+@takes_options(LagOptions)
 def lag(
     ctx: typer.Context, options: LagOptions, master: Master = "local", conf: Conf = None, driver_memory: Memory = "1g"
 ) -> None:

@@ -10,11 +10,11 @@ from kctl.commands.history.engine import OwnProcesses
 from kctl.commands.history.report import ReportOptions, report_store
 from kctl.commands.spark.engine import Conf, Memory, Spark, settings_of
 from kctl.commands.terminal.invocation import invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import UsageError
 
 
-@takes(ReportOptions)
+@takes_options(ReportOptions)
 def report(
     ctx: typer.Context,
     options: ReportOptions,

@@ -7,10 +7,10 @@ import typer
 from kctl.commands.history.retention import RetentionOptions, report_retention
 from kctl.commands.spark.engine import Conf, Master, Memory, Spark, settings_of
 from kctl.commands.terminal.invocation import invocation
-from kctl.commands.terminal.option_sets import takes
+from kctl.commands.terminal.option_sets import takes_options
 
 
-@takes(RetentionOptions)
+@takes_options(RetentionOptions)
 def retention(
     ctx: typer.Context,
     options: RetentionOptions,

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 _PARAMETER = "options"
 
 
-def takes(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command: its parameter `options` is a `kind`, whose fields are options of the command.
 
     The fields are annotated as parameters of a command are, and take the place of `options` among the parameters.

@@ -91,11 +91,6 @@ def test_names_that_read_like_patterns(kctl: Kctl) -> None:
     assert (done.code, "for a pattern use --match 'billing-.*'" in done.err) == (4, True)
 
 
-def test_rules_that_look_at_nothing(kraft: str, kctl: Kctl) -> None:
-    done = kctl("doctor", "--about", "zookeeper", "--bootstrap-server", kraft)
-    assert (done.code, "none of the selected rules applies" in done.err) == (4, True)
-
-
 def test_a_group_without_a_known_lag(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
     """One that has committed nothing for the topic, and one whose only topic is gone."""
     name, other = topic(), topic()

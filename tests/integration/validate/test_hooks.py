@@ -212,9 +212,10 @@ def test_kctl_killed_at_each_step(proof: Proof) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_the_evidence_and_takes_back_the_rest(proof: Proof, number: signal.Signals) -> None:
     """And while it is at work, no other one begins."""
+    # 20 records of each partition take 15 s: the second kctl is refused within them, also on a slow machine
+    rate = "4" if number is signal.SIGINT else "12"
     process = subprocess.Popen(
-        # 20 records of each partition take 15 s: the second kctl is refused within them, also on a slow machine
-        [str(SCRIPT), *_ELECTION, *proof.hooks, "--yes", "--rate", "4"], env=proof.kctl.environment,
+        [str(SCRIPT), *_ELECTION, *proof.hooks, "--yes", "--rate", rate], env=proof.kctl.environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -33,7 +33,9 @@ def proof(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> I
     with nothing_left_running(kctl):
         kctl.ok(
             "cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", "--heap", "256m",
-            "--config", "auto.leader.rebalance.enable=false", timeout=within(180),
+            "--config", "auto.leader.rebalance.enable=false",
+            # Each unclean election waits until a paused follower has left the ISR: 15 s instead of 45 s at most.
+            "--config", "replica.lag.time.max.ms=10000", timeout=within(180),
         )  # fmt: skip
         kctl.ok("topic", "create", OTHERS, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
         yield kctl

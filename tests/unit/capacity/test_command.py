@@ -13,7 +13,8 @@ import pytest
 
 from kctl.capacity.fields import parse_input
 from kctl.commands import app
-from kctl.commands.capacity.measure import Asked
+from kctl.commands.capacity.measure import measure_options
+from kctl.commands.capacity.options import CapacityOptions
 
 LOAD = ("--throughput", "200MB/s", "--retention", "3d", "--groups", "2", "--disk", "4TB", "--network", "10Gbit/s")
 
@@ -124,5 +125,5 @@ def test_a_minimum_above_the_replicas_counts_as_all_of_them() -> None:
     inv: Any = SimpleNamespace(timeout_s=lambda seconds: seconds)
     inputs = {"replication_factor": parse_input("replication_factor", "1")}
     given = {**inputs, "min_insync_replicas": parse_input("min_insync_replicas", "2")}
-    asked = Asked(None, None, None, None, None)
-    assert [asked.options(inv, each).min_insync_replicas for each in (inputs, given)] == [1, 1]
+    options = CapacityOptions()
+    assert [measure_options(inv, options, each).min_insync_replicas for each in (inputs, given)] == [1, 1]
