@@ -102,6 +102,7 @@ def command(
     measured_options = asked.options(inv, given)
     if source is not None and not from_cluster:
         source(given)  # what is wrong with it is told before anything is measured
+    inv.report_change(changed=True)
     measured = capacity_measure.run(inv, measured_options, dry_run=dry_run)
     if measured is None:
         return
