@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import interactive
@@ -164,7 +164,7 @@ def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
 
 def _finish(inv: Invocation, rows: Sequence[UserChange]) -> None:
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right"), Column("result")]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))], changed=any_changed(rows))
     failed = [f"{row.user} ({row.mechanism}): {row.error}" for row in rows if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'credential')} failed: {'; '.join(failed)}")

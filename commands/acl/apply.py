@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.commands.acl.commands import changes_table, confirm_changes, raise_failed
 from kctl.commands.quota.tables import confirm_quotas, quotas_table
 from kctl.commands.quota.tables import raise_failed as raise_failed_quotas
@@ -57,7 +57,8 @@ def apply(
         plan = _plan(client, wanted, prune=prune)
         if not dry_run:
             plan = _carry_out(inv, client, plan)
-    inv.emit(plan, lambda: [changes_table(plan.acls), quotas_table(plan.quotas)])
+    changed = any_changed(plan.acls) or any_changed(plan.quotas)
+    inv.emit(plan, lambda: [changes_table(plan.acls), quotas_table(plan.quotas)], changed=changed)
     if not plan.acls and not plan.quotas:
         output.note("nothing differs")
     for count, what in ((plan.unlisted_acls, "ACLs"), (plan.unlisted_quotas, "quotas")):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT_CHOSEN, check_chosen
@@ -191,7 +191,7 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
 
 def finish(inv: Invocation, rows: Sequence[AclChange]) -> None:
     """Emit the rows. Raises OperationFailed when some failed."""
-    inv.emit(rows, lambda: [changes_table(rows)])
+    inv.emit(rows, lambda: [changes_table(rows)], changed=any_changed(rows))
     raise_failed(rows)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
@@ -215,7 +215,7 @@ def _show(inv: Invocation, rows: Sequence[LoggerChange]) -> None:
         Column("error"),
     ]
     shown = columns if any(row.error for row in rows) else columns[:-1]
-    inv.emit(rows, lambda: [Table(shown, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(shown, jsonable(rows))], changed=any_changed(rows))
     bad = [row for row in rows if row.result in _BAD]
     if not bad:
         return

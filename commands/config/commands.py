@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.config.get import HIDDEN, RESOURCE, shown
 from kctl.commands.terminal import output
@@ -119,7 +119,7 @@ def _emit(inv: Invocation, rows: Sequence[ChangedConfig]) -> None:
     def table() -> list[Table]:
         return [Table(columns, [_with_texts(row) for row in rows])]
 
-    inv.emit(rows, table)
+    inv.emit(rows, table, changed=any_changed(rows))
 
 
 def _with_texts(row: ChangedConfig) -> dict[str, Any]:

@@ -98,11 +98,11 @@ def show(
     chosen = name or inv.context or current
     if chosen is None:
         raise UsageError("no context is in use", hint="give a name, or choose one with `kctl context use NAME`")
-    _show(inv, _view(chosen, get_context(chosen), current))
+    _show(inv, _view(chosen, get_context(chosen), current), changed=False)
 
 
-def _show(inv: Invocation, view: ContextView) -> None:
-    inv.emit(view, lambda: [_details(view)])
+def _show(inv: Invocation, view: ContextView, *, changed: bool) -> None:
+    inv.emit(view, lambda: [_details(view)], changed=changed)
 
 
 def _details(view: ContextView) -> Table:
@@ -176,7 +176,7 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[boo
     name = resolve_name(name)
     entry = get_context(name) if dry_run else learn_protected(name, use_context(name))
     warn_if_overruled(name)
-    _show(invocation(ctx), _view(name, entry, overruled_by(name) or name))
+    _show(invocation(ctx), _view(name, entry, overruled_by(name) or name), changed=True)
 
 
 @app.command()
@@ -278,7 +278,7 @@ def add(
         if path is not None and not Path(path).exists():
             output.warn(f"{path} is not there yet")
     stored = added.entry if dry_run else learn_protected(name, added.entry)
-    _show(inv, _view(name, stored, added.current_context))
+    _show(inv, _view(name, stored, added.current_context), changed=True)
 
 
 app.command("import")(import_)
@@ -306,4 +306,4 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
         if was_current:
             output.note(NONE_CURRENT)
             warn_if_overruled("")
-    _show(inv, dataclasses.replace(view, current=False))
+    _show(inv, dataclasses.replace(view, current=False), changed=True)

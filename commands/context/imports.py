@@ -53,7 +53,7 @@ def import_(
 
     Example: kctl context import client.properties --name prod --protected --dry-run
     """
-    from kctl.contexts.imports import apply_import, plan_import
+    from kctl.contexts.imports import ImportAction, apply_import, plan_import
 
     inv = invocation(ctx)
     plan = plan_import(
@@ -84,7 +84,8 @@ def import_(
     for each in contexts:
         if each.before is not None:
             output.note(f"{each.name}: {_changes(each.before, each.entry)}")
-    inv.emit(contexts, lambda: [Table(columns, jsonable(contexts))])
+    changed = any(each.action is not ImportAction.UNCHANGED for each in contexts)
+    inv.emit(contexts, lambda: [Table(columns, jsonable(contexts))], changed=changed)
     if dry_run:
         output.note("nothing was written (--dry-run)")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult, raise_refusal
+from kctl.base.outcomes import ItemResult, any_changed, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH, TYPE, choose, hidden
 from kctl.commands.group.reset_offsets import DRY_RUN, TOPIC
@@ -88,7 +88,7 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
         lost = [offset for row in rows for offset in row.offsets]
         return [Table(columns, known), *([_offsets_table(lost, with_result=False)] if lost else [])]
 
-    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)])
+    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)], changed=any_changed(rows))
 
 
 def _csv_rows(row: DeletedGroup) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def delete_offsets(
         plan = plan_delete_offsets(client, group, choices)
         todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         if dry_run or not todo:
-            inv.emit(plan, lambda: [_offsets_table(plan)])
+            inv.emit(plan, lambda: [_offsets_table(plan)], changed=any_changed(plan))
             return
         if not inv.yes:
             for row in todo[:20]:
@@ -150,5 +150,5 @@ def delete_offsets(
             basis=basis.of_deleted_offsets(client, todo),
         )
         done, errors = delete_them(client, group, plan)
-    inv.emit(done, lambda: [_offsets_table(done)])
+    inv.emit(done, lambda: [_offsets_table(done)], changed=any_changed(done))
     judge_changes(done, errors, what="deleted")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult, raise_refusal
+from kctl.base.outcomes import ItemResult, any_changed, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.group.reset_offsets import DRY_RUN
 from kctl.commands.terminal import output
@@ -72,4 +72,4 @@ def _emit(inv: Invocation, rows: Sequence[RemovedMember]) -> None:
         Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
         Column("member_id", "MEMBER"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no members")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no members")], changed=any_changed(rows))

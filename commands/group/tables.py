@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kctl.base.outcomes import ItemResult, raise_refusal
+from kctl.base.outcomes import ItemResult, any_changed, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -38,10 +38,12 @@ def offset_changes(rows: Sequence[OffsetChange]) -> Table:
 
 def emit_changes(inv: Invocation, rows: Sequence[OffsetChange]) -> None:
     """As -o says; `-o kafka` is the CSV that Kafka's own tool exports and takes with --from-file."""
+    changed = any_changed(rows)
     if inv.output == "kafka":
+        inv.report_change(changed=changed)
         output.write_text(_kafka_csv(rows))
     else:
-        inv.emit(rows, lambda: [offset_changes(rows)])
+        inv.emit(rows, lambda: [offset_changes(rows)], changed=changed)
 
 
 def _kafka_csv(rows: Sequence[OffsetChange]) -> str:

@@ -60,6 +60,7 @@ def snapshot(
     with undone_when_terminated(), inv.connect(timeout_s=_REQUEST_TIMEOUT_S) as client:
         cluster_id = client.metadata(()).cluster_id
         create_store(store, cluster_id)
+        inv.report_change(changed=True)
         with lock.hold(store):
             collector = Collector(cluster_id)
             passes = run(
@@ -109,7 +110,7 @@ def _keep_ms(keep: str | None) -> int | None:
 def _end_of_one(inv: Invocation, report: PassReport) -> None:
     if not report.stored:
         raise OperationFailed(f"the pass was not stored: {report.error}")
-    inv.emit(report, lambda: [Table(_columns(), [jsonable(report)])])
+    inv.emit(report, lambda: [Table(_columns(), [jsonable(report)])], changed=True)
     if report.failures:
         raise incomplete(report.failures)
 

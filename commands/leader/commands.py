@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.leader.elections import certificate, few, judge_elections, tell_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
@@ -185,7 +185,7 @@ def _elect_preferred(
         )
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
-    inv.emit(plan, lambda: election_tables(plan))
+    inv.emit(plan, lambda: election_tables(plan), changed=any_changed(plan))
     judge_elections(plan)
 
 
@@ -215,7 +215,7 @@ def balance(
         if out is not None:
             _save(planned, out, topic=topic, match=match)
         if dry_run or planned.nothing_to_do:
-            inv.emit(_result(planned), lambda: balance_tables(planned))
+            inv.emit(_result(planned), lambda: balance_tables(planned), changed=planned.changed or out is not None)
             judge_elections([row for row in planned.elections if row.result is ItemResult.SKIPPED])
             return
         if not inv.yes:
@@ -224,7 +224,7 @@ def balance(
         inv.confirm(_question(planned, client), target=client.target, basis=balancing.basis(client, planned))
         with output.progress("balancing") as bar:
             done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
-    inv.emit(_result(done), lambda: balance_tables(done))
+    inv.emit(_result(done), lambda: balance_tables(done), changed=done.changed or out is not None)
     if done.failed:
         failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
         raise OperationFailed(

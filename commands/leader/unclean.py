@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.leader.elections import judge_elections, tell_skipped
 from kctl.commands.terminal import output
@@ -60,7 +60,7 @@ def elect_unclean(
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
     rows = _rows(plan, losses, eligible)
-    inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")])
+    inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")], changed=any_changed(plan))
     judge_elections(plan)
 
 

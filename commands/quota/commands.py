@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.commands.quota.tables import confirm_quotas, number_text, quotas_table, raise_failed
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -134,7 +134,7 @@ def _change(
         if not dry_run:
             confirm_quotas(inv, client, plan)
         rows = carry_out(client, plan, validate_only=dry_run)
-    inv.emit(rows, lambda: [quotas_table(rows)])
+    inv.emit(rows, lambda: [quotas_table(rows)], changed=any_changed(rows))
     raise_failed(rows)
 
 

@@ -269,6 +269,7 @@ def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: 
         output.warn(line)
     if out is not None:
         write_whole(out, text)
+        inv.report_change(changed=True)
         output.note(
             f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if made.changes else "")
         )

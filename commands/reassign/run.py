@@ -202,7 +202,7 @@ def begin_and_carry_out(
     ids = {r.topic: r.topic_id for r in prepared.plan.reassignments}
     basis = unchanged.topics(client, ids, ids=ids, replicas=True)
     if dry_run:
-        inv.emit(shown, lambda: [preview_table(shown)])
+        inv.emit(shown, lambda: [preview_table(shown)], changed=bool(shown.moves or shown.reorders))
         output.note("nothing was changed (--dry-run)")
         return
     if not prepared.todo:
@@ -280,7 +280,7 @@ def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: 
             with _interruptible(run):
                 pause(run, now=now)
         result = result_of(run)
-    inv.emit(result, lambda: tables(result))
+    inv.emit(result, lambda: tables(result), changed=True)
     if result.outcome == "paused":
         output.note("`kctl topic reassign resume` goes on")
     else:
@@ -294,7 +294,7 @@ def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
     from kctl.reassign.run.run_state import Paused
 
-    inv.emit(result, lambda: tables(result))
+    inv.emit(result, lambda: tables(result), changed=result.changed)
     if result.outcome == "cancelled" and result.reached:
         output.note(stays(result))
     if result.outcome == "paused":
@@ -315,12 +315,12 @@ def show(inv: Invocation, result: RunResult) -> None:
         raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
 
 
-def emit_status(inv: Invocation, client: ClusterClient) -> Status:
+def emit_status(inv: Invocation, client: ClusterClient, *, changed: bool | None = None) -> Status:
     """What the journal says and what the cluster does."""
     from kctl.reassign.run.run_status import read_status
 
     status = read_status(client)
-    inv.emit(status, lambda: status_tables(status))
+    inv.emit(status, lambda: status_tables(status), changed=changed)
     tell_status(status)
     return status
 
@@ -335,7 +335,7 @@ def tell_status(status: Status) -> None:
 
 def show_dry_run(inv: Invocation, client: ClusterClient, would: Callable[[RunOverview], str]) -> None:
     """Emit the status, and say what would be done with the run."""
-    status = emit_status(inv, client)
+    status = emit_status(inv, client, changed=True)
     if status.run is not None:
         output.note(would(status.run))
     output.note("nothing was changed (--dry-run)")

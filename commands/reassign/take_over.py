@@ -40,10 +40,12 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
             )
         if dry_run:
             shown = {"plan": str(plan), "in_flight": found.in_flight, "throttles": found.settings}
-            inv.emit(shown, lambda: [_moves_table(found), _throttles_table(found)])
+            changed = bool(found.in_flight or found.throttle)
+            inv.emit(shown, lambda: [_moves_table(found), _throttles_table(found)], changed=changed)
             output.note("nothing was changed (--dry-run)")
             return
         if not found.in_flight and not found.throttle:
+            inv.report_change(changed=False)
             output.note(f"nothing of {plan} is in flight, and no throttle is set on its brokers and topics")
             return
         for line in _lines(found):

@@ -38,7 +38,7 @@ def bundle(
         Column("python_version", "PYTHON"),
         Column("platform"),
     ]
-    inv.emit(made, lambda: [Table(columns, [jsonable(made)])])
+    inv.emit(made, lambda: [Table(columns, [jsonable(made)])], changed=True)
     if made.absent:
         output.warn(f"not installed here, and so not in it: {', '.join(made.absent)}")
     output.note(f"with kctl:  kctl spark lag {made.kctl_options}")

@@ -44,4 +44,4 @@ def warm(
         Column("java_version", "JAVA", align="right"),
         Column("duration_ms", "TIME", show=show_duration, align="right"),
     ]
-    inv.emit(result, lambda: [Table(columns, [jsonable(result)])])
+    inv.emit(result, lambda: [Table(columns, [jsonable(result)])], changed=result.made)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult, reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted, some_of
 from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
@@ -140,7 +140,8 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
         Column("after"),
         Column("after_source", "SET BY", wide=True),
     ]
-    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)))])
+    changed = any_changed(rows) or any(any_changed(row.config_changes) for row in rows)
+    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)))], changed=changed)
 
 
 def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import ItemResult, reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
@@ -168,7 +168,7 @@ def _emit(inv: Invocation, rows: Sequence[AppliedTopic]) -> None:
         Column("before"),
         Column("after"),
     ]
-    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)), empty="no topics")])
+    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)), empty="no topics")], changed=any_changed(rows))
 
 
 def _flat(rows: Sequence[AppliedTopic]) -> Iterator[dict[str, Any]]:

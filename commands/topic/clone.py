@@ -108,4 +108,5 @@ def _emit(inv: Invocation, row: ClonedTopic) -> None:
         Column("records", align="right"),
         Column("log_end_offset", "NEW END", align="right"),
     ]
-    inv.emit(row, lambda: [Table(columns, [jsonable(row)]), Table(copied, jsonable(row.copied))])
+    tables = [Table(columns, [jsonable(row)]), Table(copied, jsonable(row.copied))]
+    inv.emit(row, tables, changed=row.result.changed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult, reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted
 from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
@@ -97,7 +97,7 @@ def _emit_created(inv: Invocation, rows: Sequence[CreatedTopic]) -> None:
         Column("replication_factor", "RF", align="right"),
         Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))], changed=any_changed(rows))
     for row in rows:
         if row.differs:
             output.warn(f"topic {row.topic} exists and was left alone: it {row.differs}")

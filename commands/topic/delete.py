@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult, reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.commands.terminal import output
@@ -111,4 +111,8 @@ def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
         Column("readers", "READ BY", show=lambda readers: ", ".join(reader["group"] for reader in readers) or "-"),
         Column("newest_timestamp", "NEWEST RECORD"),
     ]
-    inv.emit(rows, lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])])
+    inv.emit(
+        rows,
+        lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])],
+        changed=any_changed(rows),
+    )

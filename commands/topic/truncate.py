@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
@@ -155,4 +155,4 @@ def _emit(inv: Invocation, rows: Sequence[TruncatedPartition]) -> None:
         Column("messages", align="right"),
         Column("low_watermark", "STARTS NOW AT", align="right"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no partitions")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no partitions")], changed=any_changed(rows))

@@ -72,7 +72,7 @@ def abort(
         *(Column(key, align="right") for key in ("partition", "start_offset", "producer_id", "producer_epoch")),
         Column("result"),
     ]
-    inv.emit(done, lambda: [Table(columns, [jsonable(done)])])
+    inv.emit(done, lambda: [Table(columns, [jsonable(done)])], changed=done.result.changed)
 
 
 def shown(producer: Producer) -> str:

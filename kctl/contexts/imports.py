@@ -7,6 +7,7 @@ The config file never holds a password: those of the file are put into files of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,16 +36,24 @@ class Source:
     current: str | None = None
 
 
+class ImportAction(str, Enum):
+    """What an import does, or would do, with a context."""
+
+    ADD = "add"
+    REPLACE = "replace"
+    UNCHANGED = "unchanged"
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedContext:
-    """A context that is (or would be) written. action: add, replace or unchanged.
+    """A context that is (or would be) written.
 
     secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from:
     files of config providers whose secrets were copied; before: the entry that it replaces.
     """
 
     name: str
-    action: str
+    action: ImportAction
     current: bool
     entry: Context
     secret_files: tuple[str, ...]
@@ -160,7 +169,7 @@ def plan_import(
             entry = replace(entry, protected=protected)
         config.check_entry(entry)
         action = _action(before, entry, own)
-        if action == "replace" and not replace_existing:
+        if action is ImportAction.REPLACE and not replace_existing:
             raise AlreadyExists(
                 f"context {cluster.name!r} exists with other settings",
                 hint=f"see `kctl context show {cluster.name}`; --replace overwrites it",
@@ -170,7 +179,7 @@ def plan_import(
         found.append(
             ImportedContext(
                 cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
-                before if action == "replace" else None, _copied_from(cluster, own),
+                before if action is ImportAction.REPLACE else None, _copied_from(cluster, own),
             )
         )  # fmt: skip
     return ImportPlan(tuple(found), current, secrets)
@@ -250,10 +259,11 @@ def _copied_from(cluster: FoundCluster, secrets: _Secrets) -> tuple[str, ...]:
     return tuple(each.path for each in references if each is not None and each.kind == "file" and each.path)
 
 
-def _action(before: Context | None, entry: Context, secrets: _Secrets) -> str:
+def _action(before: Context | None, entry: Context, secrets: _Secrets) -> ImportAction:
     if before is None:
-        return "add"
-    return "unchanged" if before == entry and all(_holds(path, *each) for path, each in secrets.items()) else "replace"
+        return ImportAction.ADD
+    same = before == entry and all(_holds(path, *each) for path, each in secrets.items())
+    return ImportAction.UNCHANGED if same else ImportAction.REPLACE
 
 
 def _holds(path: Path, secret: str, what: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
-from kctl.base.outcomes import ItemResult
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.cluster import unchanged
 from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.errors import KctlError, OutcomeUnknown
@@ -63,6 +63,11 @@ class Balance:
     elections: list[Election]
     brokers: list[BrokerBalance]
     failed: dict[TopicPartition, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        """Whether something was changed or, of a plan, would be."""
+        return bool(self.reorders) or any_changed(self.elections)
 
     @property
     def nothing_to_do(self) -> bool:

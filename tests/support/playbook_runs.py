@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base import journal
+from kctl.base.outcomes import ItemResult
 from kctl.commands.terminal import operations as real
 from kctl.deploy.process import Completed
 from kctl.errors import KctlError, NotConfirmed, TimedOut
@@ -91,8 +92,8 @@ class FakeOperations:
         if operation.name in world.answers:
             return _outcome(_next(world.answers, operation.name), arguments)
         if operation.name == "topic.create":
-            return Outcome(0, [self._create(name, dry_run) for name in arguments["names"]])
-        return Outcome(0, [])
+            return _reported([self._create(name, dry_run) for name in arguments["names"]])
+        return _reported([])
 
     def _create(self, name: str, dry_run: bool) -> dict[str, Any]:
         exists = name in self.world.topics
@@ -116,7 +117,15 @@ def _outcome(answer: Any, arguments: Mapping[str, Any]) -> Outcome:
         return Outcome(int(answer.exit_code), None, answer)
     if isinstance(answer, BaseException):
         raise answer
-    return answer if isinstance(answer, Outcome) else Outcome(0, answer)
+    return answer if isinstance(answer, Outcome) else _reported(answer)
+
+
+def _reported(value: Any) -> Outcome:
+    """Return a success whose rows say what has changed, as commands report it; a value without rows says nothing."""
+    if not isinstance(value, list):
+        return Outcome(0, value)
+    results = [row["result"] for row in value if isinstance(row, dict) and "result" in row]
+    return Outcome(0, value, changed=any(each.changed for each in ItemResult if each in results))
 
 
 class _Clock:

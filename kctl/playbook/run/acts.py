@@ -11,7 +11,6 @@ from kctl.playbook.expressions.expressions import condition
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.run import check as dry
-from kctl.playbook.run.changes import can_change, changed
 from kctl.playbook.run.frames import Frame
 from kctl.playbook.run.looking import looked_at
 from kctl.playbook.run.outside import Outside
@@ -126,11 +125,12 @@ def _run(act: Act, operation: Operation, outside: Outside, *, dry_run: bool) -> 
 
 def _result(act: Act, operation: Operation, outcome: Outcome, *, dry_run: bool) -> Result:
     code, value = outcome.exit_code, outcome.value
-    changes = code not in _UNDONE and (
-        (can_change(operation, act.arguments) and code == ExitCode.FAILED)
-        or changed(operation.name, value, act.arguments)
+    changes = (
+        operation.can_change(act.arguments)
+        and code not in _UNDONE
+        and (code == ExitCode.FAILED or outcome.changed is not False)  # a change cannot be ruled out
     )
-    if code in act.step.accept or (dry_run and dry.fulfilled(operation, value, act.arguments, code)):
+    if code in act.step.accept or (dry_run and dry.fulfilled(outcome)):
         made = State.WOULD_CHANGE if dry_run else State.CHANGED
         return Result(made if changes else State.OK, value, code, changed=changes)
     error = outcome.error or _without_error(operation, code)

@@ -14,18 +14,18 @@ from kctl.base.secrets import Redactor
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
 from kctl.playbook.expressions.expressions import condition, parse
 from kctl.playbook.model import Playbook, Step
-from kctl.playbook.operations import Where
+from kctl.playbook.operations import Where, step_can_change
+from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import Values
 from kctl.playbook.run import check as dry
 from kctl.playbook.run.acts import Act, perform, show_plan
-from kctl.playbook.run.changes import can_change_step, may_have_changed
 from kctl.playbook.run.frames import Frame, of_item
 from kctl.playbook.run.includes import inner_frame, result_of
 from kctl.playbook.run.outside import Choice, Outside
 from kctl.playbook.run.own_acts import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
-from kctl.playbook.run.run_journal import Done, RunJournal
+from kctl.playbook.run.run_journal import Begun, Done, RunJournal
 from kctl.playbook.run.secret_values import named_secrets, names_with_secrets, values_with_secrets
 from kctl.playbook.run.selection import Selection
 from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
@@ -70,7 +70,7 @@ class Engine:
         self._secrets: list[object] = []
         self._uncertain = False  # of a dry run: something would have changed
         # What was begun and has no end may have changed something, whatever it finds the second time.
-        self._changed = any(may_have_changed(each.kind, looks=each.looks) for each in journal.state.open.values())
+        self._changed = any(_may_have_changed(each) for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by their keys
         self._interrupts: list[KeyboardInterrupt] = []
         self._asked: StepReport | None = None  # the step that somebody is being asked about
@@ -329,7 +329,7 @@ class Engine:
         return result
 
     def _can_change(self, step: Step) -> bool:
-        return can_change_step(step, self._outside.known)
+        return step_can_change(step, self._outside.known)
 
     def _act(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
@@ -396,3 +396,8 @@ def _of_each_item(step: Step) -> bool:
     if step.loop is None or not isinstance(step.when, str):
         return False
     return any(used.name in {"item", "index"} for used in parse(step.when).names)
+
+
+def _may_have_changed(begun: Begun) -> bool:
+    """Return whether a step that began and did not end may have changed something."""
+    return OWN_STEPS[begun.kind].changes if begun.kind in OWN_STEPS else not begun.looks

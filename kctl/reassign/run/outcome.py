@@ -58,6 +58,11 @@ class RunResult:
     journal: str | None
 
     @property
+    def changed(self) -> bool:
+        """Whether there was a run; without anything to do there is none."""
+        return self.journal is not None
+
+    @property
     def complete(self) -> bool:
         return self.outcome == COMPLETED
 

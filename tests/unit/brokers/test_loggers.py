@@ -44,7 +44,7 @@ class _Brokers:
             for row in done
         ]
 
-    def emit(self, rows: Sequence[LoggerChange], _tables: object) -> None:
+    def emit(self, rows: Sequence[LoggerChange], _tables: object, *, changed: bool) -> None:
         self.shown = rows
 
     def sleep(self, seconds: float) -> None:
