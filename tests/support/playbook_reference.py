@@ -158,7 +158,8 @@ def render() -> str:
         f"{MAX_VALUES:,} values and {MAX_RESULT >> 20} Mi characters at most, each counted as often as it is there"
     )
     lines += [f"An expression has {limits}, a whole number 64 bits."]
-    lines += [f"Operators, filters and brackets nest {MAX_NESTING} deep; those of one argument have {CPU_SECONDS:g} s of CPU time."]
+    nesting = f"Operators, filters and brackets nest {MAX_NESTING} deep"
+    lines += [f"{nesting}; the expressions of one argument have {CPU_SECONDS:g} s of CPU time."]
     lines += [
         f"What is inserted into one step has {inserted}, in {MAX_DEPTH} levels; a text {MAX_INSERTED:,} expressions.\n"
     ]
