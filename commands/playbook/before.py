@@ -146,7 +146,7 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
     Contexts that are known only during the run are missing: their steps are refused.
     """
     from kctl.contexts.choose import resolve_target
-    from kctl.playbook.expressions.expressions import render
+    from kctl.playbook.expressions.evaluation import render
 
     names = set()
     for step in playbook.all_steps():

@@ -7,7 +7,7 @@ from typing import Any
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import KctlError
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.configs import check_configs
 from kctl.playbook.lint.include import Included
 from kctl.playbook.lint.names import Scope, sites_of

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
-from kctl.playbook.expressions.expressions import Expression, ExpressionError, Inserted, parse, parse_text
+from kctl.playbook.expressions.limits import ExpressionError
+from kctl.playbook.expressions.syntax import Expression, Inserted, parse, parse_text
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import FAILURE, GIVEN, REGISTERED, Playbook, Step
 from kctl.playbook.own_steps import OWN_STEPS

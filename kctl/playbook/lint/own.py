@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kctl.errors import KctlError
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import GIVEN, Step
 from kctl.playbook.own_steps import OWN_STEPS, OwnArgument

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kctl.errors import ExitCode, NotHealthy, OperationFailed
-from kctl.playbook.expressions.expressions import condition
+from kctl.playbook.expressions.evaluation import condition
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.run import check as dry

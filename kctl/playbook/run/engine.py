@@ -12,7 +12,8 @@ from typing import Any
 
 from kctl.base.secrets import Redactor
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
-from kctl.playbook.expressions.expressions import condition, parse
+from kctl.playbook.expressions.evaluation import condition
+from kctl.playbook.expressions.syntax import parse
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where, step_can_change
 from kctl.playbook.own_steps import OWN_STEPS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kctl.playbook.expressions.expressions import parse
+from kctl.playbook.expressions.syntax import parse
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Operations
 

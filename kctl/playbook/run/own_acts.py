@@ -9,8 +9,10 @@ from typing import Any
 from kctl.base.secrets import Redactor
 from kctl.base.units import format_duration, parse_duration_ms
 from kctl.errors import ExitCode, InvalidFile, TimedOut, UsageError
-from kctl.playbook.expressions.expressions import ExpressionError, condition, is_expression, render
+from kctl.playbook.expressions.evaluation import condition, render
 from kctl.playbook.expressions.json_text import value_of_json
+from kctl.playbook.expressions.limits import ExpressionError
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.run.check import NO_DRY_RUN
 from kctl.playbook.run.outside import Outside
