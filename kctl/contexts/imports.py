@@ -142,31 +142,17 @@ def plan_import(
     """
     from kctl.contexts import config
 
-    if source.refused:
-        name, reason = next(iter(source.refused.items()))
-        others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
-        raise InvalidFile(
-            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
-        )
-    if (password_env or key_password_env or make_current) and len(source.clusters) > 1:
-        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
+    _check_choice(source, one_only=bool(password_env or key_password_env or make_current))
     file = config.read()
     secrets = _Secrets()
-    found: list[ImportedContext] = []
+    imported: list[ImportedContext] = []
     current = _current(source, file, make_current=make_current)
     for cluster in source.clusters:
         config.check_name(cluster.name)
         places = _places(cluster, password_env, key_password_env)
         own = _secrets_of(cluster, places)
         before = file.contexts.get(cluster.name)
-        entry = replace(
-            before or Context(()),
-            bootstrap_servers=cluster.bootstrap_servers,
-            security=_settings(cluster.security, places),
-            cluster_id=None,
-        ).in_place_of(before)
-        if protected is not None:
-            entry = replace(entry, protected=protected)
+        entry = _entry(cluster, places, before, protected)
         config.check_entry(entry)
         action = _action(before, entry, own)
         if action is ImportAction.REPLACE and not replace_existing:
@@ -176,13 +162,25 @@ def plan_import(
             )
         secrets.update(own)
         files = tuple(str(path) for path in own)
-        found.append(
+        imported.append(
             ImportedContext(
                 cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
                 before if action is ImportAction.REPLACE else None, _copied_from(cluster, own),
             )
         )  # fmt: skip
-    return ImportPlan(tuple(found), current, secrets)
+    return ImportPlan(tuple(imported), current, secrets)
+
+
+def _check_choice(source: Source, *, one_only: bool) -> None:
+    """Raises InvalidFile for a context that cannot be imported, UsageError for several if only one can be meant."""
+    if source.refused:
+        name, reason = next(iter(source.refused.items()))
+        others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
+        raise InvalidFile(
+            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
+        )
+    if one_only and len(source.clusters) > 1:
+        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
 
 
 def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | None:
@@ -201,6 +199,17 @@ class _Places:
     password_file: str | None
     key_password_env: str | None
     key_password_file: str | None
+
+
+def _entry(cluster: FoundCluster, places: _Places, before: Context | None, protected: bool | None) -> Context:
+    """Return the context as it will be. before: the one that it replaces; protected: None keeps its protection."""
+    entry = replace(
+        before or Context(()),
+        bootstrap_servers=cluster.bootstrap_servers,
+        security=_settings(cluster.security, places),
+        cluster_id=None,
+    ).in_place_of(before)
+    return entry if protected is None else replace(entry, protected=protected)
 
 
 def _places(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Places:

@@ -343,10 +343,11 @@ def _varlong(data: bytes, position: int) -> tuple[int, int]:
     raise BadRecords("a varint is unusually long")
 
 
-def _null(size: int) -> None:
-    """Return the key or value of a negative size. Raises BadRecords for another one than -1."""
+def _null(size: int) -> bytes | None:
+    """Return None for the size of null. Raises BadRecords for other negative sizes."""
     if size != _NULL:
         raise BadRecords("a negative size")
+    return None
 
 
 def _common(one: bytes, other: bytes) -> int:
