@@ -1,0 +1,65 @@
+"""Copying a topic with its records: this kctl, and an older one over the same input."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from cases import Setting
+from kctl_testing import SCRIPT
+from measure import Figures, Sample, median, run_once
+
+_PARTITIONS = 4
+_INPUTS = {100: 2_000_000, 1000: 200_000}  # bytes of a record → records
+_CODECS = ("none", "zstd")
+_CLUSTER = "bench-clone"
+
+
+def clone(setting: Setting) -> dict[str, Figures]:
+    """Records of 100 B and 1 kB on a single broker; the older kctl of --before comes first."""
+    kctl = setting.kctl
+    kctl.ok("cluster", "create", _CLUSTER, "--layout", "single", timeout=180)
+    try:
+        servers = ",".join(kctl.json("context", "show", _CLUSTER)["bootstrap_servers"])
+        figures: dict[str, Figures] = {}
+        for size, count in _INPUTS.items():
+            _fill(setting, servers, f"records-{size}", count, size)
+            for codec in _CODECS:
+                figures |= _measured(setting, servers, size, count, codec)
+        return figures
+    finally:
+        kctl("cluster", "destroy", _CLUSTER, "--yes", "--confirm-cluster", _CLUSTER, timeout=180)
+
+
+def _measured(setting: Setting, servers: str, size: int, count: int, codec: str) -> dict[str, Figures]:
+    """Each program in turn into a topic of its own, which is deleted behind it; the first round does not count."""
+    samples: dict[str, list[Sample]] = {}
+    for number, (label, program) in itertools.product(range(setting.runs + 1), _programs(setting.before).items()):
+        target = f"copy-{size}-{codec}-{len(label)}-{number}"
+        at = ("--bootstrap-server", servers)
+        environment = {**setting.kctl.environment, **({"PYTHONPATH": str(setting.before)} if label == "before" else {})}
+        command = [*program, "topic", "clone", f"records-{size}", target, "--data", "--compression", codec, *at]
+        sample = run_once(command, environment)
+        setting.kctl.ok("topic", "delete", target, "--yes", *at)
+        if number:
+            samples.setdefault(f"{label}, {size} B, {codec}", []).append(sample)
+    return {name: replace(median(taken), rows=count) for name, taken in samples.items()}
+
+
+def _programs(before: Path | None) -> dict[str, list[str]]:
+    older = {"before": [sys.executable, "-m", "kctl"]} if before else {}
+    return {**older, "kctl topic clone": [str(SCRIPT)]}
+
+
+def _fill(setting: Setting, servers: str, topic: str, count: int, size: int) -> None:
+    setting.kctl.ok("topic", "create", topic, "--partitions", str(_PARTITIONS), "--bootstrap-server", servers)
+    subprocess.run(
+        setting.java_tool(
+            "ProducerPerformance", "--topic", topic, "--num-records", str(count), "--record-size", str(size),
+            "--throughput", "-1", "--producer-props", f"bootstrap.servers={servers}",
+        ),
+        env=setting.kctl.environment, stdout=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
