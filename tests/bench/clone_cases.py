@@ -14,7 +14,7 @@ from measure import Figures, Sample, median, run_once
 
 _PARTITIONS = 4
 _INPUTS = {100: 2_000_000, 1000: 200_000}  # bytes of a record → records
-_CODECS = ("none", "zstd")
+BEFORE, _NOW, _RECOMPRESSED = "before", "kctl topic clone", "kctl topic clone --compression zstd"
 _CLUSTER = "bench-clone"
 
 
@@ -27,31 +27,33 @@ def clone(setting: Setting) -> dict[str, Figures]:
         figures: dict[str, Figures] = {}
         for size, count in _INPUTS.items():
             _fill(setting, servers, f"records-{size}", count, size)
-            for codec in _CODECS:
-                figures |= _measured(setting, servers, size, count, codec)
+            figures |= _measured(setting, servers, size, count)
         return figures
     finally:
         kctl("cluster", "destroy", _CLUSTER, "--yes", "--confirm-cluster", _CLUSTER, timeout=180)
 
 
-def _measured(setting: Setting, servers: str, size: int, count: int, codec: str) -> dict[str, Figures]:
-    """Each program in turn into a topic of its own, which is deleted behind it; the first round does not count."""
+def _measured(setting: Setting, servers: str, size: int, count: int) -> dict[str, Figures]:
+    """The commands in turn, each into a topic of its own, which is deleted behind it."""
     samples: dict[str, list[Sample]] = {}
-    for number, (label, program) in itertools.product(range(setting.runs + 1), _programs(setting.before).items()):
-        target = f"copy-{size}-{codec}-{len(label)}-{number}"
-        at = ("--bootstrap-server", servers)
-        environment = {**setting.kctl.environment, **({"PYTHONPATH": str(setting.before)} if label == "before" else {})}
-        command = [*program, "topic", "clone", f"records-{size}", target, "--data", "--compression", codec, *at]
-        sample = run_once(command, environment)
+    at = ("--bootstrap-server", servers)
+    rounds = itertools.product(range(setting.runs), _programs(setting.before).items())
+    for number, (_, (label, program)) in enumerate(rounds):
+        target = f"copy-{size}-{number}"
+        environment = dict(setting.kctl.environment)
+        if label == BEFORE:
+            environment["PYTHONPATH"] = str(setting.before)
+        command = [*program, "topic", "clone", f"records-{size}", target, "--data", *at]
+        if label == _RECOMPRESSED:
+            command += ["--compression", "zstd"]
+        samples.setdefault(label, []).append(run_once(command, environment))
         setting.kctl.ok("topic", "delete", target, "--yes", *at)
-        if number:
-            samples.setdefault(f"{label}, {size} B, {codec}", []).append(sample)
-    return {name: replace(median(taken), rows=count) for name, taken in samples.items()}
+    return {f"{label}, {size} B": replace(median(taken), rows=count) for label, taken in samples.items()}
 
 
 def _programs(before: Path | None) -> dict[str, list[str]]:
-    older = {"before": [sys.executable, "-m", "kctl"]} if before else {}
-    return {**older, "kctl topic clone": [str(SCRIPT)]}
+    older = {BEFORE: [sys.executable, "-m", "kctl"]} if before else {}
+    return {**older, _NOW: [str(SCRIPT)], _RECOMPRESSED: [str(SCRIPT)]}
 
 
 def _fill(setting: Setting, servers: str, topic: str, count: int, size: int) -> None:

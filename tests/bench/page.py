@@ -55,9 +55,9 @@ TITLES = {
 
 NOTES = {
     "clone": (
-        "2,000,000 records of 100 B and 200,000 of 1,000 B in batches of 16 KB. Before: kctl over kafka-python's consumer"
-        " and producer, record by record. The same batches are passed on with their records as they are; with another"
-        " codec their payload is compressed anew."
+        "2,000,000 records of 100 B and 200,000 of 1,000 B in batches of 16 KB, on one broker. Before: kctl over"
+        " kafka-python's consumer and producer, record by record. Now batches are passed on with their records as they"
+        " are; for another codec their payload is compressed anew."
     ),
     "spark": (
         "The aim was an answer within 12 s with the class archive and 18 s without it. Most of it is the start of the"

@@ -58,7 +58,7 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
 PEERS = (  # the tools of Kafka itself, and what is measured beside them
     "DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer", "ConsoleConsumer", "kafka-topics",
     "kafka-get-offsets", "kafka-configs", "kafka-consumer-groups", "kafka-log-dirs", "kafka-broker-api-versions",
-    "kafka-transactions",
+    "kafka-transactions", clone_cases.BEFORE,
 )  # fmt: skip
 
 
