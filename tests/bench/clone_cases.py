@@ -40,19 +40,16 @@ def _measured(setting: Setting, servers: str, size: int, count: int) -> dict[str
     rounds = itertools.product(range(setting.runs), _programs(setting.before).items())
     for number, (_, (label, program)) in enumerate(rounds):
         target = f"copy-{size}-{number}"
-        environment = dict(setting.kctl.environment)
-        if label == BEFORE:
-            environment["PYTHONPATH"] = str(setting.before)
         command = [*program, "topic", "clone", f"records-{size}", target, "--data", *at]
         if label == _RECOMPRESSED:
             command += ["--compression", "zstd"]
-        samples.setdefault(label, []).append(run_once(command, environment))
+        samples.setdefault(label, []).append(run_once(command, setting.kctl.environment))
         setting.kctl.ok("topic", "delete", target, "--yes", *at)
     return {f"{label}, {size} B": replace(median(taken), rows=count) for label, taken in samples.items()}
 
 
 def _programs(before: Path | None) -> dict[str, list[str]]:
-    older = {BEFORE: [sys.executable, "-m", "kctl"]} if before else {}
+    older = {BEFORE: ["env", "-C", str(before), sys.executable, "-m", "kctl"]} if before else {}
     return {**older, _NOW: [str(SCRIPT)], _RECOMPRESSED: [str(SCRIPT)]}
 
 
