@@ -21,7 +21,7 @@ from kctl.records.produce.options import ACKS, ProduceOptions, SenderOptions
 from kctl.records.produce.producer_id import producer_id
 from kctl.records.produce.sender import ACKNOWLEDGED, Sender
 from kctl.topics.clone.batches import BatchFormat, CopiedBatch, copied_batches
-from kctl.topics.clone.journal import Pair
+from kctl.topics.clone.journal import Pair, PairTracker
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -83,8 +83,7 @@ class _Copying:
             for partition, (_, source) in request.starts.items()
             if source < request.ends[partition]
         }
-        self._next = {partition: target for partition, (target, _) in request.starts.items()}
-        self._implied = {partition: source - target for partition, (target, source) in request.starts.items()}
+        self._tracker = PairTracker(request.starts)
         self._group: list[CopiedBatch] = []
         self._group_bytes = 0
         self._offsets = sum(request.ends[tp.partition] - source for tp, source in self._reading.items())
@@ -163,12 +162,9 @@ class _Copying:
         """Write the pairs of offsets that are not implied to the journal, then hand the batches to the sender."""
         pairs: dict[int, list[Pair]] = {}
         for batch, source in self._group:
-            partition = batch.partition
-            batch.expected_offset = self._next[partition]
-            target = self._next[partition] = batch.expected_offset + batch.count
-            if source - target != self._implied[partition]:
-                self._implied[partition] = source - target
-                pairs.setdefault(partition, []).append((target, source))
+            batch.expected_offset, pair = self._tracker.add(batch.partition, batch.count, source)
+            if pair is not None:
+                pairs.setdefault(batch.partition, []).append(pair)
         if pairs:
             self._request.append_pairs(pairs)
         for batch, _ in self._group:

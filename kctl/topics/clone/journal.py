@@ -75,6 +75,26 @@ class CloneState:
         return source + target_end - target
 
 
+class PairTracker:
+    """The target offsets of batches in the order of their sending, and the pairs that the journal needs for them."""
+
+    def __init__(self, starts: Mapping[int, Pair]) -> None:
+        self._ends = {partition: target for partition, (target, _) in starts.items()}
+        self._differences = {partition: source - target for partition, (target, source) in starts.items()}
+
+    def add(self, partition: int, count: int, source: int) -> tuple[int, Pair | None]:
+        """Return the first target offset of a batch of `count` records, and its pair unless that is implied.
+
+        source: the source offset behind the batch.
+        """
+        first = self._ends[partition]
+        end = self._ends[partition] = first + count
+        if source - end == self._differences[partition]:
+            return first, None
+        self._differences[partition] = source - end
+        return first, (end, source)
+
+
 def configs_at_creation(configs: Mapping[str, str]) -> dict[str, str]:
     """Return the configs that the target is created with: LogAppendTime is set behind the copy, so that records keep
     their timestamps."""
