@@ -48,9 +48,11 @@ class FakeCluster:
         topics: Iterable[TopicState] = (),
         *,
         brokers: Collection[int] | Mapping[int, Broker] = (1, 2),
+        controller: int = 1,
         offsets: Mapping[str, Mapping[TopicPartition, int]] | None = None,
     ) -> None:
         self.brokers = brokers if isinstance(brokers, Mapping) else {node: Broker(node, "h", 9092) for node in brokers}
+        self.controller = controller
         self.topics = {topic.name: topic for topic in topics}
         self.offsets = dict(offsets or {})
         self.logs: dict[TopicPartition, tuple[int, int]] = {}
@@ -118,7 +120,7 @@ class FakeCluster:
         for error in () if keep_errors else denied.values():
             raise error
         shown = {name: topic for name, topic in self.topics.items() if topics is None or name in topics}
-        return ClusterState("id", 1, dict(self.brokers), shown, denied)
+        return ClusterState("id", self.controller, dict(self.brokers), shown, denied)
 
     def send(self, request: Any, *, node_id: int | None = None, **_: object) -> Any:
         return _raised(self._answer(next(iter(self.brokers)) if node_id is None else node_id, request))
