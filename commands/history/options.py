@@ -85,12 +85,6 @@ def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None
         raise UsageError("that is no time: it ends before it begins")
 
 
-def topic_names(names: list[str] | None) -> list[str] | None:
-    from kctl.cluster.topic_names import check_name
-
-    return [check_name(name) for name in names] if names else None
-
-
 # --- texts ----------------------------------------------------------------------------------------------------------
 
 

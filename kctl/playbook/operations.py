@@ -102,9 +102,6 @@ class Operations(Protocol):
     def find(self, name: str) -> Operation:
         """One operation. Raises NotFound, with what was probably meant."""
 
-    def command_line(self, operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
-        """The arguments as a terminal would have them, from «topic» on. Raises UsageError for what does not fit."""
-
     def check(self, operation: Operation, arguments: Mapping[str, Any]) -> None:
         """Parse the arguments as the command line does, and do nothing. Raises UsageError."""
 

@@ -35,7 +35,7 @@ from kctl.protocol.error_codes import error_for, error_name
 from kctl.protocol.silence import Silence
 
 if TYPE_CHECKING:
-    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+    from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
 
     from kctl.protocol.target import Target
@@ -75,7 +75,6 @@ class ClusterClient:
         advertised = tuple(str(Address(broker.host, broker.port)) for broker in state.brokers.values())
         self.target = replace(target, cluster_id=state.cluster_id, advertised=advertised)
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
-        self._admin: KafkaAdminClient | None = None
         self._silence = Silence()
         self._last: Deadline | None = None
 
@@ -88,9 +87,6 @@ class ClusterClient:
     def close(self) -> None:
         """Close all connections; harmless when it is closed."""
         self._brokers.close()
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -284,18 +280,6 @@ class ClusterClient:
             time.sleep(_ELECTION_POLL_S)
 
     # --- kafka-python's clients -------------------------------------------------------------------------------------
-
-    def admin(self) -> KafkaAdminClient:
-        """kafka-python's admin client, made on first use and closed with this client."""
-        if self._admin is None:
-            from kctl.base.logs import quiet_kafka
-
-            quiet_kafka()
-            from kafka import KafkaAdminClient
-
-            with _kafka_errors(self.target.name):
-                self._admin = KafkaAdminClient(**self._settings(), request_timeout_ms=round(self.timeout_s * 1000))
-        return self._admin
 
     def producer(self, **settings: Any) -> KafkaProducer:
         """kafka-python's producer: idempotent with acks=all unless `settings` say otherwise. The caller closes it."""

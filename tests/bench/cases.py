@@ -100,6 +100,7 @@ def make_groups(setting: Setting, count: int) -> None:
     """Groups bench-0 … with a committed offset on every partition of one topic."""
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
+    from kafka_admin import kafka_admin
     from kctl.protocol.client import connect
     from kctl.protocol.target import Target
 
@@ -108,7 +109,6 @@ def make_groups(setting: Setting, count: int) -> None:
     # The first group of all makes the brokers create the topic of the offsets.
     setting.kctl.ok("consume", "groups", "--group", "first", "--from-beginning", "--max-messages", "1", "--quiet")
     offsets = {TopicPartition("groups", p): OffsetAndMetadata(p, "", -1) for p in range(PARTITIONS)}
-    with connect(Target(NAME, tuple(setting.cluster().split(",")))) as client:
-        admin = client.admin()
+    with connect(Target(NAME, tuple(setting.cluster().split(",")))) as client, kafka_admin(client) as admin:
         for number in range(count):
             admin.alter_group_offsets(f"bench-{number}", offsets)

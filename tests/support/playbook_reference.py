@@ -33,7 +33,7 @@ from kctl.playbook.read_steps import STEP_KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs" / "playbooks.md"
-SCHEMA = ROOT / "playbooks" / schema.FILE_NAME
+SCHEMA = ROOT / "playbooks" / "playbook.schema.json"
 BEGIN = "<!-- reference: made by tests/support/playbook_reference.py -->\n"
 END = "<!-- end of the reference -->\n"
 

@@ -56,7 +56,7 @@ class Sender:
         self._records = RecordAccumulator(options, state.topics[options.topic].partitions)
         self._lanes, self._busy = self._records.lanes, self._records.busy
         # Bound here, so that a record costs no further call.
-        self.add, self.add_values, self.add_batch = self._records.add, self._records.add_values, self._records.add_batch
+        self.add, self.add_values = self._records.add, self._records.add_values
         self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # what the broker may wait for other replicas
         self._silent_s = self._request_s + min(5.0, self._request_s / 2)
         self._repeats = options.producer is not None or options.resend
@@ -78,6 +78,10 @@ class Sender:
     @property
     def partitions(self) -> int:
         return len(self._lanes)
+
+    def add_batch(self, batch: ClosedBatch) -> None:
+        """Take a whole batch, which is sent as it is. A partition gets either batches or single records."""
+        self._records.add_batch(batch)
 
     # --- the loop -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from kctl.validate.invariants import INVARIANTS, Findings, check
-from kctl.validate.report.gaps import Fault, Gap, find_gaps, worst
+from kctl.validate.report.gaps import Fault, Gap, find_gaps
 from kctl.validate.report.timeline import Recovery
 from kctl.validate.workload.history import Delivered, Log, Sent
 
@@ -71,11 +71,6 @@ class Verdict:
     @property
     def ok(self) -> bool:
         return not (self.violated or self.breaches or self.doubts)
-
-    @property
-    def worst_gaps(self) -> list[Gap]:
-        """The longest of all partitions: one before the first fault, and one after each."""
-        return list(worst(self.gaps).values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kafka_admin import kafka_admin
 from kctl.protocol.client import connect
 from kctl.protocol.connection import Connection
 from kctl.protocol.target import Target
@@ -79,8 +80,7 @@ def _fill(kctl: Kctl) -> None:
     # The first group makes the broker create the topic of the offsets.
     kctl.ok("consume", names[0], "--group", "scale-first", "--from-beginning", "--max-messages", "1", "--quiet")
     servers = kctl.json("context", "show", "scale")["bootstrap_servers"]
-    with connect(Target("scale", tuple(servers)), timeout_s=within(30)) as client:
-        admin = client.admin()
+    with connect(Target("scale", tuple(servers)), timeout_s=within(30)) as client, kafka_admin(client) as admin:
         for number in range(GROUPS):
             topics = names[number * COMMITTED : (number + 1) * COMMITTED]
             offsets = {TopicPartition(name, 0): OffsetAndMetadata(0, "", -1) for name in topics}

@@ -16,6 +16,7 @@ import pytest
 
 from consumer_groups_tool import described
 from group_admin import Admin
+from kafka_admin import kafka_admin
 from kctl.protocol.client import connect
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
@@ -343,9 +344,9 @@ def test_many_groups(kctl: Kctl, cluster: TestCluster, admin: Admin, filled: str
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
     positions = {TopicPartition(filled, p): OffsetAndMetadata(p, "", -1) for p in range(3)}
-    with connect(admin.target) as client:
+    with connect(admin.target) as client, kafka_admin(client) as kafka:
         for number in range(300):
-            client.admin().alter_group_offsets(f"many-{filled}-{number:03}", positions)
+            kafka.alter_group_offsets(f"many-{filled}-{number:03}", positions)
     rows = [row for row in kctl.json("lag") if row["group"].startswith(f"many-{filled}")]
     assert len(rows) == 900
     assert sum(row["lag"] for row in rows) == 300 * 27

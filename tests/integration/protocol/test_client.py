@@ -132,8 +132,6 @@ def test_kafka_pythons_clients(target: Target) -> None:
     with connect(target) as client:
         client.send_to_controller(create_request("round-trip"))
         eventually(lambda: len(client.metadata(["round-trip"]).topics) == 1, what="the topic is shown")
-        assert client.admin() is client.admin()
-        assert client.admin().describe_cluster()["cluster_id"] == "3Db5QLSqSZieL3rJBUUegA"
     producer = producer_for(target)
     assert producer.send("round-trip", b"x", partition=0).get(timeout=20).offset == 0
     producer.close()

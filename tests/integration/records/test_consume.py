@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kafka_admin import kafka_admin
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
@@ -273,10 +274,10 @@ def test_records_deleted_while_it_reads_are_told(kctl: Kctl, cluster: TestCluste
     group = f"cut-{mine}"
     kctl.ok("produce", mine, stdin="".join(f"{n}\n" for n in range(8)))
     assert kctl.ok("consume", mine, "--group", group, "--from-beginning", "--max-messages", "2").out == "0\n1\n"
-    with connect(_target(cluster)) as client:
+    with connect(_target(cluster)) as client, kafka_admin(client) as admin:
         from kafka.structs import TopicPartition
 
-        client.admin().delete_records({TopicPartition(mine, 0): 5})
+        admin.delete_records({TopicPartition(mine, 0): 5})
     (row,) = kctl.json("lag", group)
     assert (row["committed_offset"], row["log_start_offset"], row["log_end_offset"]) == (2, 5, 8)
     assert (row["lag"], row["lost"]) == (3, 3)

@@ -15,6 +15,7 @@ from uuid import UUID
 
 import pytest
 
+from kafka_admin import kafka_admin
 from kctl.model import TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
@@ -280,10 +281,10 @@ def test_a_group_whose_offset_was_deleted(
     assert (
         kctl.ok("consume", mine, "--group", group, "--offset-reset", "earliest", "--max-messages", "2").out == "0\n1\n"
     )
-    with connect(_target(cluster)) as client:
+    with connect(_target(cluster)) as client, kafka_admin(client) as admin:
         from kafka.structs import TopicPartition
 
-        client.admin().delete_records({TopicPartition(mine, 0): 5})
+        admin.delete_records({TopicPartition(mine, 0): 5})
     rule = () if reset is None else ("--offset-reset", reset)
     result = kctl("consume", mine, "--group", group, "--exit-eof", *rule)
     assert (result.code, result.out) == (0, expected), str(result)
@@ -301,10 +302,10 @@ def test_a_log_that_was_cut_under_a_reader_without_a_group(
     for partition in range(2):
         kctl.ok("produce", mine, "--partition", str(partition), stdin="".join(f"{n}\n" for n in range(8)))
     front, behind = TopicPartition(mine, 0), TopicPartition(mine, 1)
-    with connect(_target(cluster)) as client:
+    with connect(_target(cluster)) as client, kafka_admin(client) as admin:
         from kafka.structs import TopicPartition as KafkaTopicPartition
 
-        client.admin().delete_records({KafkaTopicPartition(mine, 0): 5})
+        admin.delete_records({KafkaTopicPartition(mine, 0): 5})
         plan = Plan((mine,), (front, behind), {front: 2, behind: 90}, {front: 8, behind: 99})
         options = ConsumeOptions(topics=(mine,), idle_ms=1500)
         sink = _Seen()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hanging_transaction import hang
 from java_tools import java_tool
-from kctl.contexts.command_config import read_command_config
+from kctl.contexts.command_config import read_client_config
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl_testing import Kctl
@@ -21,7 +21,7 @@ def test_a_hanging_one_is_found_and_ended(own_kctl: Kctl, secure: SecureCluster,
     admin = secure.options(secure.admin)
     mine = "hanging-orders"
     own_kctl.ok("topic", "create", mine, "--partitions", "1", "--replication-factor", "1", *admin)
-    security = read_command_config(secure.admin)
+    _, security, _ = read_client_config(secure.admin)
     with connect(Target("x", (secure.bootstrap,), security=security)) as client:
         producer_id, start = hang(client, mine, minutes=20)
         _, young = hang(client, mine, minutes=1)
@@ -86,7 +86,8 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
         result = own_kctl("transaction", "hanging", *nobody)
         assert (result.code, "producers of hidden-orders-0" in result.err) == (4, True), str(result)
         own_kctl.ok("acl", "add", "allow nobody read topic hidden-orders", *admin)
-        with connect(Target("x", (secure.bootstrap,), security=read_command_config(secure.admin))) as client:
+        _, security, _ = read_client_config(secure.admin)
+        with connect(Target("x", (secure.bootstrap,), security=security)) as client:
             _, start = hang(client, "hidden-orders", minutes=20)
         blind = own_kctl("transaction", "hanging", *nobody)
         assert (blind.code, "cannot be told: " in blind.err) == (4, True), str(blind)

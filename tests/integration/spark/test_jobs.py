@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 from consumer_groups_tool import described
+from kafka_admin import kafka_admin
 from kctl.base.deadline import Deadline
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.output import jsonable
@@ -137,8 +138,8 @@ def _delete_first_records(cluster: TestCluster, topic: str, before: int) -> None
     """What retention does, at once (kctl has no command for it yet)."""
     from kafka.structs import TopicPartition
 
-    with connect(Target(cluster.name, tuple(cluster.bootstrap.split(",")))) as client:
-        client.admin().delete_records({TopicPartition(topic, partition): before for partition in range(3)})
+    with connect(Target(cluster.name, tuple(cluster.bootstrap.split(",")))) as client, kafka_admin(client) as admin:
+        admin.delete_records({TopicPartition(topic, partition): before for partition in range(3)})
 
 
 # --- lag ------------------------------------------------------------------------------------------------------------
@@ -153,8 +154,8 @@ def transactions(spark: Spark, load: Load) -> Iterator[str]:
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
     name = f"{load.topic}.transactions"
-    with connect(spark.target) as client:
-        client.admin().create_topics({name: {"num_partitions": 2, "replication_factor": 3}})
+    with connect(spark.target) as client, kafka_admin(client) as admin:
+        admin.create_topics({name: {"num_partitions": 2, "replication_factor": 3}})
         producer = client.producer(transactional_id=name, transaction_timeout_ms=900_000)
         producer.init_transactions()
         for messages in (2, 1):
@@ -168,7 +169,7 @@ def transactions(spark: Spark, load: Load) -> Iterator[str]:
         producer.flush()
         for offset in (0, 2, 4, 5):
             positions = {TopicPartition(name, n): OffsetAndMetadata(at, "", -1) for n, at in ((0, offset), (1, 0))}
-            client.admin().alter_group_offsets(f"{name}.{offset}", positions)
+            admin.alter_group_offsets(f"{name}.{offset}", positions)
         yield name
         producer.abort_transaction()
         producer.close()

@@ -21,6 +21,7 @@ import pyarrow.parquet
 import pytest
 
 from group_admin import join
+from kafka_admin import kafka_admin
 from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_span
 from kctl.history.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.history.lag.status_rows import PartitionStatus
@@ -55,6 +56,7 @@ class Stage:
         self.tag = tag
         self.target = Target(cluster.name, tuple(cluster.bootstrap.split(",")))
         self.client: ClusterClient = stack.enter_context(connect(self.target))
+        self.admin = stack.enter_context(kafka_admin(self.client))
         self.producer = self.client.producer(linger_ms=0)
         stack.callback(self.producer.close)
         self._stack = stack
@@ -64,7 +66,7 @@ class Stage:
         """A topic of one partition."""
         full = f"{self.tag}.{name}"
         settings = {key.replace("_", "."): value for key, value in configs.items()}
-        self.client.admin().create_topics({full: {"num_partitions": 1, "replication_factor": 3, "configs": settings}})
+        self.admin.create_topics({full: {"num_partitions": 1, "replication_factor": 3, "configs": settings}})
         return full
 
     def write(self, topic: str, count: int) -> None:
@@ -211,7 +213,7 @@ def _deeds(stage: Stage) -> list[tuple[float, Callable[[], object]]]:
     """What is done once, and when."""
     from kafka.structs import TopicPartition
 
-    admin = stage.client.admin()
+    admin = stage.admin
     return [
         (8, lambda: admin.delete_records({TopicPartition(f"{stage.tag}.cut", 0): 500})),
         (30, lambda: admin.delete_groups([f"{stage.tag}.removed"])),

@@ -4,12 +4,12 @@ more: fed with coordinators' answers, because a real one cannot be made to give 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups import names
 from kctl.cluster.groups.model import Group, Groups, Member
@@ -295,24 +295,12 @@ def test_no_groups_by_expression() -> None:
 # --- the commands -------------------------------------------------------------------------------------------------
 
 
-class Client:
-    """Whoever asks this one about rights has them all."""
-
-    warnings = ()
-    target = Answer(name="here")
-
-    def metadata(self, _topics: object) -> ClusterState:
-        return ClusterState("id", 1, {}, {})
-
-    def send(self, _request: object) -> Any:
-        return Answer(error_code=0, authorized_operations={8})
-
-
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = nullcontext(Client())
-    client.warnings = ()  # type: ignore[attr-defined]
-    monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: client)
+    fake = FakeCluster()
+    fake.always("Metadata", ClusterState("id", 1, {}, {}))
+    fake.always("DescribeCluster", Answer(error_code=0, authorized_operations={8}))
+    monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: fake)
     monkeypatch.setattr(watching, "time", Answer(sleep=_second_pass))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster
 from health_testing import partition, state
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
@@ -202,39 +203,31 @@ def test_nothing_set_for_all_brokers(
     assert "nothing is set for all brokers" in out + err
 
 
-class _Brokers:
-    """A cluster of ONE, of which only `reached` answers DescribeConfigs."""
-
-    def __init__(self, reached: int) -> None:
-        self.reached = reached
-        self.asked: list[int] = []
-
-    def metadata(self, *_: object) -> ClusterState:
-        return ONE
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        (node,) = requests
-        self.asked.append(node)
-        if node != self.reached:
-            return {node: ConnectionTimedOut(f"broker {node} does not answer")}
-        rows = [
-            SimpleNamespace(resource_type=4, resource_name=name, error_code=0, error_message=None, configs=[])
-            for name in (str(node), "")
-        ]
-        return {node: SimpleNamespace(results=rows)}
+def _broker_configs(node: int, _request: object) -> Any:
+    rows = [
+        SimpleNamespace(resource_type=4, resource_name=name, error_code=0, error_message=None, configs=[])
+        for name in (str(node), "")
+    ]
+    return SimpleNamespace(results=rows)
 
 
-def test_another_broker_tells_what_is_set_for_all() -> None:
-    brokers: Any = _Brokers(reached=2)
-    found = describe.describe(brokers, Resource.brokers())
-    assert isinstance(found, list)
-    assert brokers.asked == [1, 2]
+@pytest.fixture
+def silent() -> FakeCluster:
+    """Brokers 1 to 3, of which none answers DescribeConfigs."""
+    fake = FakeCluster(brokers=(1, 2, 3))
+    fake.always("DescribeConfigs", lambda node, _request: ConnectionTimedOut(f"broker {node} does not answer"))
+    return fake
 
 
-def test_no_broker_tells_what_is_set_for_all() -> None:
-    brokers: Any = _Brokers(reached=0)
+def test_another_broker_tells_what_is_set_for_all(silent: FakeCluster) -> None:
+    silent.always("DescribeConfigs", _broker_configs, node=2)
+    assert isinstance(describe.describe(silent.client, Resource.brokers()), list)
+    assert [each.node for each in silent.requests if each.api == "DescribeConfigs"] == [1, 2]
+
+
+def test_no_broker_tells_what_is_set_for_all(silent: FakeCluster) -> None:
     with pytest.raises(ConnectionTimedOut, match="broker 3"):
-        describe.describe(brokers, Resource.brokers())
+        describe.describe(silent.client, Resource.brokers())
 
 
 def test_another_broker_explains(monkeypatch: pytest.MonkeyPatch) -> None:
