@@ -17,11 +17,10 @@ from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocati
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.commands.terminal.output import jsonable
 from kctl.commands.terminal.topic_options import MATCH, PARTITION
-from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
-    from kctl.health.leaders import LeaderStatus
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.model import ClusterState, PartitionState
@@ -66,27 +65,7 @@ def status(
     if inv.output in output.FOR_PEOPLE:
         for line in idle_lines(found):
             output.note(line)
-    _judge(found, max_imbalance)
-
-
-def _judge(found: LeaderStatus, max_imbalance: float) -> None:
-    over = found.over(max_imbalance)
-    problems = []
-    if found.leaderless:
-        problems.append(f"{counted(found.leaderless, 'partition')} without a leader")
-    if over:
-        worst = max(over, key=lambda row: row.imbalance_percent)
-        problems.append(
-            f"imbalance above {max_imbalance:g} % on {counted(len(over), 'broker')}, "
-            f"the largest {worst.imbalance_percent:g} % on broker {worst.broker}"
-        )
-    if not problems:
-        return
-    if any(row.electable for row in found.not_preferred):
-        hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
-    else:
-        hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
-    raise NotHealthy("; ".join(problems), hint=hint)
+    found.require_healthy(max_imbalance)
 
 
 @app.command()

@@ -30,16 +30,9 @@ from kctl.commands.spark.run import (
 )
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.commands.terminal.views import (
-    MAX_LAG_HELP,
-    By,
-    beyond_end,
-    judge,
-    require_known,
-    row_name,
-    told_if_incomplete,
-)
+from kctl.commands.terminal.views import MAX_LAG_HELP, beyond_end, incomplete_after_verdict
 from kctl.errors import UsageError
+from kctl.lag.gate import By, check_limit, require_known, row_name
 
 if TYPE_CHECKING:
     from kctl.history.limits import Limit
@@ -167,12 +160,14 @@ def lag(
     _remarks(plan, rows, limits, shown)
     gate = bool(limits) or max_lag is not None
     lacking = [*plan.lacking(errors), *share_groups_left_out(plan.share, alarming=gate or not groups.everything)]
-    with told_if_incomplete(lacking):
+    with incomplete_after_verdict(lacking):
         _judge(rows, by, max_lag, limits)
         if not rows and not plan.silent and not (gate and groups.exact):
             require_match(groups, names_of(topic))
         if gate:
-            require_known(rows, by, [name for name in groups.exact if name not in plan.share])
+            unchecked = require_known(rows, by, [name for name in groups.exact if name not in plan.share])
+            if unchecked is not None:
+                output.warn(unchecked)
 
 
 # --- options --------------------------------------------------------------------------------------------------------
@@ -311,7 +306,7 @@ def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]
     from kctl.history.limits import broken
     from kctl.history.report_sums import severity
 
-    judge(rows, by, max_lag)
+    check_limit(rows, by, max_lag)
     found = broken(sorted(rows, key=severity), limits)
     if not found:
         return

@@ -26,7 +26,7 @@ from kctl.commands.spark.run import (
 )
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.topic_options import MATCH
-from kctl.commands.terminal.views import incomplete, told_if_incomplete
+from kctl.commands.terminal.views import incomplete, incomplete_after_verdict
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def retention(
         )  # fmt: skip
         with running(inv, settings, parquet, overwrite=overwrite, cluster=False) as run:
             result = over_store.report(inv, run, asked, settings.parallelism, keep=parquet is not None)
-        with told_if_incomplete(result.errors):
+        with incomplete_after_verdict(result.errors):
             over_store.judge(asked, result)
 
 

@@ -20,7 +20,7 @@ from kctl.commands.terminal.topic_options import (
     UNDER_REPLICATED,
     problems_asked,
 )
-from kctl.commands.terminal.views import alarm, told_if_incomplete
+from kctl.commands.terminal.views import alarm, report_incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def list_(
     inv.emit(topics, lambda: [_table(topics, size=size, count=count)], row_type=TopicSummary)
     for line in doubts:
         output.warn(line)
-    with told_if_incomplete(failures):
-        pass
+    report_incomplete(failures)
 
 
 def _look(

@@ -23,7 +23,7 @@ from kctl.commands.terminal.topic_options import (
     UNDER_REPLICATED,
     problems_asked,
 )
-from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.views import report_incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def describe(
     inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
     for line in found.doubts:
         output.warn(line)
-    with told_if_incomplete(found.failures):
-        pass
+    report_incomplete(found.failures)
 
 
 @dataclass(frozen=True, slots=True)

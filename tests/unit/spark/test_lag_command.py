@@ -24,13 +24,13 @@ from kctl.commands.spark import lag as spark_lag
 from kctl.commands.spark.lag_view import lag_tables
 from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
-from kctl.commands.terminal.views import By
 from kctl.history.lag_report import PartitionStatus
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass, Rows
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
 from kctl.history.window import MINUTE_MS
+from kctl.lag.gate import By
 from kctl.spark import lag_job as lag_report
 from kctl.spark.lag_question import LagQuestion
 from kctl.spark.lag_source import read
