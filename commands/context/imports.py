@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.commands.context import options
 from kctl.commands.context.protected import learn_protected
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
@@ -34,14 +35,7 @@ def import_(
     ssl_key_password_env: Annotated[
         str | None, typer.Option(metavar="VARIABLE", help="The same for the key's password.")
     ] = None,
-    protected: Annotated[
-        bool | None,
-        typer.Option(
-            "--protected/--no-protected",
-            help="Ask for the context's name before a change of this cluster; with --replace as before.",
-            show_default=False,
-        ),
-    ] = None,
+    protected: options.Protected = None,
     current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite contexts with other settings.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,

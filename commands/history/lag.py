@@ -29,14 +29,11 @@ from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.views import (
     MAX_LAG_HELP,
-    By,
     beyond_end,
-    judge,
-    require_known,
-    row_name,
-    told_if_incomplete,
+    incomplete_after_verdict,
 )
 from kctl.errors import UsageError
+from kctl.lag.gate import By, check_limit, require_known, row_name
 
 if TYPE_CHECKING:
     from kctl.history.lag.limits import Limit
@@ -146,12 +143,14 @@ def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine
     _remarks(plan, rows, limits, shown)
     gate = bool(limits) or options.max_lag is not None
     lacking = [*plan.lacking(errors), *share_groups_left_out(plan.share, alarming=gate or not groups.everything)]
-    with told_if_incomplete(lacking):
+    with incomplete_after_verdict(lacking):
         _judge(rows, options.by, options.max_lag, limits)
         if not rows and not plan.silent and not (gate and groups.exact):
             require_match(groups, topics)
         if gate:
-            require_known(rows, options.by, [name for name in groups.exact if name not in plan.share])
+            unchecked = require_known(rows, options.by, [name for name in groups.exact if name not in plan.share])
+            if unchecked is not None:
+                output.warn(unchecked)
 
 
 # --- options --------------------------------------------------------------------------------------------------------
@@ -334,7 +333,7 @@ def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]
     from kctl.history.lag.limits import broken
     from kctl.history.lag.totals import severity
 
-    judge(rows, by, max_lag)
+    check_limit(rows, by, max_lag)
     found = broken(sorted(rows, key=severity), limits)
     if not found:
         return

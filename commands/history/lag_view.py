@@ -10,7 +10,7 @@ from kctl.base.units import format_due
 from kctl.commands.history.options import show_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import By, row_name
+from kctl.lag.gate import By, row_name
 
 if TYPE_CHECKING:
     from kctl.history.lag.window import WindowRules

@@ -17,7 +17,7 @@ from kctl.commands.history.retention_view import usage_table
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.topic_options import MATCH
-from kctl.commands.terminal.views import incomplete, told_if_incomplete
+from kctl.commands.terminal.views import incomplete, incomplete_after_verdict
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def report_retention(inv: Invocation, options: RetentionOptions, engine: Callabl
     )  # fmt: skip
     with chosen.running(inv, parquet) as run:
         result = over_store.report(inv, run, asked)
-    with told_if_incomplete(result.errors):
+    with incomplete_after_verdict(result.errors):
         over_store.judge(asked, result)
 
 

@@ -10,18 +10,17 @@ import typer
 
 from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
-from kctl.commands.leader.elections import certificate, few, judge_elections, tell_skipped
+from kctl.commands.leader.elections import certificate, tell_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.commands.terminal.output import jsonable
 from kctl.commands.terminal.topic_options import MATCH, PARTITION
-from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
-    from kctl.health.leaders import LeaderStatus
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.model import ClusterState, PartitionState
@@ -66,27 +65,7 @@ def status(
     if inv.output in output.FOR_PEOPLE:
         for line in idle_lines(found):
             output.note(line)
-    _judge(found, max_imbalance)
-
-
-def _judge(found: LeaderStatus, max_imbalance: float) -> None:
-    over = found.over(max_imbalance)
-    problems = []
-    if found.leaderless:
-        problems.append(f"{counted(found.leaderless, 'partition')} without a leader")
-    if over:
-        worst = max(over, key=lambda row: row.imbalance_percent)
-        problems.append(
-            f"imbalance above {max_imbalance:g} % on {counted(len(over), 'broker')}, "
-            f"the largest {worst.imbalance_percent:g} % on broker {worst.broker}"
-        )
-    if not problems:
-        return
-    if any(row.electable for row in found.not_preferred):
-        hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
-    else:
-        hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
-    raise NotHealthy("; ".join(problems), hint=hint)
+    found.require_healthy(max_imbalance)
 
 
 @app.command()
@@ -170,7 +149,7 @@ def _chooser(
 def _elect_preferred(
     inv: Invocation, client: ClusterClient, plan: Sequence[Election], basis: Basis, *, led: int, dry_run: bool
 ) -> None:
-    from kctl.leader.election import carry_out
+    from kctl.leader.election import carry_out, require_elected
 
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT]
     if led and not todo:
@@ -186,7 +165,7 @@ def _elect_preferred(
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
     inv.emit(plan, lambda: election_tables(plan), changed=any_changed(plan))
-    judge_elections(plan)
+    require_elected(plan)
 
 
 @app.command()
@@ -205,6 +184,7 @@ def balance(
     Example: kctl leader balance --dry-run
     """
     from kctl.leader import balance as balancing
+    from kctl.leader.election import require_elected
 
     inv = invocation(ctx)
     ask_to_replace(inv, out)
@@ -216,7 +196,7 @@ def balance(
             _save(planned, out, topic=topic, match=match)
         if dry_run or planned.nothing_to_do:
             inv.emit(_result(planned), lambda: balance_tables(planned), changed=planned.changed or out is not None)
-            judge_elections([row for row in planned.elections if row.result is ItemResult.SKIPPED])
+            require_elected([row for row in planned.elections if row.result is ItemResult.SKIPPED])
             return
         if not inv.yes:
             output.note(certificate(planned))
@@ -225,13 +205,7 @@ def balance(
         with output.progress("balancing") as bar:
             done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
     inv.emit(_result(done), lambda: balance_tables(done), changed=done.changed or out is not None)
-    if done.failed:
-        failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {few(failed)}",
-            hint="run it again: it plans from what there is then",
-        )
-    judge_elections(done.elections)
+    done.require_balanced()
 
 
 def _question(planned: Balance, client: ClusterClient) -> str:

@@ -1,4 +1,4 @@
-"""Elections in words: what is left alone, what failed, and how far from even leaders are."""
+"""Elections in words: what is left alone, and how far from even leaders are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.errors import NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance
@@ -25,27 +24,6 @@ def tell_skipped(plan: Sequence[Election]) -> None:
         output.warn(f"{row.tp} is left alone: {row.reason}")
     if len(skipped) > _NAMED:
         output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
-
-
-def judge_elections(plan: Sequence[Election]) -> None:
-    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were left alone."""
-    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.FAILED]
-    if failed:
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {few(failed)}",
-            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
-        )
-    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.SKIPPED]
-    if skipped:
-        raise NotHealthy(
-            f"{counted(len(skipped), 'partition')} left alone: {few(skipped)}",
-            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
-        )
-
-
-def few(lines: Sequence[str]) -> str:
-    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
-    return "; ".join(lines[:3]) + more
 
 
 def certificate(planned: Balance) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
-from kctl.commands.leader.elections import judge_elections, tell_skipped
+from kctl.commands.leader.elections import tell_skipped
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import confirm_name
 from kctl.commands.terminal.invocation import Invocation
@@ -33,7 +33,7 @@ def elect_unclean(
     ignore_eligible: bool = False,
 ) -> None:
     """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
-    from kctl.leader.election import carry_out, plan_unclean
+    from kctl.leader.election import carry_out, plan_unclean, require_elected
     from kctl.leader.eligible import read_eligible
     from kctl.leader.losses import find_losses
 
@@ -61,7 +61,7 @@ def elect_unclean(
             plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
     rows = _rows(plan, losses, eligible)
     inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")], changed=any_changed(plan))
-    judge_elections(plan)
+    require_elected(plan)
 
 
 def _basis(

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult, any_changed
+from kctl.base.text import counted
 from kctl.cluster import unchanged
 from kctl.cluster.reassignments import ongoing_reassignments
-from kctl.errors import KctlError, OutcomeUnknown
-from kctl.leader.election import Election, carry_out, choose, plan_preferred
+from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
+from kctl.leader.election import Election, carry_out, choose, first_few, plan_preferred, require_elected
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.reassign.plan_file.document import reassignments
 from kctl.reassign.planner.assignment import Reassignment
@@ -68,6 +69,17 @@ class Balance:
     def changed(self) -> bool:
         """Whether something was changed or, of a plan, would be."""
         return bool(self.reorders) or any_changed(self.elections)
+
+    def require_balanced(self) -> None:
+        """Raise OperationFailed if something was not reordered or elected, NotHealthy for skipped partitions."""
+        if self.failed:
+            failed = [f"{tp}: {reason}" for tp, reason in sorted(self.failed.items())]
+            raise OperationFailed(
+                f"{len(failed)} of {counted(len(self.reorders), 'partition')} not put into the new order: "
+                f"{first_few(failed)}",
+                hint="run it again: it plans from what there is then",
+            )
+        require_elected(self.elections)
 
     @property
     def nothing_to_do(self) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult
+from kctl.base.text import counted
 from kctl.cluster.partition_numbers import no_partition
-from kctl.errors import KctlError, OutcomeUnknown, Refused
+from kctl.errors import KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused
 from kctl.health.leaders import not_preferred
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, PartitionState, TopicPartition
@@ -202,3 +203,25 @@ def _read_back(
 def _leaders(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
     state = client.metadata(sorted({tp.topic for tp in partitions}))
     return {p.tp: None if p.offline else p.leader for topic in state.topics.values() for p in topic.partitions}
+
+
+def require_elected(plan: Sequence[Election]) -> None:
+    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were skipped."""
+    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.FAILED]
+    if failed:
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {first_few(failed)}",
+            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
+        )
+    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.SKIPPED]
+    if skipped:
+        raise NotHealthy(
+            f"{counted(len(skipped), 'partition')} left alone: {first_few(skipped)}",
+            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
+        )
+
+
+def first_few(lines: Sequence[str]) -> str:
+    """Return the first lines, and how many there are besides."""
+    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return "; ".join(lines[:3]) + more

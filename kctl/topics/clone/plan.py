@@ -104,7 +104,9 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool, tim
         plan_create(client, [new])
     except AlreadyExists as exc:
         raise AlreadyExists(exc.message, hint=_EXISTS.format(name=name)) from None
-    row = ClonedTopic(source, name, ItemResult.WOULD_CLONE, len(topic.partitions), topic.replication_factor, own, None, ())
+    row = ClonedTopic(
+        source, name, ItemResult.WOULD_CLONE, len(topic.partitions), topic.replication_factor, own, None, ()
+    )
     if not data:
         return ClonePlan(new, row, None, None, ())
     return _plan_copy(client, topic, new, row, cluster_id)

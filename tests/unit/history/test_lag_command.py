@@ -23,7 +23,6 @@ from kctl.commands.history import lag as history_lag
 from kctl.commands.history.lag_view import lag_tables
 from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
-from kctl.commands.terminal.views import By
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.lag.request import LagQuestion
 from kctl.history.lag.status_rows import PartitionStatus
@@ -32,6 +31,7 @@ from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass, Rows
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
+from kctl.lag.gate import By
 from kctl.spark import lag_source as lag_report
 
 Run = Callable[..., tuple[int, str, str]]

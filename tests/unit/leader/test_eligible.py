@@ -205,7 +205,7 @@ def test_no_election_is_held_when_another_replica_became_eligible_meanwhile(
     monkeypatch.setattr(leader_unclean, "confirm_name", answer)
     monkeypatch.setattr(election, "carry_out", carry_out)
     client = Answer(metadata=lambda _: state, target=Answer(name="c"))
-    inv = Answer(protectors=lambda _: [], confirm_cluster=None, timeout_s=lambda s: s, emit=lambda *_: None)
+    inv = Answer(protectors=lambda _: [], confirm_cluster=None, timeout_s=lambda s: s, emit=lambda *_, **__: None)
 
     def elect() -> None:
         leader_unclean.elect_unclean(

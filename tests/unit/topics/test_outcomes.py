@@ -31,6 +31,7 @@ from kctl.model import ClusterState, TopicPartition
 from kctl.topics import apply, offsets
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.create import CreatedTopic
+from kctl.topics.describe import DescribedTopics, DescribeRequest, describe_topics
 from kctl.topics.sizes import Size, Sizes
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -95,14 +96,13 @@ def test_sizes_are_of_the_topics_as_they_were_described(
 
     monkeypatch.setattr("kctl.topics.describe.fetch_topic_configs", lambda *_, **__: {"t": []})
     monkeypatch.setattr("kctl.topics.describe.reassignments_if_told", lambda *_: {})
-    monkeypatch.setattr("kctl.topics.sizes.fetch_sizes", sizes)
-    asked = topic_describe._Asked(["t"], [], [], False, True, False, False)
-    found = topic_describe._look(client, asked)  # type: ignore[arg-type]  # a client of recorded answers
+    monkeypatch.setattr("kctl.topics.describe.fetch_sizes", sizes)
+    found = describe_topics(client, DescribeRequest(["t"], size=True))  # type: ignore[arg-type]  # recorded answers
     assert [p.size_bytes for p in found.topics[0].partitions] == [1, 1]
 
 
 def test_a_watch_says_what_is_not_known() -> None:
-    seen = topic_describe._Found([], ["configs: no"], ["sizes: no"])
+    seen = DescribedTopics([], ["configs: no"], ["sizes: no"])
     assert topic_describe._shown(seen, []).failures == ["configs: no", "sizes: no"]
 
 
