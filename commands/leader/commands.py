@@ -261,8 +261,9 @@ def _result(found: Balance) -> dict[str, Any]:
 
 
 def _save(planned: Balance, path: Path, **chosen: Sequence[str] | None) -> None:
-    from kctl.reassign.plan_file.document import Execution, document, text_of
+    from kctl.reassign.plan_file.document import document, text_of
     from kctl.reassign.planner.batches import make_batches
+    from kctl.reassign.planner.execution import Execution
 
     batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
     goals = {"leaders_only": True, **{key: sorted(given) for key, given in chosen.items() if given}}

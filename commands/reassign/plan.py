@@ -23,7 +23,7 @@ from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.planner.goals import Balance, Goals, check_options
 
 if TYPE_CHECKING:
-    from kctl.reassign.plan_file.document import Execution
+    from kctl.reassign.planner.execution import Execution
     from kctl.reassign.planner.live_cluster import Snapshot
     from kctl.reassign.planner.plan import Plan
 
@@ -235,9 +235,9 @@ def _execution(
     made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
 ) -> Execution:
     """How it would be carried out."""
-    from kctl.reassign.plan_file.document import Execution, reassignments
     from kctl.reassign.planner.batches import default_concurrency, make_batches
-    from kctl.reassign.planner.execution import DEFAULT_RATE, estimated_ms
+    from kctl.reassign.planner.execution import DEFAULT_RATE, Execution, estimated_ms
+    from kctl.reassign.planner.plan import reassignments
 
     rows = reassignments(made)
     alive = sum(1 for broker in made.cluster.brokers if broker.alive)

@@ -17,11 +17,10 @@ from kctl.cluster.reassignments import ongoing_reassignments
 from kctl.errors import KctlError, OutcomeUnknown
 from kctl.leader.election import Election, carry_out, choose, plan_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
-from kctl.reassign.plan_file.document import reassignments
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.cluster import from_state
 from kctl.reassign.planner.goals import Goals
-from kctl.reassign.planner.plan import Plan, make_plan
+from kctl.reassign.planner.plan import Plan, make_plan, reassignments
 from kctl.reassign.run import journals
 from kctl.reassign.run.alter import alter_reassignments
 
