@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.leader.elections import certificate, few, judge_elections, tell_skipped
+from kctl.commands.leader.elections import certificate, few, judge_elections, progress_of, tell_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
@@ -123,9 +123,6 @@ def elect(
 
     Example: kctl leader elect --preferred --topic orders
     """
-    from kctl.cluster import unchanged
-    from kctl.leader.election import plan_preferred
-
     if preferred == unclean:
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if ignore_eligible and not unclean:
@@ -145,10 +142,8 @@ def elect(
             elect_unclean(
                 inv, client, state, chosen, named=bool(partition), dry_run=dry_run, ignore_eligible=ignore_eligible
             )
-            return
-        plan = plan_preferred(state, chosen)
-        basis = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
-        _elect_preferred(inv, client, plan, basis, led=len(chosen) - len(plan), dry_run=dry_run)
+        else:
+            _elect_preferred(inv, client, state, chosen, dry_run=dry_run)
 
 
 def _chooser(
@@ -167,23 +162,32 @@ def _chooser(
 
 
 def _elect_preferred(
-    inv: Invocation, client: ClusterClient, plan: Sequence[Election], basis: Basis, *, led: int, dry_run: bool
+    inv: Invocation, client: ClusterClient, state: ClusterState, chosen: Sequence[PartitionState], *, dry_run: bool
 ) -> None:
-    from kctl.leader.election import carry_out
+    from kctl.leader import operations
 
-    todo = [row for row in plan if row.result == "would elect"]
-    if led and not todo:
-        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
-    if todo and not dry_run:
+    def confirm(plan: Sequence[Election], basis: Basis) -> None:
         tell_skipped(plan)
+        todo = sum(row.result == "would elect" for row in plan)
         inv.confirm(
-            f"Elect the preferred leaders of {counted(len(todo), 'partition')} of {client.target.name}? "
+            f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
             "Their clients wait for a moment.",
             target=client.target,
             basis=basis,
         )
-        with output.progress("electing") as bar:
-            plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
+
+    plan = operations.elect_preferred(
+        client,
+        state,
+        chosen,
+        confirm,
+        watching=lambda: progress_of("electing"),
+        timeout_s=inv.timeout_s(30),
+        dry_run=dry_run,
+    )
+    led = len(chosen) - len(plan)
+    if led and not any(row.result in {"would elect", "elected", "failed"} for row in plan):
+        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
     inv.emit(plan, lambda: election_tables(plan))
     judge_elections(plan)
 
@@ -203,26 +207,35 @@ def balance(
 
     Example: kctl leader balance --dry-run
     """
-    from kctl.leader import balance as balancing
+    from kctl.leader import operations
 
     inv = invocation(ctx)
     ask_to_replace(inv, out)
-    with inv.connect() as client:
-        planned = balancing.plan_balance(client, topic or (), match or ())
+
+    def report(planned: Balance) -> None:
         for warning in planned.plan.warnings:
             output.warn(warning)
         if out is not None:
-            _save(planned, out, topic=topic, match=match)
-        if dry_run or planned.nothing_to_do:
-            inv.emit(_result(planned), lambda: balance_tables(planned))
-            judge_elections([row for row in planned.elections if row.result == "skipped"])
-            return
-        if not inv.yes:
-            output.note(certificate(planned))
-            tell_skipped(planned.elections)
-        inv.confirm(_question(planned, client), target=client.target, basis=balancing.basis(client, planned))
-        with output.progress("balancing") as bar:
-            done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
+            _save(planned, out, topic=topic or (), match=match or ())
+
+    with inv.connect() as client:
+
+        def confirm(planned: Balance, basis: Basis) -> None:
+            if not inv.yes:
+                output.note(certificate(planned))
+                tell_skipped(planned.elections)
+            inv.confirm(_question(planned, client), target=client.target, basis=basis)
+
+        done = operations.balance_leaders(
+            client,
+            topic or (),
+            match or (),
+            confirm,
+            report=report,
+            watching=lambda: progress_of("balancing"),
+            timeout_s=inv.timeout_s(30),
+            dry_run=dry_run,
+        )
     inv.emit(_result(done), lambda: balance_tables(done))
     if done.failed:
         failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
@@ -260,13 +273,9 @@ def _result(found: Balance) -> dict[str, Any]:
     }
 
 
-def _save(planned: Balance, path: Path, **chosen: Sequence[str] | None) -> None:
-    from kctl.reassign.plan_file.document import document, text_of
-    from kctl.reassign.planner.batches import make_batches
-    from kctl.reassign.planner.execution import Execution
+def _save(planned: Balance, path: Path, **options: Sequence[str]) -> None:
+    from kctl.leader.balance import saved_plan
 
-    batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
-    goals = {"leaders_only": True, **{key: sorted(given) for key, given in chosen.items() if given}}
-    write_whole(path, text_of(document(planned.plan, Execution(batches=batches, goals=goals))))
+    write_whole(path, saved_plan(planned, options))
     if not planned.reorders:
         output.note(f"{path} holds nothing to reorder: `kctl leader elect --preferred` makes elections")

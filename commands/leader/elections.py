@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
@@ -11,10 +12,17 @@ from kctl.errors import NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance
-    from kctl.leader.election import Election
+    from kctl.leader.election import Election, OnProgress
 
 
 _NAMED = 10  # partitions that are told one by one
+
+
+@contextmanager
+def progress_of(title: str) -> Iterator[OnProgress]:
+    """Show the progress of elections."""
+    with output.progress(title) as bar:
+        yield bar.update
 
 
 def tell_skipped(plan: Sequence[Election]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 
-Told = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
+OnProgress = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def carry_out(
     *,
     unclean: bool = False,
     timeout_s: float = 30.0,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Election]:
     """Elect what `plan` would, some at a time, and say for each partition which leader it has then.
 
@@ -152,8 +152,8 @@ def carry_out(
     done: dict[TopicPartition, Election] = {}
     for start in range(0, len(todo), PER_REQUEST):
         batch = todo[start : start + PER_REQUEST]
-        if told:
-            told("electing", start, len(todo))
+        if on_progress:
+            on_progress("electing", start, len(todo))
         try:
             errors = elect_leaders(client, [row.tp for row in batch], unclean=unclean)
         except KctlError as exc:

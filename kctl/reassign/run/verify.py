@@ -44,7 +44,7 @@ class Verification:
     brokers_left: list[BrokerLeft]
 
 
-def verify(
+def compare_plan(
     client: ClusterClient, rows: Sequence[Reassignment], removed: Sequence[int], throttle: Throttle | None
 ) -> Verification:
     """Compare a plan with the cluster. throttle: the last one that a run of this plan has set; None: not known.
