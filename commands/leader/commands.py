@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.leader.elections import certificate, few, judge_elections, progress_of, tell_skipped
+from kctl.commands.leader.elections import certificate, few, judge_elections, progress_of, warn_of_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
@@ -167,7 +167,7 @@ def _elect_preferred(
     from kctl.leader import operations
 
     def confirm(plan: Sequence[Election], basis: Basis) -> None:
-        tell_skipped(plan)
+        warn_of_skipped(plan)
         todo = sum(row.result == "would elect" for row in plan)
         inv.confirm(
             f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
@@ -223,7 +223,7 @@ def balance(
         def confirm(planned: Balance, basis: Basis) -> None:
             if not inv.yes:
                 output.note(certificate(planned))
-                tell_skipped(planned.elections)
+                warn_of_skipped(planned.elections)
             inv.confirm(_question(planned, client), target=client.target, basis=basis)
 
         done = operations.balance_leaders(

@@ -25,7 +25,7 @@ def progress_of(title: str) -> Iterator[OnProgress]:
         yield bar.update
 
 
-def tell_skipped(plan: Sequence[Election]) -> None:
+def warn_of_skipped(plan: Sequence[Election]) -> None:
     """Warn of partitions that no election can help."""
     skipped = [row for row in plan if row.result == "skipped"]
     for row in skipped[:_NAMED]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.text import counted
-from kctl.commands.leader.elections import judge_elections, progress_of, tell_skipped
+from kctl.commands.leader.elections import judge_elections, progress_of, warn_of_skipped
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import confirm_name
 from kctl.commands.terminal.invocation import Invocation
@@ -36,7 +36,7 @@ def elect_unclean(
     from kctl.leader import operations
 
     def confirm(planned: UncleanElection, basis: Basis) -> None:
-        tell_skipped(planned.elections)
+        warn_of_skipped(planned.elections)
         for loss in planned.losses:
             output.warn(str(loss))
         protectors = inv.protectors(client.target)

@@ -174,11 +174,11 @@ def emit_status(inv: Invocation, client: ClusterClient) -> Status:
 
     status = read_status(client)
     inv.emit(status, lambda: status_tables(status))
-    tell_status(status)
+    report_status(status)
     return status
 
 
-def tell_status(status: Status) -> None:
+def report_status(status: Status) -> None:
     """What stands beside its tables."""
     for line in status_warnings(status):
         output.warn(line)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to, default_concurrency, make_batches
+from kctl.reassign.planner.batches import default_concurrency, make_batches, receivers_of
 from kctl.reassign.planner.plan import Plan, reassignments
 
 DEFAULT_RATE = 50_000_000  # bytes per second: what is shown where no throttle is given
@@ -63,7 +63,7 @@ def estimated_ms(
         for position in batch:
             r = reassignments[position]
             size = r.size_bytes or 0
-            for node in copies_to(r):
+            for node in receivers_of(r):
                 inside = r.before is not None and node in r.before
                 roads = [("inside", node)] if inside else [("in", node), ("out", leaders[position])]
                 for road in roads:

@@ -132,16 +132,16 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         forced = [p for p, start in enumerate(rules.start) if rules.vacant in start]
         bytes_bound = sum(max(0, cluster.size_bytes[p]) * rules.start[p].count(rules.vacant) for p in forced)
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
-        board, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
+        placement, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
         _check_placed(rules)
-        unmet = _missed(rules, targets, board.loads) if goals.even_replicas else []
+        unmet = _missed(rules, targets, placement.loads) if goals.even_replicas else []
         if Balance.BYTES in goals.balance:
-            byte_bounds = balance_bytes(board, targets if goals.even_replicas else None, goals.tolerance)
+            byte_bounds = balance_bytes(placement, targets if goals.even_replicas else None, goals.tolerance)
             if not byte_bounds.off:
                 bound = max(bound, byte_bounds.lower_bound_moves)
                 bytes_bound = max(bytes_bound, byte_bounds.lower_bound_bytes)
             unmet += _missed_bytes(cluster, byte_bounds)
-        rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
+        rows = [_in_order(old, new) for old, new in zip(cluster.replicas, placement.replicas, strict=True)]
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
             moves = "1 move is" if left == 1 else f"{left:,} moves are"

@@ -74,14 +74,14 @@ def begin(plan: RunPlan) -> Journal:
 
 def refuse_second(path: Path) -> None:
     """Raise Refused: the run of `path` has not ended; Busy when a process carries it out."""
-    what, since, pid = _told(path)
+    what, since, pid = _describe(path)
     if journal.held(path):
         process = "" if pid is None else f" (pid {pid})"
         raise Busy(f"a reassignment of this cluster is running{process}{since}: {what}", hint=_WHILE_RUNNING)
     raise Refused(f"a reassignment of this cluster has not ended{since}: {what}", hint=_WAYS_OUT)
 
 
-def _told(path: Path) -> tuple[str, str, int | None]:
+def _describe(path: Path) -> tuple[str, str, int | None]:
     """«apply of plan.json (run …)», «, begun at …», and its process; as far as the journal says."""
     try:
         state = replay(journal.read(path), name=str(path))
@@ -93,7 +93,7 @@ def _told(path: Path) -> tuple[str, str, int | None]:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def ask(path: Path, request: Request) -> None:
+def leave_request(path: Path, request: Request) -> None:
     """Leave a request for the process that holds the journal."""
     beside, fresh = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
     try:
@@ -106,7 +106,7 @@ def ask(path: Path, request: Request) -> None:
         raise OperationFailed(f"cannot write {beside}: {exc.strerror}") from exc
 
 
-def asked(path: Path) -> Request | None:
+def read_request(path: Path) -> Request | None:
     """The request that was left; None when there is none that is understood."""
     try:
         with journal.opened(_request_file(path)) as fd:
@@ -116,7 +116,7 @@ def asked(path: Path) -> Request | None:
     return next((request for request in Request if request.value.encode() == word.strip()), None)
 
 
-def withdraw(path: Path) -> None:
+def withdraw_request(path: Path) -> None:
     """Take a request away; harmless when there is none."""
     _request_file(path).unlink(missing_ok=True)
 

@@ -28,7 +28,7 @@ from kctl.reassign.run.outcome import RunResult, result_of, result_without_run
 from kctl.reassign.run.prepare import Options, Prepared, prepare
 from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_state import WAYS_OUT, Listener, Run, open_run
-from kctl.reassign.run.run_status import LastRun, RunOverview, last_run, read_run, read_status, with_what_was_left
+from kctl.reassign.run.run_status import LastRun, RunOverview, last_run, read_run, read_status, with_throttle_left
 from kctl.reassign.run.steps import RunState
 from kctl.reassign.run.take_over import TakenOver
 from kctl.reassign.run.verify import Verification, compare_plan
@@ -92,7 +92,7 @@ def apply(
         operator.note(f"nothing to do: every partition of {prepared.plan.source} is where it is to be")
         return result_without_run(client, prepared.plan)
     confirm(prepared, basis)
-    with journals.begin(with_what_was_left(prepared.plan)) as held:
+    with journals.begin(with_throttle_left(prepared.plan)) as held:
         return carry(client, held, operator, runs.carry_out)
 
 
@@ -289,13 +289,13 @@ def take(path: Path, operator: Operator, request: Request | None = None, *, time
     """
     if request is not None and journal.held(path):
         limit_s = _YIELD_S if timeout_s is None and request is not Request.PAUSE else timeout_s
-        journals.ask(path, request)
+        journals.leave_request(path, request)
         with operator.waiting() as waiting:
             _until_free(path, limit_s, waiting)
     elif journal.held(path):
         journals.refuse_second(path)
     held = journal.resume(path)
-    journals.withdraw(path)  # not before it is held: a request to the process that holds it would be lost
+    journals.withdraw_request(path)  # not before it is held: a request to the process that holds it would be lost
     return held
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from kctl.errors import KctlError, Refused
 from kctl.reassign.run.batch import move_batch
-from kctl.reassign.run.cancel import check_originals, finish_cancel, open_rows, take_batch_back
+from kctl.reassign.run.cancel import check_originals, finish_cancel, rows_in_flight, take_batch_back
 from kctl.reassign.run.outcome import elect, end
 from kctl.reassign.run.run_state import Run, Stopped, Yielded
 from kctl.reassign.run.steps import Mode, Step, next_step
@@ -34,9 +34,9 @@ def carry_out(run: Run) -> None:
         Step.ELECT_START: elect,
         Step.END: end,
     }
-    with _told(run):
+    with _with_situation(run):
         while True:
-            run.obey()
+            run.handle_requests()
             step = next_step(run.state)
             if step is None:
                 return
@@ -46,8 +46,8 @@ def carry_out(run: Run) -> None:
 def cancel(run: Run) -> None:
     """Take back what is in flight, and end the run. Raises Refused when that would lose a partition; else as above."""
     if run.state.mode is not Mode.CANCELLED:
-        with _told(run):
-            check_originals(run, open_rows(run))
+        with _with_situation(run):
+            check_originals(run, rows_in_flight(run))
             run.write(Step.CANCEL_START, pid=os.getpid())
     carry_out(run)
 
@@ -57,9 +57,9 @@ def pause(run: Run, *, now: bool) -> None:
     if run.state.mode is Mode.CANCELLED:
         raise Refused("the run is being cancelled, not paused", hint="`kctl topic reassign cancel` goes on with that")
     if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):
-        with _told(run):
+        with _with_situation(run):
             if now:
-                check_originals(run, open_rows(run))
+                check_originals(run, rows_in_flight(run))
             run.write(Step.PAUSE, now=now, pid=os.getpid())
     carry_out(run)
 
@@ -70,13 +70,13 @@ def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
     new_rate: from now on with `rate_bytes` (None: no throttle).
     """
     if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
-        with _told(run):
+        with _with_situation(run):
             run.write(Step.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
     carry_out(run)
 
 
 @contextmanager
-def _told(run: Run) -> Iterator[None]:
+def _with_situation(run: Run) -> Iterator[None]:
     """Whatever goes wrong says what state the cluster is in."""
     try:
         yield

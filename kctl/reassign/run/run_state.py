@@ -11,7 +11,7 @@ from kctl.base.journal import Journal
 from kctl.base.units import format_duration, format_size
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, TimedOut
 from kctl.protocol.error_codes import LOOK_UP_AGAIN
-from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run import journals
 from kctl.reassign.run.journals import Request
 from kctl.reassign.run.progress import Meter, Progress
@@ -90,7 +90,7 @@ class Run:
         plan = self.state.plan
         todo = [plan.reassignments[position] for batch in plan.batches for position in batch]
         self.total_bytes = sum(map(copy_bytes, todo))
-        self.total_copies = sum(len(copies_to(r)) for r in todo)
+        self.total_copies = sum(len(receivers_of(r)) for r in todo)
         self.done_bytes = self.done_copies = 0
         for number in range(self.state.batches_done):
             self.count_batch(number)
@@ -99,7 +99,7 @@ class Run:
     def count_batch(self, number: int) -> None:
         """A batch is done: its copies are no longer asked about."""
         self.done_bytes += self.state.plan.bytes_of(number)
-        self.done_copies += sum(len(copies_to(r)) for r in self.state.plan.batch(number))
+        self.done_copies += sum(len(receivers_of(r)) for r in self.state.plan.batch(number))
 
     def write(self, step: Step, **fields: Any) -> None:
         """An entry of the journal; on the disk, and in `state`, when it returns."""
@@ -111,26 +111,26 @@ class Run:
         """How long to put up with a cluster that does not answer or does not get on."""
         return self.state.plan.stall_after_ms / 1000
 
-    def obey(self) -> None:
+    def handle_requests(self) -> None:
         """Look whether somebody wants the run to pause or to be let go of. Raises Yielded."""
-        request = journals.asked(self.journal.path)
+        request = journals.read_request(self.journal.path)
         if request is None:
             return
         if request is not Request.PAUSE:
-            journals.withdraw(self.journal.path)
+            journals.withdraw_request(self.journal.path)
             raise Yielded(_TAKEN_OVER[request], hint="that command takes the run over, and says what becomes of it")
         if self.state.mode is Mode.RUNNING:
             self.write(Step.PAUSE, now=False, pid=self.state.pid)
             when = "when this batch is done" if self.state.batch_open else "now"
             self.listener.note(f"asked to pause: {when}")
-        journals.withdraw(self.journal.path)
+        journals.withdraw_request(self.journal.path)
 
     def wait(self, seconds: float) -> None:
-        """Sleep, and obey."""
-        self.obey()
+        """Sleep, and handle_requests."""
+        self.handle_requests()
         time.sleep(seconds)
 
-    def patiently(self, act: Callable[[], _T], what: str) -> _T:
+    def retry_transient(self, act: Callable[[], _T], what: str) -> _T:
         """`act`, again while brokers or the controller are away. It must be harmless to do it again."""
         since: float | None = None
         while True:
