@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.leader.elections import certificate, few, judge_elections, progress_of, warn_of_skipped
+from kctl.commands.leader.elections import certificate, judge_elections, judge_reorders, progress_of, warn_of_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.commands.terminal.output import jsonable
 from kctl.commands.terminal.topic_options import MATCH, PARTITION
-from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
@@ -127,12 +127,6 @@ def elect(
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if ignore_eligible and not unclean:
         raise UsageError("--ignore-eligible requires --unclean", hint="add --unclean, or drop --ignore-eligible")
-    if file is not None and (topic or match or partition):
-        raise UsageError(
-            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
-        )
-    if partition and not topic and not match:
-        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
     choose, inv = _chooser(topic or (), match or (), partition, file), invocation(ctx)
     with inv.connect() as client:
         state, chosen = choose(client)
@@ -154,6 +148,12 @@ def _chooser(
     from kctl.leader.election import choose, choose_each
     from kctl.leader.election_file import read_election_file
 
+    if file is not None and (topics or match or partition):
+        raise UsageError(
+            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
+        )
+    if partition and not topics and not match:
+        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
     if file is not None:
         partitions = read_election_file(file)
         return lambda client: choose_each(client, partitions)
@@ -237,12 +237,7 @@ def balance(
             dry_run=dry_run,
         )
     inv.emit(_result(done), lambda: balance_tables(done))
-    if done.failed:
-        failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {few(failed)}",
-            hint="run it again: it plans from what there is then",
-        )
+    judge_reorders(done)
     judge_elections(done.elections)
 
 

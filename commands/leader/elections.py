@@ -50,6 +50,16 @@ def judge_elections(plan: Sequence[Election]) -> None:
         )
 
 
+def judge_reorders(done: Balance) -> None:
+    """Raise OperationFailed for partitions whose replicas could not be put into another order."""
+    if done.failed:
+        failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {few(failed)}",
+            hint="run it again: it plans from what there is then",
+        )
+
+
 def few(lines: Sequence[str]) -> str:
     more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
     return "; ".join(lines[:3]) + more

@@ -61,12 +61,6 @@ def doubts(plan: PlanFile, live: LiveState) -> list[Problem]:
     return copies.doubts()
 
 
-def done_already(r: Reassignment, live: LiveState) -> bool:
-    """Has the partition the replicas of the plan, in its order, with nothing of it under way? Log dirs do not count."""
-    state = live.partition(r.tp)
-    return state is not None and state.replicas == r.after and r.tp not in live.moving
-
-
 # --- the cluster and its topics -------------------------------------------------------------------------------------
 
 
