@@ -28,7 +28,7 @@ class Leaders:
     lower_bound: int
 
 
-class _LeaderBoard:
+class _LeaderPlacement:
     """Who leads what; VACANT = n − 1 leads those whose first replica goes away. free: partitions that may change."""
 
     def __init__(self, rows: Sequence[Sequence[int]], before: Sequence[int], nodes: Sequence[int], n: int) -> None:
@@ -96,7 +96,7 @@ def plan_leaders(
     if not even:
         return _only_vacant(choices, firsts, targets, n)
     nodes = sorted({node for row in choices for node in row})
-    placement = _LeaderBoard(choices, firsts, nodes, n)
+    placement = _LeaderPlacement(choices, firsts, nodes, n)
     _level(placement, targets)
     if not met(placement, targets):
         targets = level_out(placement, [node for node in nodes if node in allowed], targets)
@@ -152,7 +152,7 @@ def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -
     return Targets(least, most, group, [total])
 
 
-def _level(placement: _LeaderBoard, targets: Targets) -> None:
+def _level(placement: _LeaderPlacement, targets: Targets) -> None:
     loads, vacant = placement.loads, placement.n - 1
     _place_straight(placement, targets.least)
     _straight(placement, targets)
@@ -160,7 +160,7 @@ def _level(placement: _LeaderBoard, targets: Targets) -> None:
     drain(placement, lambda: [vacant] if loads[vacant] else [], lambda: placement.nodes)
 
 
-def _straight(placement: _LeaderBoard, targets: Targets) -> None:
+def _straight(placement: _LeaderPlacement, targets: Targets) -> None:
     """Surplus straight to brokers that lack."""
     loads, least, most = placement.loads, targets.least, targets.most
     for a in placement.nodes:
@@ -172,7 +172,7 @@ def _straight(placement: _LeaderBoard, targets: Targets) -> None:
                 placement.swap(found[0], a, b)
 
 
-def _prove(placement: _LeaderBoard, targets: Targets) -> int:
+def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
     prices = cancel_cycles(placement, targets, rounds=_PAIRS // len(placement.nodes) ** 2)
     return 0 if prices is None else leader_changes_proven(placement.rows, placement.before, targets, prices)
 
@@ -184,7 +184,7 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
     lead = list(firsts)
     if lost:
         rows = [choices[p] for p in lost]
-        placement = _LeaderBoard(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
+        placement = _LeaderPlacement(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
         for node, count in enumerate(_count(firsts, n)[:vacant]):
             placement.loads[node] += count
         for limit in (targets.least, targets.most, [len(choices) + 1] * n):
@@ -194,7 +194,7 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
     return Leaders(lead, len(lost), len(lost))
 
 
-def _place(placement: _LeaderBoard, limit: Sequence[int]) -> None:
+def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
     """Leaders for what VACANT leads, as long as there are brokers under their limit."""
     loads, vacant = placement.loads, placement.n - 1
     _place_straight(placement, limit)
@@ -205,7 +205,7 @@ def _place(placement: _LeaderBoard, limit: Sequence[int]) -> None:
     )
 
 
-def _place_straight(placement: _LeaderBoard, limit: Sequence[int]) -> None:
+def _place_straight(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
     """Each to the one of its replicas that is furthest under its limit."""
     loads, vacant = placement.loads, placement.n - 1
     for p, node in enumerate(placement.lead):
