@@ -1,7 +1,7 @@
-"""Leaders spread evenly: replicas are put into another order, which copies nothing, and then leaders are elected.
+"""Leaders spread evenly: replicas are reordered, which copies nothing, and then leaders are elected.
 
-There is no journal. Another order is harmless by itself, each partition stands alone, and a run that was interrupted
-is simply run again: it plans from what there is then.
+There is no journal. A reorder is harmless by itself, partitions are independent, and an interrupted balance is run
+again: it plans from the state of the cluster then.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _refuse_unfinished(cluster_id: str | None) -> None:
 
 
 def _reordered(p: PartitionState, after: Mapping[TopicPartition, tuple[int, ...]]) -> PartitionState:
-    """As it will be when its replicas have the new order."""
+    """Return the partition with its replicas in the new order."""
     return replace(p, replicas=after.get(p.tp, p.replicas))
 
 
@@ -129,10 +129,10 @@ def _brokers(state: ClusterState, plan: Plan) -> list[BrokerBalance]:
 def balance(
     client: ClusterClient, planned: Balance, *, timeout_s: float = 30.0, on_progress: OnProgress | None = None
 ) -> Balance:
-    """Reorder, see that it is done, elect, and count the leaders that there are then.
+    """Reorder, read back, elect, and count the leaders again.
 
-    A partition whose replicas are others than when it was planned is left alone, and named. timeout_s: for each batch
-    to be seen. Raises what `alter_reassignments` and `carry_out` raise when nothing was done.
+    A partition whose replicas have changed since the plan is left alone, and listed in `failed`. timeout_s: the wait
+    for each batch. Raises what `alter_reassignments` and `carry_out` raise when nothing was done.
     """
     failed: dict[TopicPartition, str] = {}
     rows = planned.reorders
@@ -148,7 +148,7 @@ def balance(
 
 
 def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: float) -> dict[TopicPartition, str]:
-    """Partitions that do not have the new order in the end, with the reason."""
+    """Reorder a batch; return the partitions that do not have the new order in the end, with the reason."""
     now = _replicas(client, batch)
     failed = {r.tp: _stale(now.get(r.tp)) for r in batch if now.get(r.tp) not in {r.before, r.after}}
     todo = {r.tp: r for r in batch if r.tp not in failed and now[r.tp] != r.after}

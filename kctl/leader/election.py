@@ -1,4 +1,4 @@
-"""Elections planned, carried out batch by batch, and looked at: what counts is the leader that is seen afterwards."""
+"""Elections: planned, carried out in batches, and read back. The leader that brokers report decides the result."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def choose(
     match: Sequence[str] = (),
     partitions: Sequence[int] | None = None,
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions that are meant. Neither topics nor match: of all topics. partitions: of each topic; None for all.
+    """Return the selected partitions. Neither topics nor match: all topics. partitions: of each topic; None for all.
 
-    Raises NotFound for topics and partitions that there are not, UsageError for impossible names and patterns.
+    Raises NotFound for topics and partitions that do not exist, UsageError for invalid names and patterns.
     """
     from kctl.cluster.topics import chosen_states, only_chosen
 
@@ -62,7 +62,7 @@ def choose(
 def choose_each(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
+    """Return the partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
     from kctl.cluster.topics import known_topics
 
     state = known_topics(client, sorted({tp.topic for tp in partitions}))
@@ -75,7 +75,7 @@ def choose_each(
 
 
 def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) -> list[Election]:
-    """An election for each partition that another than its preferred replica leads. Pure."""
+    """Return an election for each partition that is not led by its preferred replica. Pure."""
     plan = []
     for p in partitions:
         if p.leader == p.preferred_leader:
@@ -94,7 +94,7 @@ def plan_unclean(
     eligible: Mapping[TopicPartition, Eligible] | None = None,
     ignore_eligible: bool = False,
 ) -> list[Election]:
-    """An election for each partition without a leader, whoever is alive. Pure.
+    """Return an election for each partition without a leader. Pure.
 
     The controller takes the first live replica in the order of the assignment, in sync or not
     (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were asked for one by one;
@@ -144,9 +144,9 @@ def carry_out(
     timeout_s: float = 30.0,
     on_progress: OnProgress | None = None,
 ) -> list[Election]:
-    """Elect what `plan` would, some at a time, and say for each partition which leader it has then.
+    """Carry out the elections in batches, and return each with the leader that was read back.
 
-    timeout_s: for the leaders of one batch to be seen. Raises what elect_leaders raises, when nothing was done.
+    timeout_s: the wait for the new leaders of one batch. Raises what elect_leaders raises if nothing was done.
     """
     todo = [row for row in plan if row.result == "would elect"]
     done: dict[TopicPartition, Election] = {}
@@ -172,7 +172,7 @@ def _read_back(
     unclean: bool,
     timeout_s: float,
 ) -> dict[TopicPartition, Election]:
-    """Wait until the new leaders are seen. One that the controller refused is not waited for, but looked at too."""
+    """Wait until brokers report the new leaders. Refused elections are read back once, without a wait."""
     deadline = Deadline(timeout_s)
     waiting = {row.tp: row for row in batch}
     done: dict[TopicPartition, Election] = {}
