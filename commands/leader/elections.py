@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kctl.base.outcomes import ItemResult
@@ -11,13 +12,20 @@ from kctl.commands.terminal import output
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance
-    from kctl.leader.election import Election
+    from kctl.leader.election import Election, OnProgress
 
 
 _NAMED = 10  # partitions that are told one by one
 
 
-def tell_skipped(plan: Sequence[Election]) -> None:
+@contextmanager
+def progress_of(title: str) -> Iterator[OnProgress]:
+    """Show the progress of elections."""
+    with output.progress(title) as bar:
+        yield bar.update
+
+
+def warn_of_skipped(plan: Sequence[Election]) -> None:
     """Warn of partitions that no election can help."""
     skipped = [row for row in plan if row.result is ItemResult.SKIPPED]
     for row in skipped[:_NAMED]:

@@ -14,7 +14,7 @@ from kctl.reassign.planner.goals import Balance, Goals
 from kctl.reassign.planner.loads import rack_loads
 
 if TYPE_CHECKING:
-    from kctl.reassign.plan_file.document import Execution
+    from kctl.reassign.planner.execution import Execution
     from kctl.reassign.planner.plan import Plan
 
 _ROWS = 20  # of a table, where there is no -o wide

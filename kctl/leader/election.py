@@ -1,4 +1,4 @@
-"""Elections planned, carried out batch by batch, and looked at: what counts is the leader that is seen afterwards."""
+"""Elections: planned, carried out in batches, and read back. The leader that brokers report decides the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 
-Told = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
+OnProgress = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ def choose(
     match: Sequence[str] = (),
     partitions: Sequence[int] | None = None,
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions that are meant. Neither topics nor match: of all topics. partitions: of each topic; None for all.
+    """Return the selected partitions. Neither topics nor match: all topics. partitions: of each topic; None for all.
 
-    Raises NotFound for topics and partitions that there are not, UsageError for impossible names and patterns.
+    Raises NotFound for topics and partitions that do not exist, UsageError for invalid names and patterns.
     """
     from kctl.cluster.topics import chosen_states, only_chosen
 
@@ -64,7 +64,7 @@ def choose(
 def choose_each(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
+    """Return the partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
     from kctl.cluster.topics import known_topics
 
     state = known_topics(client, sorted({tp.topic for tp in partitions}))
@@ -77,7 +77,7 @@ def choose_each(
 
 
 def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) -> list[Election]:
-    """An election for each partition that another than its preferred replica leads. Pure."""
+    """Return an election for each partition that is not led by its preferred replica. Pure."""
     plan = []
     for p in partitions:
         if p.leader == p.preferred_leader:
@@ -96,7 +96,7 @@ def plan_unclean(
     eligible: Mapping[TopicPartition, Eligible] | None = None,
     ignore_eligible: bool = False,
 ) -> list[Election]:
-    """An election for each partition without a leader, whoever is alive. Pure.
+    """Return an election for each partition without a leader. Pure.
 
     The controller takes the first live replica in the order of the assignment, in sync or not
     (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were asked for one by one;
@@ -144,18 +144,18 @@ def carry_out(
     *,
     unclean: bool = False,
     timeout_s: float = 30.0,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Election]:
-    """Elect what `plan` would, some at a time, and say for each partition which leader it has then.
+    """Carry out the elections in batches, and return each with the leader that was read back.
 
-    timeout_s: for the leaders of one batch to be seen. Raises what elect_leaders raises, when nothing was done.
+    timeout_s: the wait for the new leaders of one batch. Raises what elect_leaders raises if nothing was done.
     """
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT]
     done: dict[TopicPartition, Election] = {}
     for start in range(0, len(todo), PER_REQUEST):
         batch = todo[start : start + PER_REQUEST]
-        if told:
-            told("electing", start, len(todo))
+        if on_progress:
+            on_progress("electing", start, len(todo))
         try:
             errors = elect_leaders(client, [row.tp for row in batch], unclean=unclean)
         except KctlError as exc:
@@ -174,7 +174,7 @@ def _read_back(
     unclean: bool,
     timeout_s: float,
 ) -> dict[TopicPartition, Election]:
-    """Wait until the new leaders are seen. One that the controller refused is not waited for, but looked at too."""
+    """Wait until brokers report the new leaders. Refused elections are read back once, without a wait."""
     deadline = Deadline(timeout_s)
     waiting = {row.tp: row for row in batch}
     done: dict[TopicPartition, Election] = {}

@@ -31,7 +31,7 @@ WITH seen AS (
 ), marks AS (
   SELECT *,
     CASE WHEN offset_before IS NULL OR committed_offset <> offset_before THEN at_ms END AS changed_ms,
-    CASE WHEN committed_offset < offset_before THEN 1 ELSE 0 END AS went_back,
+    CASE WHEN committed_offset < offset_before THEN 1 ELSE 0 END AS is_back,
     CASE WHEN behind < behind_before THEN 1 ELSE 0 END AS less_behind
   FROM steps
 ), windows AS (
@@ -39,7 +39,7 @@ WITH seen AS (
     count(*) OVER w AS observations, min(at_ms) OVER w AS first_ms, max(changed_ms) OVER w AS last_changed_ms,
     first_value(behind) OVER w AS first_behind, first_value(log_end_offset) OVER w AS first_end,
     min(behind) OVER w AS least_behind, max(committed_offset) OVER w AS most_committed,
-    max(went_back) OVER v AS rewound, max(less_behind) OVER v AS recovered
+    max(is_back) OVER v AS rewound, max(less_behind) OVER v AS recovered
   FROM marks
   WINDOW w AS (PARTITION BY `group`, topic, `partition` ORDER BY at_ms ROWS BETWEEN 9 PRECEDING AND CURRENT ROW),
          v AS (PARTITION BY `group`, topic, `partition` ORDER BY at_ms ROWS BETWEEN 8 PRECEDING AND CURRENT ROW)
@@ -152,7 +152,7 @@ def polars(store: Path) -> Found:
         behind=(pl.col("log_end_offset") - c).clip(0),
     ).sort(*keys, "at_ms").with_columns(
         changed_ms=by_key(pl.when(c.ne_missing(c.shift(1))).then(at)),
-        went_back=by_key((c < c.shift(1)).fill_null(value=False).cast(pl.Int8)),
+        is_back=by_key((c < c.shift(1)).fill_null(value=False).cast(pl.Int8)),
         less_behind=by_key((behind < behind.shift(1)).fill_null(value=False).cast(pl.Int8)),
         full=by_key(at.shift(9)).is_not_null(),
         first_ms=by_key(at.shift(9)), first_behind=by_key(behind.shift(9)),
@@ -161,7 +161,7 @@ def polars(store: Path) -> Found:
         last_changed_ms=by_key(pl.col("changed_ms").rolling_max(10, min_samples=1)),
         least_behind=by_key(behind.rolling_min(10, min_samples=1)),
         most_committed=by_key(c.rolling_max(10, min_samples=1)),
-        rewound=by_key(pl.col("went_back").rolling_max(9, min_samples=1)),
+        rewound=by_key(pl.col("is_back").rolling_max(9, min_samples=1)),
         recovered=by_key(pl.col("less_behind").rolling_max(9, min_samples=1)),
         unread=(pl.col("log_end_offset") - pl.max_horizontal("committed_offset", "log_start_offset")).clip(0),
     ).with_columns(since_ms=pl.max_horizontal(pl.col("last_changed_ms"), pl.col("first_ms"))).with_columns(

@@ -13,100 +13,71 @@ partition, replicas, log_dirs) with more keys beside it, which kafka-reassign-pa
 and with --log-dirs "log_dir_moves", "log_dir_lower_bound", "log_dir_bytes", "log_dir_bytes_lower_bound",
 "log_dirs_before": [{"broker", "path", "replicas", "bytes", "usable_bytes"}], "log_dirs_after". `current` and `rollback`
 have log_dirs only where a replica moves within its broker. topics: those whose partitions change. left: moves that a
-limit leaves for another plan. kctl.reassign.plan_file.read reads it.
+limit leaves for another plan.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from kctl.reassign.plan_file.read import ANY
-from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.planner.execution import Execution
 from kctl.reassign.planner.loads import BrokerLoad, Change, RackLoad, rack_loads
 from kctl.reassign.planner.log_dir_moves import LogDirLoad
 from kctl.reassign.planner.plan import Plan
 
+ANY = "any"  # a log dir that the broker chooses
 
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """How a plan would be carried out: batches of positions in its changes, and the time that takes at a throttle.
-
-    goals: the options that the plan was made with. max_concurrent_moves: copies that a batch may have.
-    """
-
-    batches: Sequence[Sequence[int]] = ()
-    throttle_bytes_per_s: int | None = None
-    estimated_ms: int | None = None
-    goals: Mapping[str, Any] = field(default_factory=dict)
-    max_concurrent_moves: int | None = None
-
-
-def reassignments(plan: Plan) -> list[Reassignment]:
-    """The plan's changes as those who carry it out have them."""
-    cluster = plan.cluster
-    ids = cluster.topic_ids or (None,) * len(cluster.topics)
-    found = []
-    for p, before, after, dirs_before, dirs in plan.changes:
-        topic, size = cluster.topic_of[p], cluster.size_bytes[p]
-        found.append(
-            Reassignment(
-                topic=cluster.topics[topic],
-                partition=cluster.number[p],
-                after=tuple(after),
-                before=tuple(before),
-                log_dirs=tuple(dirs) if dirs else None,
-                log_dirs_before=tuple(dirs_before) if dirs_before else None,
-                size_bytes=size if size >= 0 else None,
-                topic_id=ids[topic],
-            )
-        )
-    return found
+# Keys of the document → attributes of Plan and Execution; the reader uses the tables too.
+PLAN_NUMBERS = {
+    "moves": "moves",
+    "lower_bound": "lower_bound",
+    "forced_moves": "forced",
+    "leader_changes": "leader_changes",
+    "leader_lower_bound": "leader_lower_bound",
+    "bytes": "bytes",
+    "bytes_lower_bound": "bytes_lower_bound",
+    "unknown_sizes": "unknown_sizes",
+    "left": "left",
+}
+EXECUTION_NUMBERS = ("throttle_bytes_per_s", "estimated_ms", "max_concurrent_moves")
+LOG_DIR_BOUNDS = {"log_dir_lower_bound": "lower_bound", "log_dir_bytes_lower_bound": "bytes_lower_bound"}
+BROKER_LOADS, LOG_DIR_LOADS = ("before", "after"), ("log_dirs_before", "log_dirs_after")
 
 
 def document(plan: Plan, execution: Execution | None = None) -> dict[str, Any]:
-    """The plan file as one value; see the module's text for its keys."""
-    given = execution or Execution()
-    found: dict[str, Any] = {
+    """Return the plan file as one value; the module's docstring lists the keys."""
+    how = execution or Execution()
+    values: dict[str, Any] = {
         "version": 1,
         "partitions": [_after(plan, change) for change in plan.changes],
         "cluster_id": plan.cluster.cluster_id,
-        "goals": dict(given.goals),
-        "moves": plan.moves,
-        "lower_bound": plan.lower_bound,
-        "forced_moves": plan.forced,
-        "leader_changes": plan.leader_changes,
-        "leader_lower_bound": plan.leader_lower_bound,
-        "bytes": plan.bytes,
-        "bytes_lower_bound": plan.bytes_lower_bound,
-        "unknown_sizes": plan.unknown_sizes,
-        "left": plan.left,
-        "throttle_bytes_per_s": given.throttle_bytes_per_s,
-        "estimated_ms": given.estimated_ms,
-        "max_concurrent_moves": given.max_concurrent_moves,
+        "goals": dict(how.goals),
+        **{key: getattr(plan, name) for key, name in PLAN_NUMBERS.items()},
+        **{key: getattr(how, key) for key in EXECUTION_NUMBERS},
         "complete": plan.complete,
         "unmet": plan.unmet,
         "hosts": list(plan.hosts),
         "warnings": plan.warnings,
-        "before": [_row(load) for load in plan.before],
-        "after": [_row(load) for load in plan.after],
-        "racks_before": [_row(load) for load in rack_loads(plan.before)],
-        "racks_after": [_row(load) for load in rack_loads(plan.after)],
+        **_loads(BROKER_LOADS, plan.before, plan.after),
+        **_loads(("racks_before", "racks_after"), rack_loads(plan.before), rack_loads(plan.after)),
     }
     if plan.log_dirs is not None:
-        found["log_dir_moves"] = len(plan.log_dirs.moves)
-        found["log_dir_lower_bound"] = plan.log_dirs.lower_bound
-        found["log_dir_bytes"] = plan.log_dirs.bytes
-        found["log_dir_bytes_lower_bound"] = plan.log_dirs.bytes_lower_bound
-        found["log_dirs_before"] = [_row(load) for load in plan.log_dirs.before]
-        found["log_dirs_after"] = [_row(load) for load in plan.log_dirs.after]
-    found["topics"] = _topics(plan)
-    found["batches"] = [list(batch) for batch in given.batches] if execution else None
-    found["current"] = {"version": 1, "partitions": [_before(plan, change, size=True) for change in plan.changes]}
-    found["rollback"] = {"version": 1, "partitions": [_before(plan, change, size=False) for change in plan.changes]}
-    return found
+        values["log_dir_moves"] = len(plan.log_dirs.moves)
+        values["log_dir_lower_bound"] = plan.log_dirs.lower_bound
+        values["log_dir_bytes"] = plan.log_dirs.bytes
+        values["log_dir_bytes_lower_bound"] = plan.log_dirs.bytes_lower_bound
+        values |= _loads(LOG_DIR_LOADS, plan.log_dirs.before, plan.log_dirs.after)
+    values["topics"] = _topics(plan)
+    values["batches"] = [list(batch) for batch in how.batches] if execution else None
+    values["current"] = {"version": 1, "partitions": [_before(plan, change, size=True) for change in plan.changes]}
+    values["rollback"] = {"version": 1, "partitions": [_before(plan, change, size=False) for change in plan.changes]}
+    return values
+
+
+def _loads(keys: tuple[str, str], *loads: Sequence[BrokerLoad | RackLoad | LogDirLoad]) -> dict[str, Any]:
+    return {key: [_row(load) for load in rows] for key, rows in zip(keys, loads, strict=True)}
 
 
 def _after(plan: Plan, change: Change) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reading plan files: Kafka's own reassignment JSON, with what kctl writes beside it (kctl.reassign.planner.plan).
+"""Reading plan files: Kafka's own reassignment JSON, and the keys that kctl adds (kctl.reassign.plan_file.document).
 
 What kafka-reassign-partitions writes and accepts is a plan as well: `version` may be absent, `log_dirs` too, and then
 nobody knows what the replicas were (ReassignPartitionsCommand.parsePartitionReassignmentData). A file comes from
@@ -8,6 +8,7 @@ outside: nothing in it is believed before it was looked at, and everything that 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,13 +19,14 @@ from kctl.base.text import printable
 from kctl.cluster.kafka_json import load_object, shown
 from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile
+from kctl.reassign.plan_file.document import ANY
 from kctl.reassign.planner.assignment import Reassignment
 
 MAX_BYTES = 512 << 20  # a million partitions take some 300 MB
-ANY = "any"
 _MAX_ID = 2**31 - 1
 _MAX_PATH = 4096
 _SHOWN = 3
+_BULKY = frozenset({"partitions", "current", "rollback", "batches", "topics"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class PlanFile:
     in one batch; None when the file has none. remove_brokers: those that are to hold nothing in the end, none where
     the plan is for some topics only. complete: does the plan reach its goals (True when it does not tell).
     digest: SHA-256 of the file's bytes, in hex. partition_counts: of each topic when the plan was made; empty when
-    the file does not tell. warnings, unmet: what the plan said of itself.
+    the file does not tell. warnings, unmet: what the plan said of itself. values: the other keys of the document, not
+    validated; kctl.reassign.plan_file.restore reads them.
     """
 
     reassignments: tuple[Reassignment, ...]
@@ -47,11 +50,22 @@ class PlanFile:
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     unmet: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def has_before(self) -> bool:
+        """Whether the file says what all replicas were. Files of Kafka's own tool do not."""
+        return all(r.before is not None for r in self.reassignments)
 
 
 def read_plan(path: Path) -> PlanFile:
-    """The plan in a file; «-» is stdin. Raises NotFound, InvalidFile."""
-    return parse_plan(*read_input(path, max_bytes=MAX_BYTES, hint=_HOW_TO_GET_ONE))
+    """Return the plan in a file; "-" is stdin. Raises NotFound, InvalidFile."""
+    return parse_plan(*read_bytes(path))
+
+
+def read_bytes(path: Path) -> tuple[bytes, str]:
+    """Return the contents of a plan file and its name for messages; "-" is stdin. Raises NotFound, InvalidFile."""
+    return read_input(path, max_bytes=MAX_BYTES, hint=_HOW_TO_GET_ONE)
 
 
 _HOW_TO_GET_ONE = "`kctl topic reassign plan --out FILE` writes one"
@@ -85,11 +99,7 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
 
     Raises InvalidFile; details["problems"] has a line for everything that is wrong, the message the first few.
     """
-    return plan_of(load_document(data, name), name, hashlib.sha256(data).hexdigest())
-
-
-def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
-    """The plan in what `load_document` gave. Raises as `parse_plan` does."""
+    document = load_document(data, name)
     problems: list[str] = []
     entries = _Entries("", document.get("partitions"), problems)
     current = _current(document, entries, problems)
@@ -110,10 +120,11 @@ def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
         cluster_id=cluster_id,
         remove_brokers=removed,
         complete=complete,
-        digest=digest,
+        digest=hashlib.sha256(data).hexdigest(),
         partition_counts={topic: count for topic, (_, count) in topics.items()},
         warnings=_lines(document.get("warnings")),
         unmet=_lines(document.get("unmet")),
+        values={key: value for key, value in document.items() if key not in _BULKY},
     )
 
 
@@ -139,6 +150,14 @@ def load_document(data: bytes, name: str) -> dict[str, Any]:
             hint = "it lists topics to move: `kctl topic reassign plan --topics-file` makes a plan of it"
         raise InvalidFile(f"{name} is no plan: it has no partitions", hint=hint)
     return document
+
+
+def text_of_file(data: bytes) -> str:
+    """Return the JSON of a plan file as text; JSON may be UTF-16 as well."""
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        return json.dumps(json.loads(data))
 
 
 def bad_file(name: str, problems: Sequence[str]) -> InvalidFile:

@@ -1,116 +1,112 @@
-"""A plan file as the plan that it was, without a cluster: what `kctl topic reassign show` shows."""
+"""A plan file as the planner's plan again, without a cluster: what `kctl topic reassign show` shows."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from kctl.base.input_file import read_input
-from kctl.reassign.plan_file.document import Execution
-from kctl.reassign.plan_file.read import MAX_BYTES, PlanFile, bad_file, load_document, plan_of
+from kctl.reassign.plan_file.document import (
+    ANY,
+    BROKER_LOADS,
+    EXECUTION_NUMBERS,
+    LOG_DIR_BOUNDS,
+    LOG_DIR_LOADS,
+    PLAN_NUMBERS,
+)
+from kctl.reassign.plan_file.read import PlanFile, bad_file
 from kctl.reassign.planner.cluster import UNKNOWN, PlanBroker, PlanCluster
+from kctl.reassign.planner.execution import Execution
 from kctl.reassign.planner.goals import Balance, Goals
 from kctl.reassign.planner.loads import BrokerLoad, Change
 from kctl.reassign.planner.log_dir_moves import LogDirLoad, LogDirMove, LogDirPlan
-from kctl.reassign.planner.plan import Plan
+from kctl.reassign.planner.plan import Plan, count_changes
 
 _MAX = 1 << 62
 _Row = TypeVar("_Row", BrokerLoad, LogDirLoad)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPlan:
-    """A plan file. document: its values; text: as it is written.
+class Restored(NamedTuple):
+    """The cluster of the plan has only the partitions that change. goals: as far as the file has them."""
 
-    known: it says what the replicas were; otherwise nothing of `plan` but `changes` counts. plan: its cluster has only
-    the partitions that change. goals: as far as the file tells them.
-    """
-
-    document: Mapping[str, Any]
-    text: str
-    known: bool
     plan: Plan
     goals: Goals
     execution: Execution
 
 
-def read_saved(path: Path) -> SavedPlan:
-    """The plan in a file; «-» is stdin. Raises NotFound, and InvalidFile that names everything that is wrong."""
-    data, name = read_input(path, max_bytes=MAX_BYTES, hint="`kctl topic reassign plan --out FILE` writes one")
-    document = load_document(data, name)
-    file = plan_of(document, name, hashlib.sha256(data).hexdigest())
-    reader = _Reader(document)
-    goals = reader.goals()
-    plan = _plan(file, reader, goals)
-    execution = Execution(
-        batches=file.batches or (),
-        throttle_bytes_per_s=reader.number("throttle_bytes_per_s") or None,
-        estimated_ms=reader.number("estimated_ms"),
-        max_concurrent_moves=reader.number("max_concurrent_moves"),
-    )
-    if reader.problems:
-        raise bad_file(name, reader.problems)
-    try:
-        text = data.decode().removesuffix("\n")
-    except UnicodeDecodeError:  # JSON may be UTF-16 as well
-        text = json.dumps(document)
-    return SavedPlan(document, text, all(r.before is not None for r in file.reassignments), plan, goals, execution)
+def restore(file: PlanFile, name: str) -> Restored:
+    """Return the plan of a file; name: of the file. Raises InvalidFile that lists every problem.
+
+    Without `has_before` of the file, only the changes of the plan are known.
+    """
+    values = _Values(file.values)
+    goals = values.goals()
+    plan = _plan(file, values, goals)
+    numbers: dict[str, Any] = {key: values.number(key) for key in EXECUTION_NUMBERS}
+    if values.problems:
+        raise bad_file(name, values.problems)
+    rate = numbers.pop("throttle_bytes_per_s") or None
+    return Restored(plan, goals, Execution(batches=file.batches or (), throttle_bytes_per_s=rate, **numbers))
 
 
-class _Reader:
-    """Values of the file by key, each looked at; problems: what is wrong."""
+class _Values:
+    """The values of a file by key, validated. problems: what is invalid."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.document = document
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
         self.problems: list[str] = []
 
     def number(self, key: str) -> int | None:
-        found = self.document.get(key)
-        if found is None or (type(found) is int and 0 <= found < _MAX):
-            return found
+        value = self.values.get(key)
+        if value is None or (type(value) is int and 0 <= value < _MAX):
+            return value
         self.problems.append(f"{key} is no number")
         return None
 
     def lines(self, key: str) -> list[str]:
-        found = self.document.get(key, [])
-        if isinstance(found, list) and all(isinstance(line, str) for line in found):
-            return found
+        value = self.values.get(key, [])
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            return value
         self.problems.append(f"{key} is no list of texts")
         return []
 
     def ids(self, owner: Mapping[str, Any], key: str) -> frozenset[int]:
-        found = owner.get(key, [])
-        if isinstance(found, list) and all(type(node) is int and 0 <= node < 2**31 for node in found):
-            return frozenset(found)
+        value = owner.get(key, [])
+        if isinstance(value, list) and all(type(node) is int and 0 <= node < 2**31 for node in value):
+            return frozenset(value)
         self.problems.append(f"{key} is no list of brokers")
         return frozenset()
 
-    def rows(self, key: str, kind: type[_Row]) -> list[_Row]:
-        """A list of loads, none where the file has none."""
-        found = self.document.get(key) or []
-        if isinstance(found, list) and all(isinstance(row, dict) and _fits(row, kind) for row in found):
-            return [kind(**{name: row[name] for name in kind.__slots__}) for row in found]
+    def loads(self, keys: tuple[str, str], kind: type[_Row], names: Sequence[str]) -> tuple[list[_Row], list[_Row]]:
+        """Return the loads before and after, if the file has them. names: what must be the same in both."""
+        before, after = (self._rows(key, kind) for key in keys)
+        first, second = ([[getattr(row, name) for name in names] for row in rows] for rows in (before, after))
+        if first == second:
+            return before, after
+        things = "brokers" if kind is BrokerLoad else "log dirs"
+        self.problems.append(f"{keys[0]} and {keys[1]} do not have the same {things}")
+        return [], []
+
+    def _rows(self, key: str, kind: type[_Row]) -> list[_Row]:
+        value = self.values.get(key) or []
+        if isinstance(value, list) and all(isinstance(row, dict) and _fits(row, kind) for row in value):
+            return [kind(**{name: row[name] for name in kind.__slots__}) for row in value]
         self.problems.append(f"{key} has rows that are not understood")
         return []
 
     def goals(self) -> Goals:
-        found = self.document.get("goals") or {}
-        wanted = found.get("balance", [])
+        options = self.values.get("goals") or {}
+        balance = options.get("balance", [])
         known = [each.value for each in Balance]
-        if not isinstance(wanted, list) or not all(isinstance(each, str) and each in known for each in wanted):
+        if not isinstance(balance, list) or not all(isinstance(each, str) and each in known for each in balance):
             self.problems.append("goals: balance is not understood")
-            wanted = []
+            balance = []
         return Goals(
-            remove_brokers=self.ids(found, "remove_broker"),
-            add_brokers=self.ids(found, "add_broker"),
-            exclude_brokers=self.ids(found, "exclude_broker"),
-            balance=frozenset(map(Balance, wanted)),
-            leaders_only=found.get("leaders_only") is True,
+            remove_brokers=self.ids(options, "remove_broker"),
+            add_brokers=self.ids(options, "add_broker"),
+            exclude_brokers=self.ids(options, "exclude_broker"),
+            balance=frozenset(map(Balance, balance)),
+            leaders_only=options.get("leaders_only") is True,
         )
 
 
@@ -119,20 +115,35 @@ def _fits(row: Mapping[str, Any], kind: type[Any]) -> bool:
         value = row.get(name)
         if name in {"rack", "usable_bytes"} and value is None and name in row:
             continue
-        wanted = str if name in {"rack", "path"} else bool if name == "alive" else int
-        if type(value) is not wanted or (isinstance(value, int) and not 0 <= value < _MAX):
+        expected = str if name in {"rack", "path"} else bool if name == "alive" else int
+        if type(value) is not expected or (isinstance(value, int) and not 0 <= value < _MAX):
             return False
     return True
 
 
-def _plan(file: PlanFile, reader: _Reader, goals: Goals) -> Plan:
-    """What is counted is counted anew; bounds are the file's word."""
-    before, after = reader.rows("before", BrokerLoad), reader.rows("after", BrokerLoad)
-    if [load.broker for load in before] != [load.broker for load in after]:
-        reader.problems.append("before and after do not have the same brokers")
-        before, after = [], []
+def _plan(file: PlanFile, values: _Values, goals: Goals) -> Plan:
+    """Return the plan, its moves and bytes counted again; lower bounds are taken from the file."""
+    before, after = values.loads(BROKER_LOADS, BrokerLoad, ("broker",))
     cluster = _cluster(file, after)
-    changes = [
+    changes = _changes(file)
+    counts = count_changes(cluster, changes if file.has_before else [])._asdict()
+    bounds = {name: values.number(key) or 0 for key, name in PLAN_NUMBERS.items() if name not in counts}
+    return Plan(
+        cluster=cluster,
+        changes=changes,
+        before=before,
+        after=after,
+        unmet=values.lines("unmet"),
+        warnings=values.lines("warnings"),
+        hosts=_hosts(values, goals, after),
+        log_dirs=_log_dirs(values, changes, cluster),
+        **counts,
+        **bounds,
+    )
+
+
+def _changes(file: PlanFile) -> list[Change]:
+    return [
         Change(
             row,
             list(r.before or ()),
@@ -142,33 +153,17 @@ def _plan(file: PlanFile, reader: _Reader, goals: Goals) -> Plan:
         )
         for row, r in enumerate(file.reassignments)
     ]
-    hosts = reader.ids(reader.document, "hosts") or {
-        load.broker for load in after if load.alive and load.broker not in goals.remove_brokers | goals.exclude_brokers
-    }
-    sizes = [r.size_bytes for r in file.reassignments for _ in r.adding]
-    return Plan(
-        cluster=cluster,
-        changes=changes,
-        moves=len(sizes),
-        lower_bound=reader.number("lower_bound") or 0,
-        leader_changes=sum(bool(r.before) and r.before[0] != r.after[0] for r in file.reassignments if r.before),
-        leader_lower_bound=reader.number("leader_lower_bound") or 0,
-        bytes=sum(size or 0 for size in sizes),
-        bytes_lower_bound=reader.number("bytes_lower_bound") or 0,
-        unknown_sizes=sizes.count(None),
-        before=before,
-        after=after,
-        unmet=reader.lines("unmet"),
-        warnings=reader.lines("warnings"),
-        left=reader.number("left") or 0,
-        forced=reader.number("forced_moves") or 0,
-        hosts=tuple(sorted(hosts)),
-        log_dirs=_log_dirs(reader, changes, cluster),
-    )
+
+
+def _hosts(values: _Values, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[int, ...]:
+    """Return the brokers that may receive; in files of older versions, by the goals."""
+    closed = goals.remove_brokers | goals.exclude_brokers
+    hosts = values.ids(values.values, "hosts")
+    return tuple(sorted(hosts or {load.broker for load in after if load.alive and load.broker not in closed}))
 
 
 def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
-    """Partitions in the order of the file."""
+    """Return the partitions of the plan, in the order of the file."""
     rows = file.reassignments
     known = {load.broker: PlanBroker(load.broker, load.rack, load.alive) for load in loads}
     ids = sorted(known.keys() | {node for r in rows for node in (*r.after, *(r.before or ()))})
@@ -187,25 +182,17 @@ def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
     )
 
 
-def _log_dirs(reader: _Reader, changes: Sequence[Change], cluster: PlanCluster) -> LogDirPlan | None:
-    """Moves inside brokers; None for a plan that was made without --log-dirs."""
-    before, after = reader.rows("log_dirs_before", LogDirLoad), reader.rows("log_dirs_after", LogDirLoad)
-    if [(load.broker, load.path) for load in before] != [(load.broker, load.path) for load in after]:
-        reader.problems.append("log_dirs_before and log_dirs_after do not have the same log dirs")
-        before, after = [], []
+def _log_dirs(values: _Values, changes: Sequence[Change], cluster: PlanCluster) -> LogDirPlan | None:
+    """Return the moves inside brokers; None for a plan without --log-dirs."""
+    before, after = values.loads(LOG_DIR_LOADS, LogDirLoad, ("broker", "path"))
     moves = []
     for change in changes:
         sources = dict(zip(change.before, change.log_dirs_before or (), strict=False))
         for node, target in zip(change.after, change.log_dirs or (), strict=False):
             if target is not None and node in sources:
                 size = cluster.size_bytes[change.partition]
-                moves.append(LogDirMove(change.partition, node, sources[node] or "any", target, size))
+                moves.append(LogDirMove(change.partition, node, sources[node] or ANY, target, size))
     if not (before or moves):
         return None
-    return LogDirPlan(
-        moves=moves,
-        lower_bound=reader.number("log_dir_lower_bound") or 0,
-        bytes_lower_bound=reader.number("log_dir_bytes_lower_bound") or 0,
-        before=before,
-        after=after,
-    )
+    bounds: dict[str, Any] = {name: values.number(key) or 0 for key, name in LOG_DIR_BOUNDS.items()}
+    return LogDirPlan(moves=moves, before=before, after=after, **bounds)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from kctl.reassign.planner.rules import Rules
 
 
-class Board:
+class PlacementState:
     """replicas[p]: broker indexes, VACANT for one still to be placed. loads: replicas on each broker."""
 
     def __init__(self, rules: Rules, room_bytes: dict[int, int]) -> None:

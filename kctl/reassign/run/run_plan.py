@@ -15,7 +15,7 @@ from typing import Any
 
 from kctl.errors import InvalidFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.planner.batches import receivers_of
 
 VERSION = 1
 KINDS = ("apply", "rollback")
@@ -51,7 +51,7 @@ class RunPlan:
     def rest(self, done: int) -> tuple[int, int]:
         """Copies and bytes of the batches after the first `done`."""
         rows = [r for number in range(done, len(self.batches)) for r in self.batch(number)]
-        return sum(len(copies_to(r)) for r in rows), sum(map(copy_bytes, rows))
+        return sum(len(receivers_of(r)) for r in rows), sum(map(copy_bytes, rows))
 
     def bytes_of(self, number: int) -> int:
         """What a batch copies, of known sizes."""
@@ -60,7 +60,7 @@ class RunPlan:
 
 def copy_bytes(r: Reassignment) -> int:
     """What a partition's move copies; nothing where its size is not known."""
-    return len(copies_to(r)) * (r.size_bytes or 0)
+    return len(receivers_of(r)) * (r.size_bytes or 0)
 
 
 def begin_entry(plan: RunPlan) -> dict[str, Any]:

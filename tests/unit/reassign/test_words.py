@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from kctl.commands.reassign.run import refuse_second_rollback
 from kctl.commands.reassign.tables import (
     progress_line,
     question,
@@ -21,6 +20,7 @@ from kctl.commands.reassign.verify import _tables as verification_tables
 from kctl.commands.terminal import output
 from kctl.errors import Refused
 from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.run.operations import refuse_second_rollback
 from kctl.reassign.run.outcome import RunResult
 from kctl.reassign.run.prepare import Preview
 from kctl.reassign.run.progress import Progress
