@@ -32,9 +32,10 @@ ELSEWHERE = {
         "a broker's files: test_segment_live.py",
     ),
     **dict.fromkeys(
-        ("spark lag", "spark retention", "spark trends", "spark report", "spark warm", "spark bundle",
+        ("history lag", "history retention", "history trends", "history report", "history snapshot",
+         "spark lag", "spark retention", "spark trends", "spark report", "spark warm", "spark bundle",
          "spark snapshot"),
-        "Spark and snapshots: test_spark_*.py",
+        "Spark and snapshots: test_spark_*.py, test_history.py",
     ),
     **dict.fromkeys(("runtime install", "runtime verify", "runtime remove"), "a download: test_runtime.py"),
     **dict.fromkeys(

@@ -171,6 +171,7 @@ RULES: dict[str, Rule] = {
     "quota.unset": by_words,
     "transaction.abort": by_words,
     "segment.verify": by_words,
+    "history.snapshot": always,
     "spark.warm": any_of("made"),
     "spark.bundle": always,
     "spark.snapshot": always,

@@ -30,7 +30,8 @@ SHAPES = {
 NEVER = {"id", "topic_name", "group_id", "broker_id", "controller", "transaction_state"}
 NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
-    "Asked", "Goals", "LayoutRequest", "Limits", "NewTopic", "TopicChange", "TopicSpec",
+    "Asked", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange", "TopicSpec",
+    "ReportOptions", "RetentionOptions", "SnapshotOptions", "TrendsOptions",
     # what the library is told and works with
     "Broker", "ClusterState", "Destination", "LagReport", "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
     "Run", "Snapshot", "TopicState",

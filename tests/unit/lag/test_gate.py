@@ -75,6 +75,4 @@ def test_verdict(
 
 def test_what_was_not_checked_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     _gate([THERE, NO_COMMIT], By.PARTITION, 0, ["g"])
-    assert (
-        "lag not checked for 1 partition, because it is unknown: group g, t, partition 0" in capsys.readouterr().err
-    )
+    assert "lag not checked for 1 partition, because it is unknown: group g, t, partition 0" in capsys.readouterr().err
