@@ -31,9 +31,10 @@ NEVER = {"id", "topic_name", "group_id", "broker_id", "controller", "transaction
 NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
     "Asked", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange", "TopicSpec",
-    "ReportOptions", "RetentionOptions", "SnapshotOptions", "TrendsOptions",
+    "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
-    "Broker", "ClusterState", "Destination", "LagReport", "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
+    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
+    "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
     "Run", "Snapshot", "TopicState",
     # of cluster.yaml, in which a cluster is written down
     "BrokerNode", "ClusterSpec", "ZooKeeperNode",
