@@ -167,7 +167,7 @@ class _OwnRun(Run):
     def store_reads(self, store: str, from_ms: int, to_ms: int) -> StoreReads:
         from kctl.history.retention.store_reads import reads_of
 
-        return reads_of(store, from_ms, to_ms, processes=self._tasks)
+        return reads_of(store, from_ms, to_ms, at_once=self._tasks)
 
     def write(self, rows: Sequence[Any], row: type[Any]) -> None:
         self.parquet.write(rows, row)

@@ -1,10 +1,11 @@
-"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl spark snapshot` is the same."""
+"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl history snapshot` is the same."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from kctl.commands.history.options import store_folder
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete
 from kctl.errors import ExitCode, OperationFailed, UsageError
@@ -29,28 +31,38 @@ _MOST_TOLD = 3
 _DOWN = re.compile(r"broker ([0-9]+) is down")
 
 
-def snapshot(
-    ctx: typer.Context,
+@dataclass(frozen=True)
+class SnapshotOptions:
+    """The options of `kctl history snapshot`, and of its other name `kctl history snapshot`."""
+
     store: Annotated[
         Path, typer.Option(metavar="DIR", parser=store_folder, help="Where the snapshots are kept; made when missing.")
-    ],
-    once: Annotated[bool, typer.Option("--once", help="One pass.")] = False,
-    every: Annotated[str | None, typer.Option(metavar="DURATION", help="Time between passes.  [default: 60s]")] = None,
+    ]
+    once: Annotated[bool, typer.Option("--once", help="One pass.")] = False
+    every: Annotated[str | None, typer.Option(metavar="DURATION", help="Time between passes.  [default: 60s]")] = None
     for_: Annotated[
         str | None, typer.Option("--for", metavar="DURATION", help="End after this time; otherwise Ctrl-C ends.")
-    ] = None,
-    keep: Annotated[str | None, typer.Option(metavar="DURATION", help="Remove hours that are older.")] = None,
-) -> None:
+    ] = None
+    keep: Annotated[str | None, typer.Option(metavar="DURATION", help="Remove hours that are older.")] = None
+
+
+@takes_options(SnapshotOptions)
+def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
     """Collect offsets, groups, logs, log dirs and configs into a store, for reports over time.
 
     A pass is stored whole or not at all. Hours that have ended are compacted. With -o json, a line for each pass.
 
     Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
     """
+    collect_snapshots(invocation(ctx), options)
+
+
+def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
+    """Carry out `kctl history snapshot`."""
     from kctl.history.packages import need_packages
 
-    inv = invocation(ctx)
-    pace, keep_ms = _pace(inv, once=once, every=every, for_=for_), _keep_ms(keep)
+    store, once = options.store, options.once
+    pace, keep_ms = _pace(inv, once=once, every=options.every, for_=options.for_), _keep_ms(options.keep)
     need_packages()
     from kctl.history.snapshots import lock
     from kctl.history.snapshots.collect import Collector

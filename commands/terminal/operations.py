@@ -44,6 +44,7 @@ WITHOUT_DRY_RUN = {
     "group export": "writes the file that it is told to, and replaces none unasked",
     "spark bundle": "writes the file that it is told to, and replaces none unasked",
     "topic reassign plan": "is the dry run of topic reassign apply",
+    "history snapshot": "adds to a store of its own",
     "spark snapshot": "adds to a store of its own",
     "consume": "commits only for the group that it is told to join",
     "demo": "makes a cluster of its own and destroys it",

@@ -49,6 +49,7 @@ TITLES = {
     "spark": "Spark reports from a cold start (200 groups × 60 partitions of a live cluster); wall: until the answer",
     "spark-window": "A status for each of 30 million rows by its last ten; two cores, the same answers",
     "spark-rows": "`kctl spark lag` over a store: rows, and tasks at once",
+    "history": "One store of 100,000 group-partitions each minute, with Spark and without",
     "spark-day": "A day of 100,000 group-partitions each minute, and a month of its roll-ups",
 }
 
@@ -67,6 +68,10 @@ NOTES = {
     "spark-window": (
         "The aims were 0.7 million rows a CPU second and three times what Spark SQL gives. kctl's lines also tell time"
         " lags, rates and more, and kctl in Spark includes the start of Spark."
+    ),
+    "history": (
+        "The aims were 7 s for the last 15 minutes, and the time of Spark for all of the store. Ratios are to the line"
+        " of Spark above. The rows are the same; with 15 minutes go the 60 before them."
     ),
     "spark-day": (
         "The aims were 5 minutes for the day, 15 s for its last 15 minutes (**missed by 2 s**) and 20 s for the month."

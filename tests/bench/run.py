@@ -52,6 +52,7 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "spark-window": spark_cases.window_status,
     "spark-rows": spark_cases.rows_and_tasks,
     "spark-day": spark_cases.a_day,
+    "history": spark_cases.engines,
 }
 
 
@@ -66,7 +67,7 @@ def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
     base = next(iter(figures.values()))
     rows: dict[str, Any] = {}
     for command, f in figures.items():
-        if command.startswith(PEERS):
+        if command.startswith(PEERS) or (name == "history" and command.startswith("kctl spark")):
             base = f  # several peers in one table: each is the base of what follows it
         rows[command] = {
             "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,

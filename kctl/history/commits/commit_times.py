@@ -1,10 +1,10 @@
-"""kctl.history.commits.matching over columns: the times of commits, beside the snapshots' rows as their `commit_ms`.
+"""The times of commits, beside the snapshots' rows as their `commit_ms`, by the rule of kctl.history.commits.matching.
 
     times = times_of_logs(logs, passes, Span(lower=…, upper=…), told=…)
     judge_batches(times.beside(batches), rules)
 
 The windows of kctl.history.evaluate.windows then know when each offset was committed, and Burrow's STOP goes by that.
-tests/unit/history/test_commit_times.py holds this and the plain rule together.
+tests/support/commit_time_oracle.py has the rule in plain Python.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Nothing here goes through a window row by row. Of each row it is known where its
 history does (`cut`), where its window does, and where something last or next happened; a rule is then a comparison of
 such places: «the lag was allowed in the window» is «the last row with an allowed lag is not before the window».
 
-tests/unit/spark/test_window_columns.py holds these functions and the plain ones together.
+tests/unit/history/test_window_columns.py compares these functions with the oracle in tests/support.
 """
 
 from __future__ import annotations

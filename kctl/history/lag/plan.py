@@ -355,7 +355,7 @@ def _stored_share_groups(store: Store, at_ms: int, wanted: Wanted) -> tuple[str,
 def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:
     newest = newest_ms(store)
     if newest is None:
-        return NotFound(f"{store.root} has no snapshots", hint="`kctl spark snapshot --store DIR` collects them")
+        return NotFound(f"{store.root} has no snapshots", hint="`kctl history snapshot --store DIR` collects them")
     return NotFound(
         f"{store.root} has no snapshots from {iso(from_ms)} to {iso(to_ms)}",
         hint=f"it has some from {iso(oldest_ms(store) or newest)} to {iso(newest)}",

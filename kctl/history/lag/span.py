@@ -1,15 +1,13 @@
 """The readings of a partition over a span of time, as one: how it ended, and what it was at its worst. Pure.
 
-kctl.history.evaluate.spans does the same over columns.
+kctl.history.evaluate.spans computes spans over columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from kctl.history.lag.status import Status
-from kctl.history.lag.window import Reading
 
 
 class Span(NamedTuple):
@@ -22,17 +20,3 @@ class Span(NamedTuple):
     peak_lag: int | None
     worst_status: Status
     worst_owned: Status
-
-
-def span_of(readings: Sequence[Reading]) -> Span:
-    """The span of a partition's readings, in order of time. Raises ValueError without any."""
-    if not readings:
-        raise ValueError("no readings")
-    return Span(
-        first_at_ms=readings[0].at_ms,
-        readings=len(readings),
-        lag_before=readings[0].lag,
-        peak_lag=max((reading.lag for reading in readings if reading.lag is not None), default=None),
-        worst_status=max(reading.status for reading in readings),
-        worst_owned=max(reading.status_owned for reading in readings),
-    )

@@ -17,9 +17,8 @@ A group is as bad as its worst partition: WARN, or ERR for each of STOP, STALL a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum, IntEnum
-from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -33,90 +32,6 @@ class Status(IntEnum):
     STOP = 4
     STALL = 5
     REWIND = 6
-
-
-class Commit(NamedTuple):
-    """A committed offset, when it was committed (ms), and how many messages it was behind; None: not known."""
-
-    offset: int
-    at_ms: int
-    lag: int | None
-
-
-def commit_status(
-    commits: Sequence[Commit],
-    log_ends: Iterable[int],
-    lag: int,
-    now_ms: int,
-    *,
-    allowed_lag: int = 0,
-    steady_is_ok: bool = False,
-) -> Status:
-    """The verdict on `commits` (oldest first, at least one) as of now.
-
-    log_ends: the last readings of the log end. lag: the current one, end − last commit: what was deleted unread counts.
-    steady_is_ok: WARN only where the lag has grown. Burrow warns also of a lag that stays the same while offsets
-    advance: a group that keeps up at a distance. Raises ValueError without commits.
-    """
-    if not commits:
-        raise ValueError("no commits to judge")
-    if lag <= allowed_lag:
-        return Status.OK
-    if is_stopped(commits, now_ms) and not was_caught_up(commits, log_ends):
-        return Status.STOP
-    back = first_rewind(commits)
-    if back is not None and not is_regained(commits, back):
-        return Status.REWIND
-    if not is_always_behind(commits, allowed_lag):
-        return Status.OK
-    if is_stalled(commits):
-        return Status.STALL
-    if never_less_behind(commits) and not (steady_is_ok and not _has_grown(commits)):
-        return Status.WARN
-    return Status.OK
-
-
-def is_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
-    """The time since the last commit is longer than the time from the first to the last."""
-    first, last = commits[0].at_ms, commits[-1].at_ms
-    return now_ms - last > last - first
-
-
-def was_caught_up(commits: Sequence[Commit], log_ends: Iterable[int]) -> bool:
-    """In one of the last readings, the log ended at or before the last commit."""
-    return any(end <= commits[-1].offset for end in log_ends)
-
-
-def first_rewind(commits: Sequence[Commit]) -> int | None:
-    """Where an offset is first less than the one before."""
-    return next((i for i in range(1, len(commits)) if commits[i].offset < commits[i - 1].offset), None)
-
-
-def is_regained(commits: Sequence[Commit], rewind: int) -> bool:
-    """Whether the offset before the rewind was reached again."""
-    before = commits[rewind - 1].offset
-    return any(commit.offset >= before for commit in commits[rewind:])
-
-
-def is_always_behind(commits: Iterable[Commit], allowed_lag: int) -> bool:
-    """No commit had an allowed lag; lags that are not known say nothing."""
-    return all(commit.lag is None or commit.lag > allowed_lag for commit in commits)
-
-
-def is_stalled(commits: Sequence[Commit]) -> bool:
-    """All commits have the same offset."""
-    return all(commit.offset == commits[0].offset for commit in commits)
-
-
-def never_less_behind(commits: Iterable[Commit]) -> bool:
-    """No lag is less than the one before; lags that are not known are passed over."""
-    lags = [commit.lag for commit in commits if commit.lag is not None]
-    return all(after >= before for before, after in pairwise(lags))
-
-
-def _has_grown(commits: Iterable[Commit]) -> bool:
-    lags = [commit.lag for commit in commits if commit.lag is not None]
-    return bool(lags) and lags[-1] > lags[0]
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------

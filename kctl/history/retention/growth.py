@@ -1,4 +1,4 @@
-"""How a log, or a volume, grows, from its sizes at some moments. Pure; evaluate.growth does it over columns.
+"""How a log, or a volume, grows, from its sizes at some moments. Pure; evaluate.growth computes it.
 
 A log's size is a saw: it rises with what is written and falls when a segment is deleted or compacted. So there are
 three figures, in bytes an hour over the whole span:
@@ -19,17 +19,9 @@ the summed sizes, where one log's deletion hides what another one wrote.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 HOUR_MS = 3_600_000
-
-
-class SizeSample(NamedTuple):
-    """A size at a moment (ms)."""
-
-    at_ms: int
-    size_bytes: int
 
 
 class Growth(NamedTuple):
@@ -105,31 +97,6 @@ class GrownVolume(NamedTuple):
 def per_hour(size_bytes: int, duration_ms: int) -> float | None:
     """A rate; None without a duration."""
     return size_bytes * HOUR_MS / duration_ms if duration_ms > 0 else None
-
-
-def growth(samples: Iterable[SizeSample]) -> Growth | None:
-    """The growth over all samples, in any order; the first of each moment counts. None without samples."""
-    by_time: dict[int, int] = {}
-    for at_ms, size in samples:
-        by_time.setdefault(at_ms, size)
-    rows = [SizeSample(*row) for row in sorted(by_time.items())]
-    if not rows:
-        return None
-    steps = list(pairwise(rows))
-    up = [(before, after) for before, after in steps if after.size_bytes >= before.size_bytes]
-    down = [after for before, after in steps if after.size_bytes < before.size_bytes]
-    since = down[-1] if down else rows[0]
-    return Growth(
-        samples=len(rows),
-        first_ms=rows[0].at_ms,
-        last_ms=rows[-1].at_ms,
-        first_bytes=rows[0].size_bytes,
-        last_bytes=rows[-1].size_bytes,
-        grown_bytes=sum(after.size_bytes - before.size_bytes for before, after in up),
-        grown_ms=sum(after.at_ms - before.at_ms for before, after in up),
-        shrunk_at_ms=down[-1].at_ms if down else None,
-        since_shrunk_bytes=rows[-1].size_bytes - since.size_bytes,
-    )
 
 
 def added(rates: Iterable[float | None]) -> float | None:

@@ -46,7 +46,7 @@ READERS = (
 class StoreReads:
     """One report over the passes with from_ms ≤ at_ms < to_ms of a store.
 
-    watch: sees all sizes on their way, read in this process. processes: how many read at the same time.
+    watch: sees all sizes on their way, read in this process. at_once: how many processes read.
 
     errors: what could not be read, as far as it has been asked for.
     """
@@ -55,7 +55,7 @@ class StoreReads:
     from_ms: int
     to_ms: int
     watch: Watch | None = None
-    processes: int = 1
+    at_once: int = 1
     _damaged: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ class StoreReads:
         moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._tell)
         if moment is None:
             raise NotFound(
-                f"{self.store.root} has no snapshot of that time", hint="`kctl spark snapshot` collects them"
+                f"{self.store.root} has no snapshot of that time", hint="`kctl history snapshot` collects them"
             )
         asked = SizesAsked(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
         replicas, errors = replica_growth.replicas_of(self._sizes(asked))
@@ -127,11 +127,11 @@ class StoreReads:
 
     def _parts(self, table: str, span: SizesAsked | ReadingsQuestion) -> int:
         """Return into how many parts a read is worth splitting."""
-        if self.processes == 1:
+        if self.at_once == 1:
             return 1
         read_from_ms = getattr(span, "read_from_ms", span.from_ms)
         size = stored_bytes(self.store, table, read_from_ms, span.to_ms)
-        return max(1, min(self.processes, size // _BYTES_PER_PROCESS))
+        return max(1, min(self.at_once, size // _BYTES_PER_PROCESS))
 
 
 def _size_rows(asked: SizesAsked, topics: GroupRange) -> list[Sequence[Any]]:
@@ -142,9 +142,9 @@ def _reading_rows(question: ReadingsQuestion, groups: GroupRange) -> list[dict[s
     return [row for batch in reading_batches.read(question, groups) for row in batch.select(list(READERS)).to_pylist()]
 
 
-def reads_of(store: str, from_ms: int, to_ms: int, *, processes: int = 1) -> StoreReads:
+def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> StoreReads:
     """Return the reads of a store in a folder. Raises what open_store does."""
-    return StoreReads(open_store(place(store)), from_ms, to_ms, processes=processes)
+    return StoreReads(open_store(place(store)), from_ms, to_ms, at_once=at_once)
 
 
 def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:

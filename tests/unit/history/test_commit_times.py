@@ -12,15 +12,15 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from commit_time_oracle import CommitTime, commit_time_of
 from kctl.errors import UsageError
 from kctl.history.commits.commit_log import ARROW, Span, offsets_logs, read_logs
 from kctl.history.commits.commit_times import CommitTimes, times_of_logs
-from kctl.history.commits.matching import CommitTime, commit_time_of
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.evaluate.reading_batches import ReadingsQuestion, read
 from kctl.history.evaluate.windows import judge_batches
 from kctl.history.lag.status import Status
-from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import put_pass
@@ -28,6 +28,7 @@ from kctl.history.snapshots.store import create_store
 from offsets_files import commit
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import batch, write
+from window_oracle import Observation, judge
 
 Key = tuple[str, str, int]
 COMMITS = [CommitTime(10, 5, 9), CommitTime(20, 7, 19), CommitTime(30, 7, 29), CommitTime(40, None, None)]

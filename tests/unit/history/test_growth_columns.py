@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth_oracle import SizeSample, growth
 from kctl.history.evaluate.growth import MOST_BYTES, Sizes, by_key, growths
-from kctl.history.retention.growth import SizeSample, growth
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.rows import batch_of
 

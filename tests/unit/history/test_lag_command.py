@@ -1,8 +1,4 @@
-"""`kctl spark lag` but for Spark: its options, what it shows, its limits and exit codes.
-
-What a task does runs in this process, in the place of Spark, because a JVM takes ten seconds; with Spark it is in the
-integration tests (tests/integration/spark/test_lag.py).
-"""
+"""`kctl history lag`: its options, what it shows, its limits and exit codes. `kctl spark lag` differs in its engine."""
 
 from __future__ import annotations
 
@@ -24,6 +20,7 @@ from kctl.commands.history.lag_view import lag_tables
 from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
 from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.lag import evaluate
 from kctl.history.lag.request import LagQuestion
 from kctl.history.lag.status_rows import PartitionStatus
 from kctl.history.lag.window import MINUTE_MS
@@ -32,7 +29,6 @@ from kctl.history.snapshots.collect import Pass, Rows
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
 from kctl.lag.gate import By
-from kctl.spark import lag_source as lag_report
 
 Run = Callable[..., tuple[int, str, str]]
 PASSES = 15
@@ -256,15 +252,15 @@ def test_bad_options_are_told_at_once(run: Run, args: tuple[str, ...], text: str
 def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks have working directories of their own."""
     monkeypatch.chdir(store.parent)
-    asked: list[LagQuestion] = []
+    asked: list[str | None] = []
 
-    def load(_spark: object, question: LagQuestion, ranges: tuple[GroupRange, ...]) -> _Frame:
-        asked.append(question)
-        return _Frame(question, ranges)
+    def read(question: LagQuestion, _groups: GroupRange) -> tuple[list[Any], list[str]]:
+        asked.append(question.store)
+        return [], []
 
-    monkeypatch.setattr(lag_report, "load", load)
+    monkeypatch.setattr(evaluate, "_read", read)
     code, _, _ = run("--store", store.name, "--last", "30m")
-    assert (code, [question.store for question in asked]) == (0, [str(store)])
+    assert (code, asked) == (0, [str(store)])
 
 
 def test_no_store(run: Run, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from kctl.history.lag import plan as lag_planning
 from kctl.history.lag.limits import parse_limit
 from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_moment, plan_span
 from kctl.history.lag.row_batches import ROWS, arrow_schema, kinds, read
-from kctl.history.lag.span import span_of
 from kctl.history.lag.status_rows import (
     Key,
     Offsets,
@@ -34,7 +33,7 @@ from kctl.history.lag.status_rows import (
     partition_status,
 )
 from kctl.history.lag.totals import by_group, by_topic
-from kctl.history.lag.window import MINUTE_MS, Observation, WindowRules, judge
+from kctl.history.lag.window import MINUTE_MS, WindowRules
 from kctl.history.retention.deletion import Limits
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
@@ -49,6 +48,8 @@ from kctl.spark.task_source import TaskReader
 from offsets_files import commit
 from segment_files import batch, write
 from snapshot_stores import HOUR, put, store_with
+from span_oracle import span_of
+from window_oracle import Observation, judge
 
 GROUPS = ["a-keeps", "a-slow", "b-stopped", "b-none", "c-empty", "d-vanishes", "é"]
 PASSES = 45  # a minute apart

@@ -19,7 +19,7 @@ from kctl.history.evaluate import group_ranges as snapshot_ranges
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, group_ranges, split
 from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuestion, read
 from kctl.history.lag.status import Status
-from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
 from kctl.history.snapshots import files, schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
@@ -27,6 +27,7 @@ from kctl.history.snapshots.layout import HOUR_MS, DataFile, hour_of
 from kctl.history.snapshots.store import Damaged, Store, open_store
 from kctl.spark.snapshot_source import SCHEMA
 from snapshot_stores import HOUR, put, store_with
+from window_oracle import Observation, judge
 
 Key = tuple[str, str, int]
 GROUPS = ["", "a", "b", "group-with-a-long-name", "é", "日本"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from growth_oracle import SizeSample, growth
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag.window import MINUTE_MS
-from kctl.history.retention.growth import SizeSample, growth
 from kctl.history.retention.replica_growth import ARROW, SizesAsked, read, replicas_of, rows_of, topic_ranges, volumes
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth_oracle import SizeSample, growth
 from kctl.errors import UsageError
 from kctl.history.retention.disk_loss import Reader, deleted_in, lag_in, losses
-from kctl.history.retention.growth import HOUR_MS, SizeSample, growth
+from kctl.history.retention.growth import HOUR_MS
 from kctl.history.retention.tombstones import (
     CompactedSegment,
     dedupe_keys,

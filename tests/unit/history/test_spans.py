@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from kctl.history.evaluate.spans import SPAN_TYPES, spans
 from kctl.history.evaluate.windows import READING_TYPES
-from kctl.history.lag.span import span_of
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import Reading
 from kctl.history.snapshots.columns import column
+from span_oracle import span_of
 
 _KINDS = {"group": pa.string(), "topic": pa.string(), "partition": pa.int32(), "at_ms": pa.int64()}
 _STATES = st.sampled_from([status for status in Status if status is not Status.ERR])

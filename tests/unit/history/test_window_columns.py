@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from kctl.history.evaluate.column_arrays import bits, differs, known, numeric
 from kctl.history.evaluate.windows import KEY, NotSorted, Windows, judge_batches
 from kctl.history.lag.status import Status
-from kctl.history.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
+from window_oracle import Observation, judge
 
 NAMES = [field.name for field in fields(Reading)]
 Key = tuple[str, str, int]

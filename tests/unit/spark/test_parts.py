@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.history import retention as spark_retention
+from kctl.commands.history import retention as history_retention
+from kctl.commands.history.engine import NO_PARQUET
+from kctl.commands.spark.engine import _SparkRun
 from kctl.deploy.runtime.class_archive import ClassArchive
 from kctl.deploy.runtime.java import Java
 from kctl.errors import (
@@ -152,7 +154,8 @@ def test_the_live_report_tells_of_a_broker_that_is_down(monkeypatch: pytest.Monk
     inv.connect.return_value.__enter__.return_value.metadata.return_value = state
     job.failures.return_value, job.rows.return_value = ["topic t: no configs"], []
     monkeypatch.setattr(retention_job, "retention_job", lambda *args, **known: job)
-    found = spark_retention._live(inv, run, EVERY, "broker", 1)
+    run.usage = lambda *args: _SparkRun(MagicMock(), None, MagicMock(), NO_PARQUET, 1).usage(*args)
+    found = history_retention._live(inv, run, EVERY, "broker", 1)
     assert found == ["broker 2 is down: 1 replica could not be read", "topic t: no configs"]
     run.emit.assert_called_once()
 
