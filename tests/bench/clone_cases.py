@@ -13,7 +13,7 @@ from kctl_testing import SCRIPT
 from measure import Figures, Sample, median, run_once
 
 _PARTITIONS = 4
-_INPUTS = {100: 2_000_000, 1000: 200_000}  # bytes of a record → records
+_INPUTS = {100: 500_000, 1000: 100_000}  # bytes of a record → records
 BEFORE, _NOW, _RECOMPRESSED = "before", "kctl topic clone", "kctl topic clone --compression zstd"
 _CLUSTER = "bench-clone"
 

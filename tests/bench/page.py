@@ -56,7 +56,7 @@ TITLES = {
 
 NOTES = {
     "clone": (
-        "2,000,000 records of 100 B and 200,000 of 1,000 B in batches of 16 KB, on one broker. Before: kctl over"
+        "500,000 records of 100 B and 100,000 of 1,000 B in batches of 16 KB, on one broker. Before: kctl over"
         " kafka-python's consumer and producer, record by record. Now batches are passed on with their records as they"
         " are; for another codec their payload is compressed anew."
     ),

@@ -11,7 +11,7 @@ from kctl.cluster.log_offsets import ByLeader, LogOffsets, ask_leaders, read_log
 from kctl.cluster.offsets import fetch_replica_ends
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topics import known_topics
-from kctl.errors import AlreadyExists, KctlError, Refused
+from kctl.errors import AlreadyExists, KctlError, NotAuthorized, Refused
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
 from kctl.records.consume.batches import batches_in, decode_batch
@@ -186,7 +186,8 @@ def _leader_ends(client: ClusterClient, by_leader: ByLeader) -> dict[TopicPartit
 
 
 def _record_at(client: ClusterClient, tp: TopicPartition, offset: int, log: LogOffsets) -> LoggedRecord | None:
-    """Return the record at an offset; None if there is none (deleted, compacted, or a marker)."""
+    """Return the record at an offset; None if there is none (deleted, compacted, or a marker), or no right to read it:
+    writing a copy takes none."""
     if not log.start <= offset < log.end:
         return None
     request = fetch_request({tp: offset}, partition_bytes=_SOME_BYTES, max_bytes=_SOME_BYTES)
@@ -198,6 +199,8 @@ def _record_at(client: ClusterClient, tp: TopicPartition, offset: int, log: LogO
         return found
 
     answers, _, failed = ask_leaders(client, [tp], ask)
+    if isinstance(failed.get(tp), NotAuthorized):
+        return None
     _refuse_unread(failed)
     return record_in(tp, answers.get(tp, b""), offset)
 
