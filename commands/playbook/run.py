@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kctl.playbook.model import Playbook
     from kctl.playbook.parameters import Values
     from kctl.playbook.run.engine import Ending, Settings
-    from kctl.playbook.run.outside import Choice
     from kctl.playbook.run.report import RunReport, StepReport
+    from kctl.playbook.run.run_environment import Choice
     from kctl.playbook.run.run_journal import RunState
     from kctl.protocol.security import Security
 
@@ -134,7 +134,7 @@ class Asking:
             raise
 
     def choose(self, report: StepReport) -> Choice:
-        from kctl.playbook.run.outside import Choice
+        from kctl.playbook.run.run_environment import Choice
 
         answers = {"d": Choice.DO, "do": Choice.DO, "y": Choice.DO, "yes": Choice.DO, "s": Choice.SKIP,
                    "skip": Choice.SKIP, "e": Choice.STOP, "end": Choice.STOP, "": Choice.STOP}  # fmt: skip
@@ -180,8 +180,8 @@ def carry(
     from kctl.deploy.process import run as run_program
     from kctl.playbook.operations import operations
     from kctl.playbook.run.engine import Engine
-    from kctl.playbook.run.outside import Outside, RealClock
     from kctl.playbook.run.report_junit import junit as as_junit
+    from kctl.playbook.run.run_environment import Outside, RealClock
     from kctl.playbook.run.run_journal import RunJournal
 
     clock = RealClock()

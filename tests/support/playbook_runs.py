@@ -19,8 +19,8 @@ from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.parameters import collect
 from kctl.playbook.run import run_journal
 from kctl.playbook.run.engine import Ending, Engine, Settings
-from kctl.playbook.run.outside import Choice, Outside
 from kctl.playbook.run.resume import check_names, check_unsure, to_resume
+from kctl.playbook.run.run_environment import Choice, Outside
 from kctl.playbook.run.run_journal import RunJournal
 
 Answer = Callable[[Mapping[str, Any]], Any]

@@ -18,19 +18,19 @@ from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
 from kctl.playbook.parameters import Values
 from kctl.playbook.run import check as dry
-from kctl.playbook.run.acts import Act, perform, show_plan
+from kctl.playbook.run.builtin_steps import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.run.changes import can_change_step, may_have_changed
 from kctl.playbook.run.frames import Frame, of_item
 from kctl.playbook.run.includes import inner_frame, result_of
-from kctl.playbook.run.outside import Choice, Outside
-from kctl.playbook.run.own_acts import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
+from kctl.playbook.run.run_environment import Choice, Outside
 from kctl.playbook.run.run_journal import Done, RunJournal
 from kctl.playbook.run.secret_values import named_secrets, names_with_secrets, values_with_secrets
 from kctl.playbook.run.selection import Selection
 from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
 from kctl.playbook.run.step_settings import items_of, settings_of
+from kctl.playbook.run.step_task import Act, perform, show_plan
 
 _INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
 _HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")

@@ -12,8 +12,8 @@ from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.parameters import included
 from kctl.playbook.run.frames import Frame
-from kctl.playbook.run.outside import Outside
 from kctl.playbook.run.report import StepReport
+from kctl.playbook.run.run_environment import Outside
 from kctl.playbook.run.run_journal import RunJournal
 from kctl.playbook.run.states import Failure, Result, State
 from kctl.playbook.run.step_settings import StepSettings

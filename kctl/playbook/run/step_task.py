@@ -11,13 +11,13 @@ from kctl.playbook.expressions.evaluation import condition
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.run import check as dry
+from kctl.playbook.run.builtin_steps import arguments_of, own_act
 from kctl.playbook.run.changes import can_change, changed
 from kctl.playbook.run.frames import Frame
-from kctl.playbook.run.looking import looked_at
-from kctl.playbook.run.outside import Outside
-from kctl.playbook.run.own_acts import arguments_of, own_act
+from kctl.playbook.run.run_environment import Outside
 from kctl.playbook.run.states import Result, State, failed
 from kctl.playbook.run.step_settings import StepSettings, settings_of
+from kctl.playbook.run.wait_reads import looked_at
 
 # What did nothing: refused, not reached, not understood.
 _UNDONE = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})

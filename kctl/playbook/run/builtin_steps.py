@@ -15,7 +15,7 @@ from kctl.playbook.expressions.limits import ExpressionError
 from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.run.check import NO_DRY_RUN
-from kctl.playbook.run.outside import Outside
+from kctl.playbook.run.run_environment import Outside
 from kctl.playbook.run.states import Result, State
 from kctl.playbook.run.step_settings import StepSettings
 
