@@ -11,13 +11,13 @@ from kctl.playbook.expressions.evaluation import condition
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.run import check as dry
-from kctl.playbook.run.builtin_steps import arguments_of, own_act
+from kctl.playbook.run.builtin_steps import arguments_of, run_builtin_step
 from kctl.playbook.run.changes import can_change, changed
 from kctl.playbook.run.frames import Frame
-from kctl.playbook.run.run_environment import Outside
-from kctl.playbook.run.states import Result, State, failed
+from kctl.playbook.run.run_environment import RunEnvironment
+from kctl.playbook.run.states import Result, State, failed_result
 from kctl.playbook.run.step_settings import StepSettings, settings_of
-from kctl.playbook.run.wait_reads import looked_at
+from kctl.playbook.run.wait_reads import reads_before_wait
 
 # What did nothing: refused, not reached, not understood.
 _UNDONE = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
@@ -25,7 +25,7 @@ _CONDITION = 60  # characters of a condition that a message has
 
 
 @dataclass(frozen=True)
-class Act:
+class StepTask:
     """One step, or one item of its loop, ready to be done. note: what it says; planned: what its dry run told."""
 
     frame: Frame
@@ -42,99 +42,99 @@ class Act:
         return replace(base, timeout=self.settings.timeout or base.timeout)
 
 
-def perform(act: Act, outside: Outside, *, check: bool, diff: bool) -> Result:
+def perform(task: StepTask, environment: RunEnvironment, *, check: bool, diff: bool) -> Result:
     """Do it, up to `retries` times more. Raises KctlError."""
-    attempts = 1 if check else act.settings.retries + 1
+    attempts = 1 if check else task.settings.retries + 1
     for attempt in range(1, attempts + 1):
-        result = replace(_once(act, outside, check=check, diff=diff and attempt == 1), attempts=attempt)
+        result = replace(_once(task, environment, check=check, diff=diff and attempt == 1), attempts=attempt)
         if not result.failed:
-            if act.step.until is None or _holds(act, result):
+            if task.step.until is None or _holds(task, result):
                 return result
-            result = _not_yet(act, result, check=check)
+            result = _not_yet(task, result, check=check)
         if attempt == attempts or result.exit_code == ExitCode.USAGE or result.state is State.UNKNOWN:
             break
-        outside.clock.sleep(act.settings.delay_s)
+        environment.clock.sleep(task.settings.delay_s)
     return result
 
 
-def _holds(act: Act, result: Result) -> bool:
-    assert act.step.until is not None
-    seen = {} if act.step.register is None else {act.step.register: result.registered()}
-    return condition(act.step.until, {**act.variables, **seen})
+def _holds(task: StepTask, result: Result) -> bool:
+    assert task.step.until is not None
+    seen = {} if task.step.register is None else {task.step.register: result.registered()}
+    return condition(task.step.until, {**task.variables, **seen})
 
 
-def _not_yet(act: Act, result: Result, *, check: bool) -> Result:
-    until = " ".join(str(act.step.until).split())
+def _not_yet(task: StepTask, result: Result, *, check: bool) -> Result:
+    until = " ".join(str(task.step.until).split())
     if len(until) > _CONDITION:  # the step's name says it better than a page of it
-        until = f"{act.step.name}: «{until[:_CONDITION]}…»"
+        until = f"{task.step.name}: «{until[:_CONDITION]}…»"
     if check:
         return replace(result, state=State.UNKNOWN, message=f"{until} is not true now; a run waits for it")
     said = f"{until} is still not true"
     return replace(result, state=State.FAILED, exit_code=int(ExitCode.UNHEALTHY), message=said)
 
 
-def _once(act: Act, outside: Outside, *, check: bool, diff: bool) -> Result:
-    if not act.step.is_operation:
-        return own_act(
-            act.frame.playbook, act.step, act.arguments, act.variables, act.settings, outside, check=check,
-            note=act.note, look=lambda: _look_again(act, outside),
+def _once(task: StepTask, environment: RunEnvironment, *, check: bool, diff: bool) -> Result:
+    if not task.step.is_operation:
+        return run_builtin_step(
+            task.frame.playbook, task.step, task.arguments, task.variables, task.settings, environment, check=check,
+            note=task.note, look=lambda: _look_again(task, environment),
         )  # fmt: skip
-    operation = outside.known.find(act.step.kind)
-    if check and not operation.changes and act.arguments.get("wait") is True:  # as with `until`: it is looked at once
-        act = replace(act, arguments={**act.arguments, "wait": False})
-    if act.step.dry_run:
-        told = _result(act, operation, _run(act, operation, outside, dry_run=True), dry_run=True)
+    operation = environment.known.find(task.step.kind)
+    if check and not operation.changes and task.arguments.get("wait") is True:  # as with `until`: it is looked at once
+        task = replace(task, arguments={**task.arguments, "wait": False})
+    if task.step.dry_run:
+        told = _result(task, operation, _run(task, operation, environment, dry_run=True), dry_run=True)
         return told if told.failed else replace(told, state=State.OK, changed=False)
-    if check and dry.untold(operation, act.arguments):
+    if check and dry.lacks_dry_run(operation, task.arguments):
         return Result(State.WOULD_CHANGE, message=dry.NO_DRY_RUN, changed=True)
     if diff and not check:
-        show_plan(act, outside)
+        show_plan(task, environment)
     dry_run = check and operation.dry_run
-    outcome = _run(act, operation, outside, dry_run=dry_run)
+    outcome = _run(task, operation, environment, dry_run=dry_run)
     if diff and dry_run and outcome.value is not None:
-        act.planned(outcome.value)
-    return _result(act, operation, outcome, dry_run=dry_run)
+        task.planned(outcome.value)
+    return _result(task, operation, outcome, dry_run=dry_run)
 
 
-def show_plan(act: Act, outside: Outside) -> None:
+def show_plan(task: StepTask, environment: RunEnvironment) -> None:
     """Tell what the operation's own dry run says, when it has one."""
-    operation = outside.known.find(act.step.kind)
+    operation = environment.known.find(task.step.kind)
     if operation.dry_run:
-        plan = _run(act, operation, outside, dry_run=True)
+        plan = _run(task, operation, environment, dry_run=True)
         if plan.value is not None:
-            act.planned(plan.value)
+            task.planned(plan.value)
 
 
-def _look_again(act: Act, outside: Outside) -> dict[str, Any]:
+def _look_again(task: StepTask, environment: RunEnvironment) -> dict[str, Any]:
     """What the steps find now that gave what a wait asks for."""
     seen = {}
-    for step in looked_at(act.frame.playbook, act.step, outside.known):
+    for step in reads_before_wait(task.frame.playbook, task.step, environment.known):
         name = str(step.register)
-        if act.frame.variables[name]["status"] == State.SKIPPED.value:
+        if task.frame.variables[name]["status"] == State.SKIPPED.value:
             continue
-        arguments, settings = arguments_of(step, act.frame.variables), settings_of(step, act.frame.variables)
-        again = replace(act, step=step, arguments=arguments, settings=settings)
-        seen[name] = _once(again, outside, check=False, diff=False).registered()
+        arguments, settings = arguments_of(step, task.frame.variables), settings_of(step, task.frame.variables)
+        again = replace(task, step=step, arguments=arguments, settings=settings)
+        seen[name] = _once(again, environment, check=False, diff=False).registered()
     return seen
 
 
-def _run(act: Act, operation: Operation, outside: Outside, *, dry_run: bool) -> Outcome:
-    return outside.known.run(
-        operation, act.arguments, act.where(), dry_run=dry_run, stdin=act.settings.stdin, note=act.note
+def _run(task: StepTask, operation: Operation, environment: RunEnvironment, *, dry_run: bool) -> Outcome:
+    return environment.known.run(
+        operation, task.arguments, task.where(), dry_run=dry_run, stdin=task.settings.stdin, note=task.note
     )
 
 
-def _result(act: Act, operation: Operation, outcome: Outcome, *, dry_run: bool) -> Result:
+def _result(task: StepTask, operation: Operation, outcome: Outcome, *, dry_run: bool) -> Result:
     code, value = outcome.exit_code, outcome.value
     changes = code not in _UNDONE and (
-        (can_change(operation, act.arguments) and code == ExitCode.FAILED)
-        or changed(operation.name, value, act.arguments)
+        (can_change(operation, task.arguments) and code == ExitCode.FAILED)
+        or changed(operation.name, value, task.arguments)
     )
-    if code in act.step.accept or (dry_run and dry.fulfilled(operation, value, act.arguments, code)):
+    if code in task.step.accept or (dry_run and dry.is_met(operation, value, task.arguments, code)):
         made = State.WOULD_CHANGE if dry_run else State.CHANGED
         return Result(made if changes else State.OK, value, code, changed=changes)
     error = outcome.error or _without_error(operation, code)
-    return replace(failed(error, changed=changes, value=value), exit_code=code)
+    return replace(failed_result(error, changed=changes, value=value), exit_code=code)
 
 
 def _without_error(operation: Operation, code: int) -> OperationFailed | NotHealthy:
