@@ -24,7 +24,7 @@ _SHOWN = 20  # steps in the question
 
 def forget_parameters() -> None:
     """Values of parameters are no longer in the environment, which brokers and hooks that steps start get."""
-    from kctl.playbook.run.outside import without_parameters
+    from kctl.playbook.run.run_environment import without_parameters
 
     for name in [name for name in os.environ if name not in without_parameters(os.environ)]:
         del os.environ[name]

@@ -17,11 +17,11 @@ from kctl.playbook.expressions.limits import (
     CPU_SECONDS,
     MAX_CHARACTERS,
     MAX_DEPTH,
-    MAX_INSERTED,
     MAX_ITEMS,
     MAX_NESTING,
     MAX_RESULT,
     MAX_TEXT,
+    MAX_TEXT_EXPRESSIONS,
     MAX_VALUES,
 )
 from kctl.playbook.expressions.value_tests import TESTS
@@ -160,9 +160,8 @@ def render() -> str:
     lines += [f"An expression has {limits}, a whole number 64 bits."]
     nesting = f"Operators, filters and brackets nest {MAX_NESTING} deep"
     lines += [f"{nesting}; the expressions of one argument have {CPU_SECONDS:g} s of CPU time."]
-    lines += [
-        f"What is inserted into one step has {inserted}, in {MAX_DEPTH} levels; a text {MAX_INSERTED:,} expressions.\n"
-    ]
+    inserted = f"{inserted}, in {MAX_DEPTH} levels; a text {MAX_TEXT_EXPRESSIONS:,} expressions"
+    lines += [f"What is inserted into one step has {inserted}.\n"]
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
     lines += ["### Functions\n", *_functions(FUNCTIONS)]

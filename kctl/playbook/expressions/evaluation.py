@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kctl.playbook.expressions.limits import MAX_TEXT, ExpressionError, SizeBudget, limit_cpu, text_too_long
-from kctl.playbook.expressions.syntax import Expression, Inserted, parse, parse_text
+from kctl.playbook.expressions.syntax import Expression, TextExpression, parse, parse_text
 
 
 def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
@@ -30,17 +30,17 @@ def render(value: Any, variables: Mapping[str, Any]) -> Any:
     """Return `value` with all expressions in its texts replaced; keys of mappings stay. Raises ExpressionError."""
     size = SizeBudget()
 
-    def rendered(each: Any) -> Any:
+    def replaced(each: Any) -> Any:
         if isinstance(each, str):
-            return size.take(_rendered(each, variables))
+            return size.take(_render_text(each, variables))
         if isinstance(each, Mapping):
-            return {key: rendered(inner) for key, inner in each.items()}
+            return {key: replaced(inner) for key, inner in each.items()}
         if isinstance(each, (list, tuple)):
-            return [rendered(inner) for inner in each]
+            return [replaced(inner) for inner in each]
         return each
 
     with limit_cpu():
-        return rendered(value)
+        return replaced(value)
 
 
 def value_of(expression: Expression, variables: Mapping[str, Any]) -> Any:
@@ -50,21 +50,21 @@ def value_of(expression: Expression, variables: Mapping[str, Any]) -> Any:
     return compute(expression.source, variables)
 
 
-def _rendered(text: str, variables: Mapping[str, Any]) -> Any:
+def _render_text(text: str, variables: Mapping[str, Any]) -> Any:
     parts = parse_text(text)
-    if len(parts) == 1 and isinstance(parts[0], Inserted):
+    if len(parts) == 1 and isinstance(parts[0], TextExpression):
         return value_of(parts[0].expression, variables)
     texts: list[str] = []
     size = 0
     for part in parts:
-        texts.append(part if isinstance(part, str) else _inserted(part.expression, variables))
+        texts.append(part if isinstance(part, str) else _inserted_text(part.expression, variables))
         size += len(texts[-1])
         if size > MAX_TEXT:
             raise text_too_long()
     return "".join(texts)
 
 
-def _inserted(expression: Expression, variables: Mapping[str, Any]) -> str:
+def _inserted_text(expression: Expression, variables: Mapping[str, Any]) -> str:
     from kctl.playbook.expressions.values import as_text  # imports jinja2
 
     return as_text(value_of(expression, variables), expression.source)

@@ -19,13 +19,13 @@ from kctl.playbook.expressions.limits import (
     MAX_ITEMS,
     MAX_TEXT,
     ExpressionError,
-    bounded,
+    check_size,
+    count_all,
     spend,
     text_too_long,
-    weighed,
 )
 from kctl.playbook.expressions.value_tests import TESTS
-from kctl.playbook.expressions.values import Undefined, items, kind_of, mapping, number, present, text
+from kctl.playbook.expressions.values import Undefined, items, kind_of, mapping, number, require, text
 
 _MAX_RANGE = 10_000
 _MAX_DIGITS = 64  # of a number in a text
@@ -35,7 +35,7 @@ def _attribute(value: Any, path: Any, instead: Any = None) -> Any:
     """Return the value at a path, or the value itself without one; `instead` of one that does not exist."""
     for key in str(path).split(".") if path is not None else ():
         value = values.member(value, int(key) if key.isdecimal() and len(key) < 10 else key)
-    return instead if isinstance(value, Undefined) and instead is not None else present(value)
+    return instead if isinstance(value, Undefined) and instead is not None else require(value)
 
 
 def _default(value: Any, instead: Any = "", boolean: bool = False) -> Any:
@@ -49,7 +49,7 @@ def _length(value: Any) -> int:
 
 
 def _join(value: Any, separator: str = "", attribute: Any = None) -> str:
-    return values.joined((_attribute(each, attribute) for each in items(value)), text(separator), "an item")
+    return values.join_texts((_attribute(each, attribute) for each in items(value)), text(separator), "an item")
 
 
 def _item(value: Any, index: int) -> Any:
@@ -70,12 +70,12 @@ def _sort(value: Any, reverse: bool = False, attribute: Any = None) -> list[Any]
 def _sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
     total = number(start)
     for each in items(value):
-        total = bounded(total + number(_attribute(each, attribute)))
+        total = check_size(total + number(_attribute(each, attribute)))
     return total
 
 
 def _identity(value: Any) -> str:
-    return json.dumps(weighed(value), sort_keys=True)
+    return json.dumps(count_all(value), sort_keys=True)
 
 
 def _unique(value: Any, attribute: Any = None) -> list[Any]:
@@ -110,7 +110,7 @@ def _map(value: Any, filter: Any = None, *arguments: Any, attribute: Any = None,
     if function is None or function.call is _map:
         hint = "attribute='name', or the name of a filter in quotes"
         raise ExpressionError(f"map: there is no filter {filter}", hint=hint)
-    return [present(function(each, *arguments)) for each in items(value)]
+    return [require(function(each, *arguments)) for each in items(value)]
 
 
 def _select(value: Any, attribute: Any, test: Any, arguments: tuple[Any, ...], *, expected: bool) -> list[Any]:
@@ -150,7 +150,7 @@ def _round(value: Any, digits: int = 0) -> Any:
 
 def _from_json(value: Any) -> Any:
     try:
-        return weighed(value_of_json(text(value)))
+        return count_all(value_of_json(text(value)))
     except ValueError as exc:
         raise ExpressionError(f"fromjson: not JSON: {exc}") from None
 
@@ -233,7 +233,7 @@ FILTERS = table({
               lambda value, separator=None: text(value).split(separator, MAX_ITEMS)),
     "string": ("As text.", lambda value: values.as_text(value)),  # noqa: PLW0108 - without its second parameter
     "sum": ("The numbers together.", _sum),
-    "tojson": ("As JSON.", lambda value: json.dumps(weighed(value), ensure_ascii=False)),
+    "tojson": ("As JSON.", lambda value: json.dumps(count_all(value), ensure_ascii=False)),
     "trim": ("Without space around it.", lambda value: text(value).strip()),
     "unique": ("The items without those that were there before.", _unique),
     "upper": ("In uppercase.", lambda value: text(value).upper()),

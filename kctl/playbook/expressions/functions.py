@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kctl.playbook.expressions.limits import ExpressionError, bounded
-from kctl.playbook.expressions.values import kind_of, present
+from kctl.playbook.expressions.limits import ExpressionError, check_size
+from kctl.playbook.expressions.values import kind_of, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Function:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Return the result. Raises ExpressionError for values that do not fit, and for a result that is too large."""
         for each in (*arguments[self.accepts_undefined :], *keywords.values()):
-            present(each)
+            require(each)
         try:
-            return bounded(self.call(*arguments, **keywords))
+            return check_size(self.call(*arguments, **keywords))
         except (TypeError, ValueError, AttributeError, OverflowError) as exc:
             kind = kind_of(arguments[0]) if arguments else "these values"
             raise ExpressionError(f"{self.name} does not fit {kind}: {exc}") from None

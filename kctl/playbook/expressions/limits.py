@@ -14,7 +14,7 @@ from kctl.errors import UsageError
 MAX_CHARACTERS = 4096  # of an expression
 MAX_NODES = 500  # of an expression's syntax tree
 MAX_NESTING = 60  # of nodes in each other; Python compiles no more than 200 brackets in brackets
-MAX_INSERTED = 1000  # expressions in one text
+MAX_TEXT_EXPRESSIONS = 1000  # expressions in one text
 MAX_TEXT = 1 << 20  # characters of one text
 MAX_ITEMS = 100_000  # of one list
 MAX_WORK = 2_000_000  # characters and items that one expression reads or builds
@@ -77,7 +77,7 @@ def limit_cpu() -> Any:
     return cpu_limit(CPU_SECONDS, _too_much_work)
 
 
-def bounded(value: Any) -> Any:
+def check_size(value: Any) -> Any:
     """Return a new value if it is within the limits of one value. Raises ExpressionError."""
     if isinstance(value, str):
         spend(len(value))
@@ -99,7 +99,7 @@ def text_too_long() -> ExpressionError:
     return ExpressionError(f"a text of more than {MAX_TEXT >> 20} MiB")
 
 
-def weighed(value: Any) -> Any:
+def count_all(value: Any) -> Any:
     """Return the value, with everything in it counted as work: for functions that visit all of it at once."""
     size = SizeBudget(characters=MAX_TEXT)
     size.take(value)

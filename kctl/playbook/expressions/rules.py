@@ -24,7 +24,7 @@ _NODES = frozenset({
 })  # fmt: skip
 
 
-class Used(NamedTuple):
+class NameUse(NamedTuple):
     """A name in an expression, and where."""
 
     name: str
@@ -39,9 +39,9 @@ class Member(NamedTuple):
     offset: int
 
 
-def checked(tree: nodes.Expr) -> tuple[tuple[Used, ...], tuple[Member, ...]]:
+def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...]]:
     """Return the variables of a tree, and their members. Raises ExpressionError for a tree that breaks the rules."""
-    names: list[Used] = []
+    names: list[NameUse] = []
     members: list[Member] = []
     remaining: list[tuple[Any, int]] = [(tree, 1)]
     count = 0
@@ -54,7 +54,7 @@ def checked(tree: nodes.Expr) -> tuple[tuple[Used, ...], tuple[Member, ...]]:
             raise ExpressionError("nested too deeply", hint="use `set` for parts of it")
         _check(node)
         if isinstance(node, nodes.Name):
-            names.append(Used(node.name, node.lineno))
+            names.append(NameUse(node.name, node.lineno))
         elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
             members.append(Member(node.node.name, node.attr, node.lineno + 1))
         remaining += [(each, depth + 1) for each in _inner(node)]

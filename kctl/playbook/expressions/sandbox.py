@@ -20,7 +20,7 @@ from jinja2.visitor import NodeTransformer
 
 from kctl.playbook.expressions import values
 from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
-from kctl.playbook.expressions.limits import ExpressionError, bounded, evaluation
+from kctl.playbook.expressions.limits import ExpressionError, check_size, evaluation
 from kctl.playbook.expressions.parser import tree_of
 from kctl.playbook.expressions.value_tests import TESTS
 from kctl.playbook.expressions.values import Undefined
@@ -30,12 +30,12 @@ _TESTS: dict[str, Any] = {**TESTS}
 _FILTERS: dict[str, Any] = {
     **FILTERS,
     "(name)": values.variable,
-    "(present)": values.present,
-    "(truth)": lambda value: values.truth(values.present(value)),
-    "(key)": lambda value: values.text(values.present(value)),
-    "(compare)": lambda *chain: values.compare(*map(values.present, chain)),
-    "(slice)": lambda *parts: values.part(*map(values.present, parts)),
-    "(concat)": lambda *parts: values.joined(map(values.present, parts)),
+    "(require)": values.require,
+    "(truth)": lambda value: values.truth(values.require(value)),
+    "(key)": lambda value: values.text(values.require(value)),
+    "(compare)": lambda *chain: values.compare(*map(values.require, chain)),
+    "(slice)": lambda *parts: values.slice_of(*map(values.require, parts)),
+    "(concat)": lambda *parts: values.join_texts(map(values.require, parts)),
     "(no else)": lambda _: Undefined(hint="`if` without `else` has no value otherwise"),
     **{f"{name}()": lambda _, *each, call=call, **named: call(*each, **named) for name, call in FUNCTIONS.items()},
 }
@@ -54,14 +54,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return values.member(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        return values.member(obj, values.present(argument))
+        return values.member(obj, values.require(argument))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002
-        return values.arithmetic(operator, values.present(left), values.present(right))
+        return values.arithmetic(operator, values.require(left), values.require(right))
 
     def call_unop(self, context: Context, operator: str, arg: Any) -> Any:  # noqa: ARG002
-        value = values.number(values.present(arg))
-        return bounded(-value) if operator == "-" else value
+        value = values.number(values.require(arg))
+        return check_size(-value) if operator == "-" else value
 
     def call(__self, __context: Context, __obj: Any, *_: Any, **__: Any) -> NoReturn:  # noqa: N805
         raise ExpressionError("there are no functions here")
@@ -83,12 +83,12 @@ class _Rewriter(NodeTransformer):
         return nodes.Filter(nodes.Const(None), f"{node.node.name}()", arguments, keywords, None, None)
 
     def visit_List(self, node: nodes.List | nodes.Tuple) -> nodes.Node:
-        return nodes.List([self._present(each) for each in node.items])
+        return nodes.List([self._require(each) for each in node.items])
 
     visit_Tuple = visit_List
 
     def visit_Pair(self, node: nodes.Pair) -> nodes.Node:
-        return nodes.Pair(_apply("(key)", self.visit(node.key)), self._present(node.value))
+        return nodes.Pair(_apply("(key)", self.visit(node.key)), self._require(node.value))
 
     def visit_And(self, node: nodes.And | nodes.Or) -> nodes.Node:
         return type(node)(_apply("(truth)", self.visit(node.left)), _apply("(truth)", self.visit(node.right)))
@@ -101,7 +101,7 @@ class _Rewriter(NodeTransformer):
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:
         otherwise = self.visit(node.expr2) if node.expr2 else _apply("(no else)", nodes.Const(None))
         chosen = nodes.CondExpr(_apply("(truth)", self.visit(node.test)), self.visit(node.expr1), otherwise)
-        return _apply("(present)", chosen)
+        return _apply("(require)", chosen)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
         chain = [part for each in node.ops for part in (nodes.Const(each.op), self.visit(each.expr))]
@@ -116,8 +116,8 @@ class _Rewriter(NodeTransformer):
         bounds = (node.arg.start, node.arg.stop, node.arg.step)
         return _apply("(slice)", self.visit(node.node), *[self.visit(each or nodes.Const(None)) for each in bounds])
 
-    def _present(self, node: nodes.Expr) -> nodes.Expr:
-        return node if isinstance(node, nodes.Const) else _apply("(present)", self.visit(node))
+    def _require(self, node: nodes.Expr) -> nodes.Expr:
+        return node if isinstance(node, nodes.Const) else _apply("(require)", self.visit(node))
 
 
 def _apply(rule: str, first: nodes.Expr, *others: nodes.Expr) -> nodes.Filter:
@@ -139,6 +139,6 @@ def compute(source: str, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression that was parsed. Raises ExpressionError."""
     with evaluation(variables):
         try:
-            return values.present(_compiled(source)())
+            return values.require(_compiled(source)())
         except (RecursionError, SyntaxError, MemoryError):  # of Python's compiler, whose limits vary with its version
             raise ExpressionError("the expression is too complex", hint="use `set` for parts of it") from None

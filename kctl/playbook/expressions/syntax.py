@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kctl.playbook.expressions.limits import MAX_CHARACTERS, MAX_INSERTED, ExpressionError
+from kctl.playbook.expressions.limits import MAX_CHARACTERS, MAX_TEXT_EXPRESSIONS, ExpressionError
 
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-    from kctl.playbook.expressions.rules import Member, Used
+    from kctl.playbook.expressions.rules import Member, NameUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Expression:
 
     source: str
     tree: nodes.Expr
-    names: tuple[Used, ...]
+    names: tuple[NameUse, ...]
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class TextExpression:
     """An expression between braces. offset: of its first character within the text."""
 
     expression: Expression
@@ -43,7 +43,7 @@ class Inserted:
 def parse(source: str) -> Expression:
     """Return an expression that stands alone. Raises ExpressionError."""
     from kctl.playbook.expressions.parser import tree_of  # these import jinja2
-    from kctl.playbook.expressions.rules import checked
+    from kctl.playbook.expressions.rules import check_tree
 
     if len(source) > MAX_CHARACTERS:
         raise ExpressionError(f"an expression of {len(source):,} characters; {MAX_CHARACTERS:,} is the most")
@@ -52,7 +52,7 @@ def parse(source: str) -> Expression:
     if source.lstrip().startswith("{{"):
         raise ExpressionError("an expression stands here without braces", hint=_without_braces(source.strip()))
     tree = tree_of(source)
-    names, members = checked(tree)
+    names, members = check_tree(tree)
     return Expression(source, tree, names, members)
 
 
@@ -62,9 +62,9 @@ def _without_braces(source: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parse_text(text: str) -> tuple[str | Inserted, ...]:
+def parse_text(text: str) -> tuple[str | TextExpression, ...]:
     """A text and the expressions in it, in their order. Raises ExpressionError, its offset within the text."""
-    parts: list[str | Inserted] = []
+    parts: list[str | TextExpression] = []
     position = literal = 0  # `literal`: where the text begins that is not among the parts yet
     while (start := text.find("{", position)) >= 0:
         opening = text[start : start + 2]
@@ -78,22 +78,22 @@ def parse_text(text: str) -> tuple[str | Inserted, ...]:
         if opening != "{{":
             position = start + 1
             continue
-        if len(parts) > 2 * MAX_INSERTED:
-            raise ExpressionError(f"more than {MAX_INSERTED:,} expressions in one text", start)
+        if len(parts) > 2 * MAX_TEXT_EXPRESSIONS:
+            raise ExpressionError(f"more than {MAX_TEXT_EXPRESSIONS:,} expressions in one text", start)
         if start > literal:
             parts.append(text[literal:start])
         end = _closing(text, start)
-        parts.append(_inserted(text[start + 2 : end], start + 2))
+        parts.append(_text_expression(text[start + 2 : end], start + 2))
         position = literal = end + 2
     if literal < len(text):
         parts.append(text[literal:])
     return tuple(parts)
 
 
-def _inserted(source: str, offset: int) -> Inserted:
+def _text_expression(source: str, offset: int) -> TextExpression:
     lead = len(source) - len(source.lstrip())
     try:
-        return Inserted(parse(source.strip()), offset + lead)
+        return TextExpression(parse(source.strip()), offset + lead)
     except ExpressionError as exc:
         raise ExpressionError(exc.message, offset + lead + exc.offset, hint=exc.hint) from None
 
@@ -133,6 +133,6 @@ def is_expression(value: object) -> bool:
     return isinstance(value, str) and "{{" in value
 
 
-def expressions_in(text: str) -> list[Inserted]:
+def expressions_in(text: str) -> list[TextExpression]:
     """Those between braces. Raises ExpressionError."""
-    return [part for part in parse_text(text) if isinstance(part, Inserted)]
+    return [part for part in parse_text(text) if isinstance(part, TextExpression)]

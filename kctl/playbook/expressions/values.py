@@ -15,7 +15,7 @@ from kctl.playbook.expressions.limits import (
     MAX_TEXT,
     ExpressionError,
     SizeBudget,
-    bounded,
+    check_size,
     spend,
     text_too_long,
     variables,
@@ -82,7 +82,7 @@ def variable(name: str) -> Any:
     return known[name] if name in known else Undefined(obj=_NAMES, name=name)
 
 
-def present(value: Any) -> Any:
+def require(value: Any) -> Any:
     """Return a value. Raises ExpressionError if it is Undefined."""
     if isinstance(value, Undefined):
         raise value.error()
@@ -102,13 +102,13 @@ def member(holder: Any, key: Any) -> Any:
     return Undefined(obj=holder, name=key if kind_of(key) in {"text", "a number"} else kind_of(key))
 
 
-def part(value: Any, *bounds: Any) -> Any:
+def slice_of(value: Any, *bounds: Any) -> Any:
     """Return a slice of a list or text."""
     if not isinstance(value, (str, list, tuple)) or not all(each is None or is_integer(each) for each in bounds):
         raise ExpressionError(f"{kind_of(value)} has no such part")
     if bounds[2] == 0:
         raise ExpressionError("a step of 0")
-    return bounded(value[slice(*bounds)])
+    return check_size(value[slice(*bounds)])
 
 
 def is_integer(value: Any) -> bool:
@@ -137,7 +137,7 @@ def as_text(value: Any, source: str = "it") -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def joined(values: Iterable[Any], separator: str = "", source: str = "it") -> str:
+def join_texts(values: Iterable[Any], separator: str = "", source: str = "it") -> str:
     """Return values as one text. Raises ExpressionError before the text grows beyond its limit."""
     size, texts = -len(separator), []
     for each in values:
@@ -145,7 +145,7 @@ def joined(values: Iterable[Any], separator: str = "", source: str = "it") -> st
         size += len(texts[-1]) + len(separator)
         if size > MAX_TEXT:
             raise text_too_long()
-    return str(bounded(separator.join(texts)))
+    return str(check_size(separator.join(texts)))
 
 
 # --- operators
@@ -160,9 +160,9 @@ def arithmetic(symbol: str, left: Any, right: Any) -> Any:
     """Return `left symbol right`: of numbers, and `+` also of two texts or two lists. No text or list is multiplied."""
     kinds = {kind_of(left), kind_of(right)}
     if symbol == "+" and kinds == {"text"}:
-        return bounded(left + right)
+        return check_size(left + right)
     if symbol == "+" and kinds == {"a list"}:
-        return bounded([*left, *right])
+        return check_size([*left, *right])
     if symbol == "+" and "text" in kinds:
         raise ExpressionError(f"{kind_of(left)} + {kind_of(right)}", hint="`~` puts texts and numbers together")
     number(left)
@@ -171,7 +171,7 @@ def arithmetic(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "**" and not (isinstance(right, int) and 0 <= right <= _MAX_EXPONENT):
         raise ExpressionError(f"an exponent is a whole number from 0 to {_MAX_EXPONENT}")
     try:
-        return bounded(_ARITHMETIC[symbol](left, right))
+        return check_size(_ARITHMETIC[symbol](left, right))
     except OverflowError:
         raise ExpressionError("a number that is not finite") from None
 

@@ -19,7 +19,7 @@ def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
     return secret | {"item"} if looped else secret
 
 
-def named_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
+def derived_secret_names(step: Step, secret: frozenset[str]) -> frozenset[str]:
     """What a `set` names, or an include gives its playbook, that an expression makes of the secret names."""
     if step.kind == "include":
         given = step.arguments.get("parameters")

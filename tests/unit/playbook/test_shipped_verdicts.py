@@ -21,18 +21,18 @@ from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import Outcome
-from kctl.playbook.run.engine import Ending, Settings
+from kctl.playbook.run.engine import RunOutcome, Settings
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, resume, run, states
 
 PATHS = {found.path.stem: found.path for found in shipped()}
 
 
-def _run(name: str, world: World, *given: str) -> Ending:
+def _run(name: str, world: World, *given: str) -> RunOutcome:
     return run(PATHS[name].read_text(), world, *given, source=PATHS[name])
 
 
-def _failed(ending: Ending) -> list[str]:
+def _failed(ending: RunOutcome) -> list[str]:
     """The steps that failed; an expression without a value makes a step fail as well, with exit code 2."""
     return [step for step, state in states(ending).items() if state == "failed"]
 

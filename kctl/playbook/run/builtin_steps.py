@@ -15,7 +15,7 @@ from kctl.playbook.expressions.limits import ExpressionError
 from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.run.check import NO_DRY_RUN
-from kctl.playbook.run.outside import Outside
+from kctl.playbook.run.run_environment import RunEnvironment
 from kctl.playbook.run.states import Result, State
 from kctl.playbook.run.step_settings import StepSettings
 
@@ -56,13 +56,13 @@ def check_argv(step: Step, arguments: Mapping[str, Any], redactor: Redactor) -> 
             )
 
 
-def own_act(
+def run_builtin_step(
     playbook: Playbook,
     step: Step,
     arguments: Mapping[str, Any],
     variables: Mapping[str, Any],
     settings: StepSettings,
-    outside: Outside,
+    environment: RunEnvironment,
     *,
     check: bool,
     note: Callable[[str], None],
@@ -76,14 +76,14 @@ def own_act(
     if step.kind == "tell":
         return Result(State.OK, None, 0, " ".join(str(arguments["message"]).split()))
     if step.kind == "wait":
-        return _wait(arguments, variables, outside, look, check=check)
+        return _wait(arguments, variables, environment, look, check=check)
     if step.kind == "confirm":
         if not check:
-            outside.person.confirm(str(arguments["message"]))
+            environment.person.confirm(str(arguments["message"]))
         return Result(State.OK, None, 0)
     if check:
         return Result(State.WOULD_CHANGE, message=NO_DRY_RUN, changed=True)
-    return _run(playbook, step, arguments, settings, outside, note)
+    return _run(playbook, step, arguments, settings, environment, note)
 
 
 def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> Result:
@@ -99,7 +99,7 @@ def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> Resul
 def _wait(
     arguments: Mapping[str, Any],
     variables: Mapping[str, Any],
-    outside: Outside,
+    environment: RunEnvironment,
     look: Callable[[], Mapping[str, Any]],
     *,
     check: bool,
@@ -108,22 +108,22 @@ def _wait(
     if until is None:
         seconds = _seconds(arguments["duration"])
         if not check:
-            outside.clock.sleep(seconds)
+            environment.clock.sleep(seconds)
         return Result(State.OK, None, 0)
     said = " ".join(str(until).split())
     limit, every = _seconds(arguments.get("timeout", WAIT_TIMEOUT)), _seconds(arguments.get("every", WAIT_EVERY))
-    end = outside.clock.now_s() + limit
+    end = environment.clock.now_s() + limit
     seen: Mapping[str, Any] = {}
     while not _holds(until, variables, seen):
         if check:
             return Result(State.UNKNOWN, message=f"{said} is not true now; a run waits for it")
-        left = end - outside.clock.now_s()
+        left = end - environment.clock.now_s()
         if left <= 0:
             wrong = [str(each["error"]) for each in seen.values() if each["error"]]
             raise TimedOut(
                 f"{said} is still not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
             )
-        outside.clock.sleep(min(max(every, _SHORTEST_S), left))
+        environment.clock.sleep(min(max(every, _SHORTEST_S), left))
         seen = {**seen, **look()}
     return Result(State.OK, dict(seen) or None, 0)
 
@@ -152,23 +152,23 @@ def _run(
     step: Step,
     arguments: Mapping[str, Any],
     settings: StepSettings,
-    outside: Outside,
+    environment: RunEnvironment,
     note: Callable[[str], None],
 ) -> Result:
     """The program in a process group of its own, which is killed when it takes too long."""
     argv = _argv(arguments["argv"])
     try:
-        done = outside.programs(
+        done = environment.programs(
             argv,
             timeout_s=settings.timeout_s or RUN_TIMEOUT_S,
-            env={**outside.environment, **_environment(arguments.get("env"))},
+            env={**environment.program_variables, **_program_variables(arguments.get("env"))},
             cwd=_folder(playbook, arguments.get("cwd")),
             input=settings.stdin,
         )
     except TimedOut as exc:
         return Result(State.FAILED, None, int(exc.exit_code), exc.message, "timeout: is its limit", changed=True)
-    stdout, cut = _kept(done.stdout)
-    stderr, _ = _kept(done.stderr)
+    stdout, cut = _decode_output(done.stdout)
+    stderr, _ = _decode_output(done.stderr)
     lines = [line for line in stderr.splitlines() if line.strip()]
     if len(lines) > MAX_LINES:
         note(f"… {len(lines) - MAX_LINES:,} lines before these")
@@ -205,7 +205,7 @@ def _word(value: Any) -> str:
     return str(value)
 
 
-def _environment(value: Any) -> dict[str, str]:
+def _program_variables(value: Any) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or any(not name or "=" in str(name) for name in value):
@@ -223,5 +223,5 @@ def _folder(playbook: Playbook, given: Any) -> Path | None:
     return found
 
 
-def _kept(data: bytes) -> tuple[str, bool]:
+def _decode_output(data: bytes) -> tuple[str, bool]:
     return data[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), len(data) > MAX_OUTPUT_BYTES

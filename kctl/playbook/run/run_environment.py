@@ -90,15 +90,15 @@ class RealClock:
 
 
 @dataclass(frozen=True)
-class Outside:
-    """environment: that of programs, without secrets."""
+class RunEnvironment:
+    """What a run acts on and reports to. program_variables: the environment of programs, without secrets."""
 
     known: Operations
     clock: Clock
     programs: Programs
     person: Person
     observer: Observer
-    environment: Mapping[str, str] = field(default_factory=lambda: without_parameters(os.environ), repr=False)
+    program_variables: Mapping[str, str] = field(default_factory=lambda: without_parameters(os.environ), repr=False)
 
 
 def without_parameters(environment: Mapping[str, str]) -> dict[str, str]:

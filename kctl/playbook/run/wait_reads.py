@@ -7,7 +7,7 @@ from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Operations
 
 
-def looked_at(playbook: Playbook, waiting: Step, known: Operations) -> list[Step]:
+def reads_before_wait(playbook: Playbook, waiting: Step, known: Operations) -> list[Step]:
     """The steps behind the registers in a wait's condition: the last one before it of each, when it is an operation
     that changes nothing and has no loop. Raises ExpressionError, NotFound for an operation."""
     until = waiting.arguments.get("until")
