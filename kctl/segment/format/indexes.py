@@ -153,10 +153,10 @@ def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
 def _search(value: Callable[[int], int], target: int, low: int, high: int) -> int:
     while low < high:
         middle = (low + high + 1) // 2
-        found = value(middle)
-        if found > target:
+        candidate = value(middle)
+        if candidate > target:
             high = middle - 1
-        elif found < target:
+        elif candidate < target:
             low = middle
         else:
             return middle

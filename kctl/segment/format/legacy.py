@@ -31,7 +31,7 @@ from kctl.segment.format.record import BadRecords, Record
 # Of a message, behind its offset and size.
 _MAGIC_AT, _ATTRIBUTES_AT = MESSAGE_V0.offset("magic"), MESSAGE_V0.offset("attributes")
 _CRC_COVERS, _TIMESTAMP_AT = MESSAGE_V0.end("crc"), MESSAGE_V1.offset("timestamp")
-_KEPT_BYTES = 8 << 20  # of a wrapper's messages; those of a larger one are decompressed twice
+_BUFFERED_BYTES = 8 << 20  # of a wrapper's messages; those of a larger one are decompressed twice
 
 
 def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bool = False) -> Iterator[Record]:
@@ -63,16 +63,16 @@ def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bo
 
 def _absolute(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int, bytes]]:
     """(offset, message) of each message in a wrapper."""
-    kept: list[tuple[int, bytes]] = []
+    buffered: list[tuple[int, bytes]] = []
     last, size = None, 0
     for last, message in _entries(batch, value, limit):
         size += len(message)
-        if size <= _KEPT_BYTES:
-            kept.append((last, message))
+        if size <= _BUFFERED_BYTES:
+            buffered.append((last, message))
     if last is None:
         raise BadRecords("a compressed message without messages in it")
     base = _base(batch, last)
-    entries = kept if size <= _KEPT_BYTES else _entries(batch, value, limit)
+    entries = buffered if size <= _BUFFERED_BYTES else _entries(batch, value, limit)
     return ((wrap_long(base + offset), message) for offset, message in entries)
 
 

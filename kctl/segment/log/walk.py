@@ -108,15 +108,15 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
                 yield batch
                 position += batch.size
                 continue
-        found = batch_at(source, position, last)
-        if found is None:
+        item = batch_at(source, position, last)
+        if item is None:
             return
-        if isinstance(found, Batch):
-            yield found
-            position += found.size
+        if isinstance(item, Batch):
+            yield item
+            position += item.size
             continue
         following = resync(source, position + 1, last, effort)
-        yield found._replace(length=(last if following is None else following) - position)
+        yield item._replace(length=(last if following is None else following) - position)
         if following is None:
             return
         position = following

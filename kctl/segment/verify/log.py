@@ -65,16 +65,16 @@ class LogCheck:
 
     def run(self) -> LogFacts:
         """Walk it from front to back. Raises OperationFailed when it cannot be read."""
-        position, told = 0, 0
+        position = last_progress = 0
         while position < self._source.size:
             if not self._options.deep and not self._in_range:
                 position = self._check_ordinary(position)
             position = self._check_next(position)
-            if self._options.progress is not None and position - told >= _FAST_BYTES:
-                self._options.progress(position - told)
-                told = position
+            if self._options.progress is not None and position - last_progress >= _FAST_BYTES:
+                self._options.progress(position - last_progress)
+                last_progress = position
         if self._options.progress is not None:
-            self._options.progress(self._source.size - told)
+            self._options.progress(self._source.size - last_progress)
         self._finish()
         return self.facts
 
@@ -361,8 +361,8 @@ class LogCheck:
         return end
 
     def _offset_at(self, position: int | None) -> int | None:
-        found = None if position is None else batch_at(self._source, position, self._source.size)
-        return found.base_offset if isinstance(found, Batch) else None
+        batch = None if position is None else batch_at(self._source, position, self._source.size)
+        return batch.base_offset if isinstance(batch, Batch) else None
 
     def _finish(self) -> None:
         facts = self.facts

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from kctl.lag.offsets_topic import partition_of
 from kctl.lag.selection import EVERY, Names
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.segment.log.listing import folders_of, list_segments
+from kctl.segment.log.listing import list_segments
+from kctl.segment.log.partition import partition_folders
 from kctl.spark.offsets_source import file_shares, live_shares, read
 from kctl_testing import Kctl, TestCluster, eventually
 
@@ -242,14 +244,10 @@ def test_another_clusters_commit_times_are_refused(groups: Groups, looks: Looks,
 
 def test_a_listing_is_what_is_on_the_disks(groups: Groups) -> None:
     """Sizes are those of the files, and brokers' own; both depths have the same times."""
-    dirs = _log_dirs(groups)
-    listed = {
-        (r.log_dir, r.folder, r.base_offset): r for r in list_segments(folders_of(dirs)) if r.topic == groups.topic
-    }
+    folders = list(chain(*map(partition_folders, _log_dirs(groups))))
+    listed = {(r.log_dir, r.folder, r.base_offset): r for r in list_segments(folders) if r.topic == groups.topic}
     read_ = {
-        (r.log_dir, r.folder, r.base_offset): r
-        for r in list_segments(folders_of(dirs), headers=True)
-        if r.topic == groups.topic
+        (r.log_dir, r.folder, r.base_offset): r for r in list_segments(folders, headers=True) if r.topic == groups.topic
     }
     assert len(listed) == 2
     assert listed.keys() == read_.keys()
