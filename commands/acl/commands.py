@@ -182,7 +182,7 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
         return
     if not inv.yes:
         for row in (*added, *removed):
-            output.note(f"{'-' if row.result == 'would remove' else '+'} {row.acl}")
+            output.note(f"{'-' if row.result is ItemResult.WOULD_REMOVE else '+'} {row.acl}")
     parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
     question = " and ".join(parts)
     question = f"{question[0].upper()}{question[1:]} of {client.target.name}?"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = CommandGroup("List and set the log levels of brokers.")
 
 Brokers = Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")]
-_BAD = {"failed", "not put back"}
+_BAD = frozenset({ItemResult.FAILED, ItemResult.NOT_PUT_BACK})
 _RETURN_S = 60.0  # for the way back, when a broker does not answer at once
 _RETURN_POLL_S = 2.0
 _LONGEST_S = 30 * 86_400.0  # somebody has to sit there; clocks and sleep() have limits of their own
