@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ LOOSER = {("*", "BOM"), ("*", "big number"), ("reassign", "empty list"), ("topic
 def _read(kind: str, data: bytes, tmp_path: Path) -> object:
     readers: dict[str, Callable[[bytes, str], object]] = {
         "delete": parse_offset_file,
-        "reassign": parse_plan,
+        "reassign": lambda text, name: replace(parse_plan(text, name), digest=""),
         "elect": parse_election_file,
     }
     if kind == "topics":
