@@ -40,7 +40,7 @@ class FakeCluster:
     """Topics, groups and offsets to set, replies to script, and a log of the requests.
 
     offsets: committed, by group. logs: first and last offset by partition. codes: error code by API, then by topic or
-    group. hidden: topics that may not be described. old: brokers take one group in a request.
+    group. hidden: topics that may not be described. operations: allowed by topic. old: brokers take one group in a request.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class FakeCluster:
         self.states: dict[str, str] = {}
         self.codes: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self.hidden: set[str] = set()
+        self.operations: dict[str, frozenset[int]] = {}
         self.versions: dict[int, int] = {}
         self.old = False
         self.timeout_s = 30.0
@@ -108,8 +109,9 @@ class FakeCluster:
         return self.versions.get(api_key)
 
     def metadata(
-        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False
-    ) -> ClusterState:
+        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False,
+        operations: bool = False,
+    ) -> ClusterState:  # fmt: skip
         reply = self._reply(None, "Metadata", topics)
         if reply is not None:
             return cast("ClusterState", _raised(reply))
@@ -120,7 +122,9 @@ class FakeCluster:
         for error in () if keep_errors else denied.values():
             raise error
         shown = {name: topic for name, topic in self.topics.items() if topics is None or name in topics}
-        return ClusterState("id", self.controller, dict(self.brokers), shown, denied)
+        return ClusterState(
+            "id", self.controller, dict(self.brokers), shown, denied, self.operations if operations else {}
+        )
 
     def metadata_of_each(
         self, nodes: Iterable[int], topics: Collection[str] | None = None, **_: object

@@ -157,22 +157,16 @@ def test_the_same_offset_and_metadata_is_unchanged(monkeypatch: pytest.MonkeyPat
 # --- what brokers hide --------------------------------------------------------------------------------------------
 
 
-class Hiding:
-    """A cluster whose topics may not all be described."""
-
-    def metadata(self, _topics: object) -> ClusterState:
-        raise NotAuthorized("not authorized to describe it")
-
-
 def test_all_commits_are_not_taken_from_who_does_not_tell_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = cast("ClusterClient", Hiding())
+    fake = FakeCluster()
+    fake.always("Metadata", NotAuthorized("not authorized to describe it"))
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(export, "describe_existing", lambda *_: {"g": group})
     with pytest.raises(NotAuthorized, match="there may be more commits"):
-        reset.plan_reset(client, ["g"], Target(To.EARLIEST))
+        reset.plan_reset(fake.client, ["g"], Target(To.EARLIEST))
     with pytest.raises(NotAuthorized, match="there may be more commits"):
-        export.exported(client, ["g"])
+        export.exported(fake.client, ["g"])
 
 
 # --- deletion and removal -----------------------------------------------------------------------------------------
@@ -204,41 +198,31 @@ def member(member_id: str, instance: str | None = None) -> RemovedMember:
     return RemovedMember("g", member_id, instance, "client", "host", 1, ItemResult.WOULD_REMOVE)
 
 
-class LeaveGroup:
-    """A coordinator that knows instance «i» under another member id by now."""
-
-    timeout_s = 5.0
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def send(self, request: Any) -> Any:
-        return Answer(coordinators=[Answer(key="g", error_code=0, error_message=None, node_id=1)])
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        ((node, request),) = requests.items()
-        self.asked += request.members
-        rows = [
-            Answer(member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=_fenced(m))
-            for m in request.members
-        ]
-        return {node: Answer(error_code=0, members=rows)}
-
-
-def _fenced(identity: Any) -> int:
-    return 82 if identity.group_instance_id else 0
+def _left(_node: int, request: Any) -> Any:
+    """A coordinator that knows static members under other member ids by now."""
+    rows = [
+        Answer(
+            member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=82 if m.group_instance_id else 0
+        )
+        for m in request.members
+    ]
+    return Answer(error_code=0, members=rows)
 
 
 def test_a_static_member_that_was_restarted_is_not_thrown_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now = Group("g", "Stable", "consumer", "classic", 1, members=(Member("new", "i", "client", "host", ()),))
     monkeypatch.setattr(remove_members, "describe_groups", lambda *_: Groups({"g": now}, {}, {}))
-    client = LeaveGroup()
-    done, errors = remove_members.remove_members(
-        cast("ClusterClient", client), "g", [member("old", "i"), member("plain")]
-    )
+    fake = FakeCluster()
+    fake.always("LeaveGroup", _left)
+    done, errors = remove_members.remove_members(fake.client, "g", [member("old", "i"), member("plain")])
     assert [(row.result, row.error) for row in done] == [("joined again", None), ("removed", None)]
     assert errors == []
-    assert [(m.member_id, m.group_instance_id) for m in client.asked] == [("old", "i"), ("plain", None)]
+    assert [
+        (m.member_id, m.group_instance_id)
+        for each in fake.requests
+        if each.api == "LeaveGroup"
+        for m in each.request.members
+    ] == [("old", "i"), ("plain", None)]
 
 
 @pytest.mark.parametrize(
