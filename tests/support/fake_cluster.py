@@ -40,7 +40,8 @@ class FakeCluster:
     """Topics, groups and offsets to set, replies to script, and a log of the requests.
 
     offsets: committed, by group. logs: first and last offset by partition. codes: error code by API, then by topic or
-    group. hidden: topics that may not be described. operations: allowed by topic. old: brokers take one group in a request.
+    group. hidden: topics that may not be described. operations: allowed by topic. old:
+    brokers take one group in a request.
     """
 
     def __init__(
