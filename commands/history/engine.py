@@ -37,8 +37,10 @@ class ParquetFolder:
         if self.overwrite and self.where is None:
             raise UsageError("--overwrite needs --parquet DIR")
         if self.where is not None:
+            from kctl.history.packages import need_packages
             from kctl.history.parquet import check_target
 
+            need_packages()
             check_target(self.where, overwrite=self.overwrite, embedded=embedded)
 
     def write(self, rows: Sequence[Any], row: type[Any]) -> None:
