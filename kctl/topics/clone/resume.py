@@ -44,7 +44,12 @@ class LoggedRecord(NamedTuple):
     def is_copy_of(self, source: LoggedRecord) -> bool:
         """Whether copying `source` gives this record."""
         same_time = self.append_time or self.timestamp == source.timestamp
-        return same_time and self[:2] == source[:2] and tuple(self.headers) == tuple(source.headers)
+        return same_time and self[:2] == source[:2] and _comparable(self.headers) == _comparable(source.headers)
+
+
+def _comparable(headers: Sequence[Header]) -> list[tuple[str, bytes | None]]:
+    """Return headers with names as Kafka's log cleaner leaves them: it replaces what is not UTF-8."""
+    return [(name.decode("utf-8", "replace"), value) for name, value in headers]
 
 
 def resume_points(client: ClusterClient, state: CloneState, *, timeout_s: float) -> dict[int, Pair]:

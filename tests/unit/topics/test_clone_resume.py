@@ -163,6 +163,8 @@ def test_what_is_a_copy() -> None:
     source = LoggedRecord(b"k", b"v", ((b"h", b"1"),), 5, append_time=False)
     assert source.is_copy_of(source._replace(append_time=True))
     assert source._replace(timestamp=9, append_time=True).is_copy_of(source)
+    cleaned = source._replace(headers=(("\ufffd".encode(), b"1"),))
+    assert cleaned.is_copy_of(source._replace(headers=((b"\xff", b"1"),))), "the log cleaner replaces such names"
     for other in ({"key": None}, {"value": b""}, {"headers": ()}, {"timestamp": 6}):
         assert not source._replace(**other).is_copy_of(source)
 
