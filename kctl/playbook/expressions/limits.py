@@ -101,9 +101,10 @@ def text_too_long() -> ExpressionError:
 
 def count_all(value: Any) -> Any:
     """Return the value, with everything in it counted as work: for functions that visit all of it at once."""
-    size = SizeBudget(characters=MAX_TEXT)
+    most = min(MAX_VALUES, MAX_WORK - _CURRENT.get().work)
+    size = SizeBudget(values=most, characters=MAX_TEXT)
     size.take(value)
-    spend(MAX_VALUES - size.values + (MAX_TEXT - size.characters) // _CHARACTERS_AT_ONCE)
+    spend(most - size.values + (MAX_TEXT - size.characters) // _CHARACTERS_AT_ONCE)
     return value
 
 

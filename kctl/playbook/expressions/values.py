@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from jinja2 import StrictUndefined
@@ -34,7 +34,13 @@ _HINTS = {
 
 def kind_of(value: Any) -> str:
     """Return "text", "a list" and so on, for messages and checks."""
-    return next((kind for kind, types in _KINDS.items() if isinstance(value, types)), "a list")
+    cls: Any = type(value)
+    return _kind_of_type(cls)
+
+
+@lru_cache(maxsize=256)
+def _kind_of_type(cls: type) -> str:
+    return next((kind for kind, types in _KINDS.items() if issubclass(cls, types)), "a list")
 
 
 def _expect(kind: str, value: Any) -> Any:
@@ -210,16 +216,18 @@ def same(value: Any, other: Any) -> bool:
     while pairs:
         left, right = pairs.pop()
         spend(len(left) if isinstance(left, str) else 1)
-        kinds = {kind_of(left), kind_of(right)}
-        if kinds == {"a list"}:
+        kind = kind_of(left)
+        if kind != kind_of(right):
+            return False
+        if kind == "a list":
             if len(left) != len(right):
                 return False
             pairs.extend(zip(left, right, strict=True))
-        elif kinds == {"a mapping"}:
+        elif kind == "a mapping":
             if left.keys() != right.keys():
                 return False
             pairs.extend((each, right[key]) for key, each in left.items())
-        elif len(kinds) > 1 or left != right:
+        elif left != right:
             return False
     return True
 
