@@ -24,7 +24,8 @@ Usage: ./install.sh [options]              install, or bring an installation up 
 Options:
   --prefix DIR          where it goes          ($XDG_DATA_HOME/kctl, which is ~/.local/share/kctl)
   --bin-dir DIR         where `kctl` is linked (~/.local/bin)
-  --no-spark            without PySpark (900 MB): no `kctl spark`
+  --no-spark            without PySpark (650 MB): no `kctl spark`
+  --no-history          without pyarrow and numpy (240 MB): no `kctl history` and no `kctl spark`
   --no-kafka            without Kafka's jars: no clusters on this machine, until `kctl runtime install`
   --completion SHELL    bash, zsh, fish or none; asked for on a terminal when not given
   --uninstall           remove what was installed; clusters and contexts stay
@@ -139,6 +140,7 @@ ACTION=install
 PREFIX=$DATA_HOME/kctl
 BIN_DIR=$HOME/.local/bin
 SPARK=yes
+HISTORY=yes
 KAFKA=yes
 COMPLETION=ask
 YES=no
@@ -172,6 +174,7 @@ parse_options() {
         --completion) COMPLETION=$2 && shift ;;
         --completion=*) COMPLETION=${1#*=} ;;
         --no-spark) SPARK=no ;;
+        --no-history) HISTORY=no SPARK=no ;;
         --no-kafka) KAFKA=no ;;
         --uninstall) ACTION=uninstall ;;
         --purge) PURGE=yes ;;
@@ -251,6 +254,7 @@ lock_prefix() { # a folder is made by one only; the pid in it tells a dead owner
 
 check_space() {
     needed=400
+    [ "$HISTORY" = no ] || needed=700
     [ "$SPARK" = no ] || needed=2500
     [ ! -f "$STATE/packages" ] || needed=100
     free=$(df -Pk "$STATE" | awk 'NR == 2 { print int($4 / 1024) }')
@@ -308,7 +312,7 @@ install_python_by_apt() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(python_packages)
 }
 
-# The page of `kctl spark report` is tested in a browser, by `test --all` alone. Without one those tests fail and say so.
+# The page of `kctl history report` is tested in a browser, by `test --all` alone. Without one those tests fail and say so.
 require_browser() {
     for name in chromium-headless-shell chromium chromium-browser google-chrome; do
         ! command -v "$name" >/dev/null 2>&1 || return 0
@@ -449,6 +453,7 @@ build_and_install() { # tree
 
 groups_wanted() {
     groups="base codecs protobuf"
+    [ "$HISTORY" = no ] || groups="$groups history"
     [ "$SPARK" = no ] || groups="$groups spark build"
     echo "$groups"
 }

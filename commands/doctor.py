@@ -10,10 +10,10 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import told_if_incomplete
-from kctl.errors import NotFound, NotHealthy, UsageError
+from kctl.commands.terminal.views import incomplete_after_verdict
+from kctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from kctl.doctor.report import DoctorReport
@@ -61,8 +61,11 @@ def command(
 
     Example: kctl doctor --fail-on never
     """
+    from kctl.base.units import parse_duration_ms
     from kctl.doctor.examine import Finding, Outcome
+    from kctl.doctor.input import examine_cluster, examine_files, refuse_rules_of_files
     from kctl.doctor.report import choose, rule_rows
+    from kctl.doctor.rule import Severity
 
     inv = invocation(ctx)
     chosen = choose(rule or (), ignore or (), about or ())
@@ -81,9 +84,12 @@ def command(
             "--kafka-version is for --config-file and --client-config", hint="of brokers it is asked of themselves"
         )
     if files:
-        found = _of_files(chosen, config_file or [], client_config or [], kafka_version)
+        found = examine_files(chosen, config_file or (), client_config or (), kafka_version)
     else:
-        found = _of_cluster(inv, chosen, watch_for)
+        refuse_rules_of_files(chosen)
+        watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
+        with inv.connect() as client, output.progress("watching groups" if watch_s else "looking"):
+            found = examine_cluster(client, inv.target(), chosen, watch_s=watch_s)
     if all(each.outcome is Outcome.SKIPPED for each in found.rules) and not found.unknown:
         raise NotFound(
             "none of the selected rules applies to the input",
@@ -92,65 +98,9 @@ def command(
     inv.emit(found, lambda: _tables(found), lambda: found.findings, Finding)
     for line in found.notes:
         output.note(line)
-    with told_if_incomplete(found.unknown):
-        _judge(found, fail_on)
-
-
-def _of_files(chosen: Any, brokers: list[str], clients: list[str], version: str | None) -> DoctorReport:
-    from kctl.doctor.read_files import file_facts, read_broker_file, read_client_file, releases_named
-    from kctl.doctor.report import nothing_for, report_of
-
-    releases = releases_named(version)
-    broker_files = [read_broker_file(file, releases) for file in brokers]
-    client_files = [read_client_file(file, releases) for file in clients]
-    facts = file_facts(broker_files, client_files)
-    if nothing_for(chosen, facts):
-        raise UsageError(
-            "none of the rules asked for looks at such a file",
-            hint="`kctl doctor --rules -o wide` says what each is about; "
-            "what a client's file is for is told by settings that only a producer or a consumer has, or by its name",
-        )
-    notes = [
-        f"{each.settings.where} has no setting of a producer or consumer alone: only the connection was checked"
-        for each in client_files
-        if not each.roles
-    ]
-    notes += [
-        f"{each.facts.path}: not known, a config provider has it: {', '.join(each.facts.variables)}"
-        for each in (*broker_files, *client_files)
-        if each.facts.variables
-    ]
-    return report_of(chosen, facts, notes)
-
-
-def _of_cluster(inv: Invocation, chosen: Any, watch_for: str | None) -> DoctorReport:
-    from kctl.base.units import parse_duration_ms
-    from kctl.doctor.collect import collect
-    from kctl.doctor.report import only_of_files, parts_of, report_of
-
-    if only_of_files(chosen):
-        raise UsageError("these rules look at files", hint="name one: --config-file, or --client-config")
-    watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
-    with inv.connect() as client, output.progress("watching groups" if watch_s else "looking"):
-        facts, notes = collect(client, inv.target(), parts_of(chosen), watch_s=watch_s)
-    return report_of(chosen, facts, notes)
-
-
-def _judge(found: DoctorReport, fail_on: FailOn) -> None:
-    """Raise NotHealthy for findings that are bad enough."""
-    from kctl.doctor.rule import Severity
-
-    if fail_on is FailOn.NEVER:
-        return
-    bad = found.at_least(Severity(fail_on.value))
-    if not bad:
-        return
-    more = f", and {counted(len(bad) - 1, 'other finding')}" if len(bad) > 1 else ""
-    raise NotHealthy(
-        f"{bad[0].rule}: {bad[0].message}{more}",
-        hint=bad[0].fix,
-        details={"rules_found": list(dict.fromkeys(each.rule for each in bad))},
-    )
+    with incomplete_after_verdict(found.unknown):
+        if fail_on is not FailOn.NEVER:
+            found.require_healthy(Severity(fail_on.value))
 
 
 def _tables(found: DoctorReport) -> list[Table]:

@@ -54,6 +54,7 @@ def command(ctx: typer.Context, options: CapacityOptions) -> None:
     measure_options = measure.measure_options(inv, options, inputs)
     if source is not None and not options.from_cluster:
         source(inputs)  # an error in the load is reported before anything is measured
+    inv.report_change(changed=True)
     measured = measure.run(inv, measure_options, dry_run=options.dry_run)
     if measured is None:
         return

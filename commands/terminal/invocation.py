@@ -48,6 +48,16 @@ class Invocation:
     confirm_cluster: str | None = None
     verbose: bool = False
     debug: bool = False
+    changes: list[bool] = dataclasses.field(default_factory=list)  # shared with copies
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether the command changed something or, in a dry run, would; None if the command did not report that."""
+        return any(self.changes) if self.changes else None
+
+    def report_change(self, *, changed: bool) -> None:
+        """Report whether the command changed something or, in a dry run, would. Playbooks read this."""
+        self.changes.append(changed)
 
     def timeout_s(self, default: float) -> float:
         """--timeout in seconds, or the command's own default. Raises UsageError."""
@@ -97,8 +107,13 @@ class Invocation:
         tables: Sequence[Table] | Callable[[], Sequence[Table]],
         csv_rows: Callable[[], Sequence[Any]] | None = None,
         row_type: type | None = None,
+        *,
+        changed: bool | None = None,
     ) -> None:
-        """Render `result` as -o says; see output.emit."""
+        """Render `result` as -o says; see output.emit. changed: as for report_change, from each command that changes
+        something."""
+        if changed is not None:
+            self.report_change(changed=changed)
         emit(result, tables, self.output, csv_rows, row_type)
 
     def protectors(self, target: Target) -> tuple[Protector, ...]:

@@ -1,52 +1,52 @@
-"""Sets of options that are declared once: the fields of a dataclass."""
+"""Options that several commands share, as one dataclass: each field is an option of every command that takes it."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from functools import wraps
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, get_type_hints
 
-import typer
-
-Options = TypeVar("Options")
+_PARAMETER = "options"
 
 
-def takes_options(
-    options: type[Options],
-) -> Callable[[Callable[[typer.Context, Options], None]], Callable[..., None]]:
-    """Give a command the fields of a dataclass as options, in their order.
+def takes_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command: its parameter `options` is a `kind`, whose fields are options of the command.
 
-    The fields are annotated as the parameters of a command are. The command itself takes the context and a value of
-    the dataclass.
+    The fields are annotated as parameters of a command are, and take the place of `options` among the parameters.
     """
 
-    def decorate(function: Callable[[typer.Context, Options], None]) -> Callable[..., None]:
-        @wraps(function)
-        def command(ctx: typer.Context, **values: Any) -> None:
-            function(ctx, options(**values))
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        names = [field.name for field in fields(kind)]
 
-        parameters = _parameters(options)
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads both
-        command.__annotations__ = {each.name: each.annotation for each in parameters}
-        return command
+        def run(ctx: Any, **values: Any) -> None:
+            command(ctx, kind(**{name: values.pop(name) for name in names}), **values)
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            parameters += _fields(kind) if parameter.name == _PARAMETER else [_keyword(parameter)]
+        run.__name__, run.__module__, run.__doc__ = command.__name__, command.__module__, command.__doc__
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect
+        return run
 
     return decorate
 
 
-def _parameters(options: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(options, include_extras=True)
-    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+def _fields(kind: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
     return [
-        context,
-        *(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=hints[field.name],
-            )
-            for field in fields(options)
-        ),
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(kind)
     ]
+
+
+def _keyword(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter of the command itself; all but the first come by name."""
+    is_context = parameter.name == "ctx"
+    return parameter if is_context else parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

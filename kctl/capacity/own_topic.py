@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base import journal
+from kctl.base.outcomes import ItemResult
 from kctl.base.paths import state_dir
 from kctl.base.units import format_size
 from kctl.cluster.log_dirs import fetch_log_dirs
@@ -149,7 +150,7 @@ class OwnTopic:
         plan = plan_create(self._client, [new])
         self._asked = True
         (row,) = create_topics(self._client, [new], plan, timeout_s=self._options.timeout_s)
-        self._made = row.result == "created"
+        self._made = row.result is ItemResult.CREATED
         if not self._made or row.error:
             raise OperationFailed(f"topic {new.name} cannot be used: {row.error or row.result}")
         return self._client.metadata([new.name])
@@ -179,9 +180,9 @@ def _remove(client: ClusterClient, name: str, *, timeout_s: float) -> None:
     if found is None:
         return
     (row,) = delete_topics(
-        client, [DeletedTopic(name, "would delete", found.topic_id, None, None, None)], timeout_s=timeout_s
+        client, [DeletedTopic(name, ItemResult.WOULD_DELETE, found.topic_id, None, None, None)], timeout_s=timeout_s
     )
-    if row.result != "deleted":
+    if row.result is not ItemResult.DELETED:
         raise OperationFailed(
             f"topic {name} is not gone: {row.error}",
             hint=f"the next `kctl capacity --measure` removes it, or `kctl topic delete {name}`",

@@ -82,21 +82,21 @@ def cluster_rights(allowed: Collection[int] | None) -> list[Right]:
 
 
 def _topics(client: ClusterClient) -> list[Right]:
-    from kafka.protocol.metadata import MetadataRequest
-
     try:
-        request = MetadataRequest(
-            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True, min_version=8
-        )
-        answer = client.send(request)
+        state = client.metadata(operations=True, keep_errors=True)
     except KctlError as exc:
         return [Right("topics", "DESCRIBE", "unknown", exc.message)]
-    return topic_rights([topic.authorized_operations for topic in answer.topics if not topic.is_internal])
+    return topic_rights(
+        [
+            state.operations[name]
+            for name, topic in state.topics.items()
+            if not topic.internal and name in state.operations
+        ]
+    )
 
 
-def topic_rights(allowed: Sequence[Collection[int] | None]) -> list[Right]:
-    """The operations of each topic that was seen."""
-    seen = [each for each in allowed if each is not None]
+def topic_rights(seen: Sequence[Collection[int]]) -> list[Right]:
+    """Return the rights on topics, from the allowed operations of each."""
     if not seen:
         return [Right("topics", "DESCRIBE", "unknown", "sees no topic: there is none, or none may be described")]
     found = []

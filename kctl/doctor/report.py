@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kctl.base.text import counted
 from kctl.doctor.examine import Finding, RuleOutcome, chosen_rules, examine, parts_needed
 from kctl.doctor.rule import Rule, Severity
 from kctl.doctor.rule_facts import GroupFacts, RuleFacts, absent
 from kctl.doctor.rule_table import RULES, SUBJECTS
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotHealthy
 from kctl.health.model import Health
 from kctl.model import ClusterState
 
@@ -41,6 +42,18 @@ class DoctorReport:
     def at_least(self, severity: Severity) -> list[Finding]:
         """The findings that are as bad, or worse."""
         return [each for each in self.findings if each.severity.rank <= severity.rank]
+
+    def require_healthy(self, severity: Severity) -> None:
+        """Raise NotHealthy if a finding has this severity or a worse one."""
+        bad = self.at_least(severity)
+        if not bad:
+            return
+        more = f", and {counted(len(bad) - 1, 'other finding')}" if len(bad) > 1 else ""
+        raise NotHealthy(
+            f"{bad[0].rule}: {bad[0].message}{more}",
+            hint=bad[0].fix,
+            details={"rules_found": list(dict.fromkeys(each.rule for each in bad))},
+        )
 
 
 @dataclass(frozen=True, slots=True)

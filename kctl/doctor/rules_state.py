@@ -90,7 +90,7 @@ RULES = (
     _rule(
         "disks", Severity.ERROR, "Disks are nearly full",
         "A broker whose disk is full stops, or takes the log dir offline.",
-        "`kctl spark retention` shows what fills them; shorten a retention, move replicas, or add disks.",
+        "`kctl history retention` shows what fills them; shorten a retention, move replicas, or add disks.",
         Versions(since=(3, 3)),
     ),
     _rule(

@@ -27,9 +27,9 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import Broker, ClusterState
-from kctl.protocol import preflight, wire
-from kctl.protocol.brokers import Brokers, version_needed
-from kctl.protocol.codes import ApiKey, ErrorCode
+from kctl.protocol import wire
+from kctl.protocol.brokers import Brokers, negotiate, version_needed
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Dialer, PeerClosed
 from kctl.protocol.error_codes import error_for, error_name
 from kctl.protocol.silence import Silence
@@ -91,19 +91,26 @@ class ClusterClient:
     # --- state ----------------------------------------------------------------------------------------------------
 
     def metadata(
-        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        keep_errors: bool = False,
+        operations: bool = False,
     ) -> ClusterState:
-        """Brokers, controller and topics. topics: None for all, empty for none; unknown ones are simply absent.
+        """Return brokers, controller and topics. topics: None for all, empty for none; unknown ones are absent.
 
-        Never creates a topic. 100,000 partitions take about half a CPU second.
+        Never creates a topic. 100,000 partitions take about half a CPU second. operations: also ask for the operations
+        that the user may perform on each topic.
         Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
-        ConnectionFailed's subclasses.
+        ConnectionFailed's subclasses; NotSupported for `operations` before Kafka 2.3.
         """
+        request = wire.MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
             began = time.monotonic()
             try:
-                state = self._metadata(topics, deadline, keep_errors=keep_errors)
+                state = self._metadata(request, deadline)
                 break
             except PeerClosed:
                 if attempt == 2:
@@ -114,25 +121,27 @@ class ClusterClient:
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
 
-    def _metadata(self, topics: Collection[str] | None, deadline: Deadline, *, keep_errors: bool) -> ClusterState:
+    def _metadata(self, request: wire.MetadataRequest, deadline: Deadline) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
-        version = preflight.metadata_version(connection)
-        wanted = None if topics is None else dict.fromkeys(topics)
-        # Before v4 a name that is asked for is created when brokers have auto.create.topics.enable.
-        asked = None if wanted and version < 4 else wanted
+        version = negotiate(request, None, connection)
         connection.step = "the answer to Metadata"
-        body = wire.encode_metadata(version, asked)
         flexible = wire.metadata_is_flexible(version)
-        reader = connection.exchange(ApiKey.METADATA, version, body, deadline, flexible=flexible)
+        reader = connection.exchange(request.API_KEY, version, request.body(version), deadline, flexible=flexible)
         try:
-            state = wire.decode_metadata(reader, version, keep_errors=keep_errors)
+            return request.read(reader, version)
         except wire.WireError as exc:
             connection.close()
             raise ConnectionFailed(f"{connection.address} gave metadata that cannot be read ({exc})") from None
-        if wanted is not None and asked is None:
-            kept = {name: topic for name, topic in state.topics.items() if name in wanted}
-            return ClusterState(state.cluster_id, state.controller_id, state.brokers, kept)
-        return state
+
+    def metadata_of_each(
+        self, nodes: Iterable[int], topics: Collection[str] | None = None, *, timeout_s: float | None = None
+    ) -> dict[int, ClusterState | KctlError]:
+        """Return what each broker reports, which may differ while metadata spreads; `topics` as in `metadata`.
+
+        Topics that the user may not describe are in `failed` of the states.
+        """
+        request = wire.MetadataRequest(topics, keep_errors=True)
+        return self.send_each(dict.fromkeys(nodes, request), timeout_s=timeout_s)
 
     @property
     def reached(self) -> str:

@@ -15,11 +15,15 @@ GROUPS, PARTITIONS = 50, 60
 
 @dataclass
 class Setting:
-    """Where the cases run: a console script with a home of its own, Kafka's jars, how often to repeat."""
+    """Where the cases run: a console script with a home of its own, Kafka's jars, how often to repeat.
+
+    before: a checkout of an older kctl to compare with.
+    """
 
     kctl: Kctl
     libs: Path
     runs: int
+    before: Path | None = None
     bootstrap: str = field(default="", init=False)
 
     def cluster(self) -> str:

@@ -61,6 +61,7 @@ class FakeCluster:
         self.states: dict[str, str] = {}
         self.codes: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self.hidden: set[str] = set()
+        self.operations: dict[str, frozenset[int]] = {}  # by topic, the operations that the user may perform
         self.versions: dict[int, int] = {}
         self.old = False
         self.timeout_s = 30.0
@@ -108,7 +109,12 @@ class FakeCluster:
         return self.versions.get(api_key)
 
     def metadata(
-        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        keep_errors: bool = False,
+        operations: bool = False,
     ) -> ClusterState:
         reply = self._reply(None, "Metadata", topics)
         if reply is not None:
@@ -120,7 +126,14 @@ class FakeCluster:
         for error in () if keep_errors else denied.values():
             raise error
         shown = {name: topic for name, topic in self.topics.items() if topics is None or name in topics}
-        return ClusterState("id", self.controller, dict(self.brokers), shown, denied)
+        return ClusterState("id", self.controller, dict(self.brokers), shown, denied, dict(self.operations))
+
+    def metadata_of_each(
+        self, nodes: Iterable[int], topics: Collection[str] | None = None, **_: object
+    ) -> dict[int, ClusterState | KctlError]:
+        shown = {name: topic for name, topic in self.topics.items() if topics is None or name in topics}
+        state = ClusterState("id", self.controller, dict(self.brokers), shown)
+        return {node: self._reply(node, "Metadata", topics) or state for node in nodes}
 
     def send(self, request: Any, *, node_id: int | None = None, **_: object) -> Any:
         return _raised(self._answer(next(iter(self.brokers)) if node_id is None else node_id, request))
@@ -149,12 +162,7 @@ class FakeCluster:
                 return reply
         return None
 
-    def _Metadata(self, _node: int, request: Any) -> Any:  # noqa: N802 - named as the API
-        absent = [topic.name for topic in request.topics if topic.name not in self.topics]
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return Answer(topics=[Answer(name=name, error_code=code, topic_id=None) for name in absent])
-
-    def _CreateTopics(self, _node: None, request: Any) -> Any:  # noqa: N802
+    def _CreateTopics(self, _node: None, request: Any) -> Any:  # noqa: N802 - named as the API
         rows = []
         for topic in request.topics:
             code = self.codes["CreateTopics"].get(topic.name, 0)

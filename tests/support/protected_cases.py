@@ -59,6 +59,7 @@ ELSEWHERE: dict[str, str] = {
         "needs hooks: tests/integration/validate/test_hooks.py",
     ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
+    "history snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),
     "topic reassign pause": "stops what was begun and confirmed",
     "playbook resume": "needs a run that was interrupted; it asks as `playbook run` does, by the same function",

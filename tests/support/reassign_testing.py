@@ -132,7 +132,7 @@ class Arena:
                 )
         return found
 
-    def held_by(self, broker: int) -> list[str]:
+    def brokers_holding(self, broker: int) -> list[str]:
         """Partitions of any topic that have a replica on the broker, copies under way included."""
         return [f"{t}-{n}" for t in self.topics() for n, ids in self.replicas(t).items() if broker in ids]
 

@@ -49,8 +49,9 @@ ELSEWHERE = {
     "topic reassign show", "topic reassign verify",  # of a plan: reassign/
     "acl list", "acl explain",  # rights/test_access.py
     "transaction describe",  # transactions/test_transactions.py
-    "segment dump", "segment find", "segment stats", "segment diff", "spark lag", "spark retention", "spark trends",
-    "spark report",
+    "segment dump", "segment find", "segment stats", "segment diff",
+    "history lag", "history retention", "history trends", "history report",  # unit/history/, history/
+    "spark lag", "spark retention", "spark trends", "spark report",
     "runtime list", "runtime verify", "completion",
     "playbook lint", "playbook schema",  # problems, a JSON Schema: unit/playbook/test_commands.py, test_schema.py
 }  # fmt: skip

@@ -32,9 +32,10 @@ ELSEWHERE = {
         "a broker's files: segment/test_live.py",
     ),
     **dict.fromkeys(
-        ("spark lag", "spark retention", "spark trends", "spark report", "spark warm", "spark bundle",
+        ("history lag", "history retention", "history trends", "history report", "history snapshot",
+         "spark lag", "spark retention", "spark trends", "spark report", "spark warm", "spark bundle",
          "spark snapshot"),
-        "Spark and snapshots: spark/",
+        "Spark and snapshots: spark/, history/",
     ),
     **dict.fromkeys(("runtime install", "runtime verify", "runtime remove"), "a download: deploy/test_runtime.py"),
     **dict.fromkeys(

@@ -18,6 +18,10 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from kctl.cluster.log_dirs import fetch_log_dirs
 from kctl.cluster.offsets import fetch_committed
 from kctl.errors import KctlError, Refused
+from kctl.history.commits.commit_log import Span, offsets_logs
+from kctl.history.commits.live_commit_times import with_commit_times
+from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.row_batches import read as read_lag
 from kctl.history.snapshots.collect import Collector
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
@@ -27,10 +31,6 @@ from kctl.lag.selection import EVERY, Names
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.segment.log.listing import folders_of, list_segments
-from kctl.spark.lag_planning import Wanted, plan_span
-from kctl.spark.lag_source import read as read_lag
-from kctl.spark.live_commit_times import with_commit_times
-from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.offsets_source import file_shares, live_shares, read
 from kctl_testing import Kctl, TestCluster, eventually
 

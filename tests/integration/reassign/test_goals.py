@@ -48,9 +48,9 @@ def test_decommission(arena: Arena) -> None:
     still, live = (arena.make_topic(name, layout, size=MB) for name in ("still", "live"))
     plan = _carry_out(arena, live, still, "--remove-broker", "4", apply=["--throttle", "2MB/s"])
     assert plan["moves"] == 4
-    assert arena.held_by(4) == []
+    assert arena.brokers_holding(4) == []
     eventually(lambda: not any(b == 4 for b, _ in arena.log_dirs(still)), seconds=90, what="its disk is empty")
-    counts = [len(arena.held_by(broker)) for broker in (1, 2, 3)]
+    counts = [len(arena.brokers_holding(broker)) for broker in (1, 2, 3)]
     assert counts == [8, 8, 8]
 
 
@@ -65,7 +65,7 @@ def test_decommission_is_not_finished_while_a_new_topic_is_there(arena: Arena) -
         _, err = process.communicate(timeout=40)
     assert process.returncode == 1, err
     assert f"{late}-0" in err
-    assert arena.held_by(4) == [f"{late}-0"]
+    assert arena.brokers_holding(4) == [f"{late}-0"]
     verified = arena.reassign("verify", path)
     assert verified.code == 1, str(verified)
     assert f"{late}-0" in verified.err + verified.out
@@ -77,7 +77,7 @@ def test_add_broker(arena: Arena) -> None:
     still, live = (arena.make_topic(name, layout, size=MB) for name in ("still", "live"))
     plan = _carry_out(arena, live, still, "--add-broker", "4", apply=["--throttle", "2MB/s"])
     assert plan["moves"] == 6  # 24 replicas over four brokers
-    assert [len(arena.held_by(broker)) for broker in (1, 2, 3, 4)] == [6, 6, 6, 6]
+    assert [len(arena.brokers_holding(broker)) for broker in (1, 2, 3, 4)] == [6, 6, 6, 6]
     for topic in (still, live):
         assert not any({1, 4} <= set(ids) for ids in arena.replicas(topic).values()), "two replicas in one rack"
 

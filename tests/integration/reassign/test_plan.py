@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kctl.deploy.runtime.java import find_java
-from kctl.reassign.run.plan_file import read_plan
+from kctl.reassign.plan_file.read import read_plan
 from kctl_testing import Kctl, TestCluster, eventually
 
 PLAN = ("topic", "reassign", "plan")

@@ -17,22 +17,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, group_ranges
+from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuestion, read
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, WindowRules
+from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+from kctl.history.retention.usage import Usage
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import open_store
-from kctl.history.status import Status
-from kctl.history.usage import Usage
-from kctl.history.window import MINUTE_MS, WindowRules
 from kctl.lag import retention
 from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
 from kctl.spark import columns, sources
-from kctl.spark.reading import ConfigRow, LogDirRow, LogRow
 from kctl.spark.retention_job import Readings, RetentionJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
-from kctl.spark.snapshot_ranges import EVERY_GROUP, group_ranges
-from kctl.spark.snapshot_source import ARROW, Question, load, read
+from kctl.spark.snapshot_source import load
 from snapshot_stores import HOUR, put, store_with
 
 # A Spark job takes some tenths of a second: few examples, each with many rows, and none spent on shrinking.
@@ -185,7 +186,7 @@ GROUPS = {"keeps-up": 10, "slow": 5, "stopped": 0, "nothing": None}
 
 
 @pytest.fixture(scope="module")
-def question(tmp_path_factory: pytest.TempPathFactory) -> Question:
+def question(tmp_path_factory: pytest.TempPathFactory) -> ReadingsQuestion:
     """A compacted hour and four passes more; ten messages a minute are written to each partition."""
     store = store_with(tmp_path_factory.mktemp("store") / "s", [])
     for number in range(PASSES):
@@ -195,10 +196,12 @@ def question(tmp_path_factory: pytest.TempPathFactory) -> Question:
         put(store, number * MINUTE_MS, Pass(rows={schema.COMMITS: rows}))
     for _ in compact(store, HOUR):
         pass
-    return Question(str(store.root), HOUR.start_ms, HOUR.start_ms + PASSES * MINUTE_MS, WindowRules(), last_only=True)
+    return ReadingsQuestion(
+        str(store.root), HOUR.start_ms, HOUR.start_ms + PASSES * MINUTE_MS, WindowRules(), last_only=True
+    )
 
 
-def test_each_task_reads_its_groups(spark: SparkSession, question: Question) -> None:
+def test_each_task_reads_its_groups(spark: SparkSession, question: ReadingsQuestion) -> None:
     store = open_store(Path(question.store))
     ranges = group_ranges(store, question.read_from_ms, question.to_ms, 2, damaged=lambda d: pytest.fail(str(d)))
     assert len(ranges) == 2
@@ -215,7 +218,7 @@ def test_each_task_reads_its_groups(spark: SparkSession, question: Question) -> 
     assert "Exchange" not in plan
 
 
-def test_rates_come_out_in_columns(spark: SparkSession, question: Question) -> None:
+def test_rates_come_out_in_columns(spark: SparkSession, question: ReadingsQuestion) -> None:
     row = load(spark, question, [EVERY_GROUP]).where(F.col("group") == "slow").first()
     assert row is not None
     assert row["consumed_per_s"] == pytest.approx(5 / 60)
@@ -224,6 +227,6 @@ def test_rates_come_out_in_columns(spark: SparkSession, question: Question) -> N
 
 
 def test_what_cannot_be_read_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
-    (row,) = load(spark, Question(str(tmp_path / "none"), 0, 1), [EVERY_GROUP]).collect()
+    (row,) = load(spark, ReadingsQuestion(str(tmp_path / "none"), 0, 1), [EVERY_GROUP]).collect()
     assert row["group"] is None
     assert "is no store" in row["error"]

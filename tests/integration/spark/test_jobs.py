@@ -31,16 +31,16 @@ from kctl.commands.terminal.output import jsonable
 from kctl.deploy.runtime.class_archive import ClassArchive
 from kctl.deploy.runtime.java import find_java
 from kctl.errors import OperationFailed, TimedOut
+from kctl.history.lag.plan import Wanted, plan_live
+from kctl.history.retention.live_plan import plan_retention
+from kctl.history.retention.live_reads import BrokersShare, LogRow
 from kctl.lag.retention import PartitionUsage
 from kctl.lag.selection import names_of
 from kctl.protocol.client import connect
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.spark import java_command, retention_job, sources
-from kctl.spark.lag_job import LagReportJob
-from kctl.spark.lag_planning import Wanted, plan_live
-from kctl.spark.planning import plan_retention
-from kctl.spark.reading import BrokersShare, LogRow
+from kctl.spark.lag_source import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.watching import watched

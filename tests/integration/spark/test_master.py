@@ -25,22 +25,25 @@ from typing import Any
 import pytest
 
 from kctl.deploy.runtime.java_launcher import java_home_for_spark
-from kctl.history.lag_report import PartitionStatus
+from kctl.history.lag.plan import Wanted, plan_live, plan_span
+from kctl.history.lag.row_batches import read as read_lag
+from kctl.history.lag.status_rows import PartitionStatus
+from kctl.history.report.build import read_here, report_of
+from kctl.history.retention.live_plan import plan_retention
+from kctl.history.retention.store_reads import reads_of
+from kctl.history.rollups.catch_up import catch_up
 from kctl.history.snapshots.store import Store
 from kctl.lag.selection import EVERY, names_of
 from kctl.protocol.client import connect
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.spark import lag_source, retention_job, rollup_job
+from kctl.spark import retention_job, rollup_job
 from kctl.spark.java_command import pyspark_home
-from kctl.spark.lag_job import LagReportJob
-from kctl.spark.lag_planning import Wanted, plan_live, plan_span
-from kctl.spark.outlook_job import job_of
-from kctl.spark.planning import plan_retention
-from kctl.spark.report_job import read_here, report_of
+from kctl.spark.lag_source import LagReportJob
 from kctl.spark.report_source import read_by_spark
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings, parse_conf
+from kctl.spark.store_reads import reads_by_spark
 from kctl_testing import Kctl, TestCluster, eventually, free_port
 from report_stores import PASSES, at_ms, small_cluster
 
@@ -224,7 +227,7 @@ def test_lag_of_a_store(application: Application, store: Store) -> None:
     plan = plan_span(store.root, *HOUR, WANTED)
     read, errors = LagReportJob(application.driver.session(), plan).read()
     rows = [row for row in read if isinstance(row, PartitionStatus)]
-    here = [row for batch in lag_source.read(plan.question) for row in batch.to_pylist()]
+    here = [row for batch in read_lag(plan.question) for row in batch.to_pylist()]
     assert errors == []
     assert len(rows) == len(here) > 5
     assert {(row.group, row.partition, row.lag, row.status, row.consumed_per_s) for row in rows} == {
@@ -245,8 +248,8 @@ def test_retention(application: Application, read_topic: tuple[str, str]) -> Non
 
 
 def test_retention_of_a_store(application: Application, store: Store) -> None:
-    by_spark = job_of(str(store.root), *HOUR, spark=application.driver.session(), parallelism=2)
-    by_kctl = job_of(str(store.root), *HOUR, spark=None, parallelism=1)
+    by_spark = reads_by_spark(application.driver.session(), 2, str(store.root), *HOUR)
+    by_kctl = reads_of(str(store.root), *HOUR)
     assert by_spark.outlook()[0].by_topic() == by_kctl.outlook()[0].by_topic() != []
     assert by_spark.errors == []
 
@@ -265,7 +268,7 @@ def test_trends(application: Application, tmp_path: Path) -> None:
     for name, spark in (("by-spark", application.driver.session()), ("by-kctl", None)):
         # The last hour has not ended.
         made = small_cluster(tmp_path / name, passes=PASSES * 2 + 1)
-        caught = rollup_job.catch_up(made, spark=spark, parallelism=2)
+        caught = catch_up(made, make_hours=None if spark is None else rollup_job.hours_by_spark(spark, 2))
         files = {path.relative_to(made.root): path.read_bytes() for path in sorted(made.root.rglob("rollups/**/*.*"))}
         assert (caught.hours, caught.errors, len(files) > 2) == (2, [], True)
         found.append(files)

@@ -12,19 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from kctl.history.reader_losses import disk_losses
-from kctl.history.rollup import TABLES, TOPICS
+from kctl.history.retention.reader_losses import disk_losses
+from kctl.history.retention.store_reads import StoreReads, reads_of
+from kctl.history.retention.what_if import Change
+from kctl.history.retention.what_if_report import what_if
+from kctl.history.rollups.catch_up import catch_up
+from kctl.history.rollups.rollup import TABLES, TOPICS
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.rollup_files import rows_of
 from kctl.history.snapshots.store import create_store, open_store
-from kctl.history.what_if import Change
-from kctl.history.what_if_report import what_if
 from kctl.lag.selection import EVERY
-from kctl.spark.outlook_job import OutlookJob
-from kctl.spark.rollup_job import catch_up
+from kctl.spark.rollup_job import hours_by_spark
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
+from kctl.spark.store_reads import reads_by_spark
 from kctl_testing import Kctl, TestCluster
 from snapshot_stores import HOUR, put, seen
 
@@ -60,7 +62,9 @@ def spark() -> Iterator[SparkSession]:
 def test_spark_reads_what_one_process_reads(spark: SparkSession, tmp_path: Path) -> None:
     a_store(tmp_path / "s")
     span = (HOUR.start_ms, HOUR.start_ms + 4 * HOUR_MS)
-    jobs = [OutlookJob(create_store(tmp_path / "s", "c"), *span, spark=each, parallelism=2) for each in (None, spark)]
+    jobs: list[StoreReads] = [
+        reads_of(str(tmp_path / "s"), *span), reads_by_spark(spark, 2, str(tmp_path / "s"), *span),
+    ]  # fmt: skip
     reports = []
     for job in jobs:
         outlook, _ = job.outlook()
@@ -82,7 +86,7 @@ def test_roll_ups_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
     for each in (None, spark):
         a_store(tmp_path / str(len(rows)))
         store = open_store(tmp_path / str(len(rows)))
-        made = catch_up(store, spark=each, parallelism=2)
+        made = catch_up(store, make_hours=None if each is None else hours_by_spark(each, 2))
         assert (made.hours, made.errors) == (3, [])
         rows.append({table: rows_of(store, table, 0, 10**14, days=False) for table in TABLES})
     assert rows[0] == rows[1]
@@ -118,7 +122,7 @@ def test_sizes_are_those_of_the_disk(
     kctl.ok("produce", name, stdin=("x" * 100 + "\n") * 1000)
     time.sleep(2)  # followers, and what other tests left behind
     kctl.ok("spark", "snapshot", "--store", str(store), "--once")
-    job = OutlookJob(open_store(store), 0, 10**14, spark=spark, parallelism=2)
+    job = reads_by_spark(spark, 2, str(store), 0, 10**14)
     outlook, moment = job.outlook()
     assert (job.errors, moment.failures) == ([], ())
     by_replica = outlook.by_replica()

@@ -14,12 +14,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from kctl.history.outlook import Outlook
-from kctl.history.reader_losses import disk_losses
-from kctl.history.what_if import parse_change
-from kctl.history.what_if_report import WhatIf, what_if
+from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.reader_losses import disk_losses
+from kctl.history.retention.store_reads import StoreReads, reads_of
+from kctl.history.retention.what_if import parse_change
+from kctl.history.retention.what_if_report import WhatIf, what_if
 from kctl.lag.selection import names_of
-from kctl.spark.outlook_job import OutlookJob, job_of
 from kctl_testing import Kctl, eventually
 from small_disk import SmallDisk, small_disk
 from steady_producer import RECORD_BYTES, written
@@ -83,7 +83,7 @@ def collect(disk: SmallDisk, store: Path, seconds: int) -> None:
     disk.kctl.ok("spark", "snapshot", "--store", str(store), "--every", "1s", "--for", f"{seconds}s", timeout=90)
 
 
-def tried(job: OutlookJob, outlook: Outlook, topic: str, change: str) -> WhatIf:
+def tried(job: StoreReads, outlook: Outlook, topic: str, change: str) -> WhatIf:
     parsed = parse_change([change])
     moments = [] if parsed.retention_ms is None else [outlook.now_ms - parsed.retention_ms]
     return what_if(outlook, parsed, names_of([topic]), job.readers(outlook), job.ends_near(moments, outlook.now_ms))
@@ -94,12 +94,12 @@ def test_growth_and_changed_limits(disk: SmallDisk, tmp_path: Path) -> None:
     with written(disk.bootstrap, RATES):
         collect(disk, tmp_path / "s", 12)
         written_until_ms = int(time.time() * 1000)
-    growing, _ = job_of(str(tmp_path / "s"), 0, written_until_ms).outlook()
+    growing, _ = reads_of(str(tmp_path / "s"), 0, written_until_ms).outlook()
     rates = {row.topic: row.written_bytes_per_hour for row in growing.by_topic()}
     assert {name: rates[name] for name in RATES} == pytest.approx({n: r * HOUR_S for n, r in RATES.items()}, rel=WITHIN)
 
     disk.kctl.ok("spark", "snapshot", "--store", str(tmp_path / "s"), "--once")
-    job = job_of(str(tmp_path / "s"), 0, 10**14)
+    job = reads_of(str(tmp_path / "s"), 0, 10**14)
     outlook, _ = job.outlook()
     sizes = {row.topic: row.replicas_bytes for row in outlook.by_topic()}
     assert {name: sizes[name] for name in RATES} == {name: log_bytes(disk, name) for name in RATES}
@@ -191,7 +191,7 @@ def test_a_disk_is_full_when_it_was_said_to_be(disk: SmallDisk, tmp_path: Path) 
     store = tmp_path / "s"
     with written(disk.bootstrap, {"endless": FILLING}):
         collect(disk, store, 10)
-        job = job_of(str(store), 0, 10**14)
+        job = reads_of(str(store), 0, 10**14)
         outlook, _ = job.outlook()
         (row,) = outlook.by_log_dir()
         assert row.full_ms is not None

@@ -22,13 +22,13 @@ import pytest
 
 from group_admin import join
 from kafka_admin import kafka_admin
-from kctl.history.lag_report import PartitionStatus
-from kctl.history.status import DEFAULT_STANDING_RULES, StandingRules
+from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_span
+from kctl.history.lag.status import DEFAULT_STANDING_RULES, StandingRules
+from kctl.history.lag.status_rows import PartitionStatus
 from kctl.lag.selection import names_of
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
-from kctl.spark.lag_job import LagReportJob
-from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_span
+from kctl.spark.lag_source import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl_testing import Kctl, TestCluster

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.row_batches import read as read_lag
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.read import read_table
 from kctl.history.snapshots.store import open_store
 from kctl.lag.selection import EVERY, Names
-from kctl.spark.lag_planning import Wanted, plan_span
-from kctl.spark.lag_source import read as read_lag
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
 from snapshot_stores import FOREVER, no_damage, seen
 

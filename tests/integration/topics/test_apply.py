@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kctl.model import TopicPartition
+from kctl.records.produce.batch import ClosedBatch
 from kctl_testing import Kctl, TestCluster, closed_port
 
 _numbers = count(1)
@@ -68,21 +68,24 @@ def test_a_clone_that_is_interrupted_says_what_it_left(
 ) -> None:  # fmt: skip
     """In this process, so that the signal comes between the first record and the last."""
     from kctl.commands.app import main
-    from kctl.topics import copying
+    from kctl.records.produce.sender import Sender
 
     source, copy = f"{prefix}.a", f"{prefix}.b"
     kctl.ok("topic", "create", source)
     kctl.ok("produce", source, stdin="x\n" * 3)
-    send = copying._Copying._send
+    add_batch = Sender.add_batch
 
-    def interrupted(self: copying._Copying, tp: TopicPartition, record: Any) -> None:
-        send(self, tp, record)
+    def interrupted(self: Sender, batch: ClosedBatch) -> None:
+        add_batch(self, batch)
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(copying._Copying, "_send", interrupted)
+    monkeypatch.setattr(Sender, "add_batch", interrupted)
+    monkeypatch.setenv("XDG_STATE_HOME", str(kctl.home / ".local/state"))
     assert main(["--bootstrap-server", cluster.bootstrap, "topic", "clone", source, copy, "--data"]) == 130
-    assert f"{copy} is not whole, if it is there: `kctl topic delete {copy}`" in capsys.readouterr().err
-    assert kctl.json("topic", "describe", copy)[0]["partition_count"] == 1, "it is there, and told"
+    resumes = f"{copy} is incomplete if it exists: `kctl topic clone {source} {copy} --data` resumes the copy"
+    assert resumes in capsys.readouterr().err
+    assert kctl.json("topic", "describe", copy)[0]["partition_count"] == 1, "it exists, as the message says"
+    assert kctl.json("topic", "clone", source, copy, "--data")["records"] == 3
 
 
 def _own_configs(kctl: Kctl, topic: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
 from kctl.validate.invariants import INVARIANTS, Duplicated
 from kctl.validate.report.gaps import worst
-from kctl.validate.report.verdict import Budgets, judge
+from kctl.validate.report.verdict import Budgets, Evidence, judge
 from kctl.validate.workload.entries import ACKED, SENT, Entry, encode
 from kctl.validate.workload.processes import read_delivered, read_sent
 from kctl.validate.workload.read_log import read_log, wait_quiet
@@ -82,7 +82,7 @@ def test_an_injected_ack_a_duplicate_and_a_stranger_are_caught(
     with (tmp_path / "producer.journal").open("ab") as journal:  # a record that no broker ever got
         journal.write(encode(Entry(SENT, 0, 1, sent, -1, time.monotonic_ns())))
         journal.write(encode(Entry(ACKED, 0, 1, sent, sent + 1, time.monotonic_ns())))
-    verdict = judge(name, settings.run, read_sent(tmp_path), log, read_delivered(tmp_path))
+    verdict = judge(name, settings.run, Evidence(read_sent(tmp_path), log, read_delivered(tmp_path)))
     found = verdict.findings
     assert verdict.violated == ["lost", "duplicated", "foreign"]
     assert {kind: getattr(found, kind).count for kind in INVARIANTS if getattr(found, kind)} == {
@@ -106,7 +106,7 @@ def test_kill_9_of_the_producer(target: Target, topic: Callable[..., str], tmp_p
         log = read_log(client, name, settings.run)
         assert experiment.consumer.wait_for_log(log, within(30))
         experiment.consumer.stop(within(30))
-    verdict = judge(name, settings.run, read_sent(tmp_path), log, read_delivered(tmp_path))
+    verdict = judge(name, settings.run, Evidence(read_sent(tmp_path), log, read_delivered(tmp_path)))
     assert verdict.violated == []
     assert verdict.doubts == ["the producer did not come to an orderly end"]
     assert verdict.findings.acked >= 1000

@@ -11,6 +11,7 @@ import pytest
 from fake_cluster import FakeCluster, topic_of
 from kctl.access.quotas import DEFAULT, Entity
 from kctl.base.config_values import fault_of, items, number_for, same
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource, parse_resource
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.configs.cautions import caution_of
@@ -367,21 +368,28 @@ def test_values_of_new_topics(tmp_path: Path) -> None:
     ],
 )
 def test_cautions(name: str, before: str | None, after: str | None, factor: int | None, caution: str | None) -> None:
-    found = caution_of(ChangedConfig("topic/t", name, "would set", before, None, after, None, False), factor)
+    found = caution_of(ChangedConfig("topic/t", name, ItemResult.WOULD_SET, before, None, after, None, False), factor)
     assert (found is None) if caution is None else (found is not None and caution in found)
 
 
 @pytest.mark.parametrize(
     ("result", "before", "after", "caution"),
     [
-        ("would unset", "-1", None, "falls back to a value that brokers do not tell; if it is less, older records"),
-        ("would unset", "7776000000", None, "falls back"),
-        ("would unset", "-1", "604800000", "gets smaller"),
-        ("would unset", "3600000", "604800000", None),
-        ("would set", None, "1", None),
+        (
+            ItemResult.WOULD_UNSET,
+            "-1",
+            None,
+            "falls back to a value that brokers do not tell; if it is less, older records",
+        ),
+        (ItemResult.WOULD_UNSET, "7776000000", None, "falls back"),
+        (ItemResult.WOULD_UNSET, "-1", "604800000", "gets smaller"),
+        (ItemResult.WOULD_UNSET, "3600000", "604800000", None),
+        (ItemResult.WOULD_SET, None, "1", None),
     ],
 )
-def test_cautions_of_what_is_unset(result: str, before: str | None, after: str | None, caution: str | None) -> None:
+def test_cautions_of_what_is_unset(
+    result: ItemResult, before: str | None, after: str | None, caution: str | None
+) -> None:
     found = caution_of(ChangedConfig("topic/t", "retention.ms", result, before, None, after, None, False))
     assert (found is None) if caution is None else (found is not None and caution in found)
 

@@ -17,7 +17,7 @@ from health_testing import partition, state
 from kctl.base.strict_yaml import load
 from kctl.commands import app
 from kctl.commands.terminal.invocation import Invocation
-from kctl.doctor import collect as collecting
+from kctl.doctor import input as doctor_input
 from kctl.doctor.rule_facts import RuleFacts
 from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized
@@ -289,7 +289,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(Invocation, "connect", connect)
     monkeypatch.setattr(Invocation, "target", lambda _self: None)
-    monkeypatch.setattr(collecting, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not looked at"]))
+    monkeypatch.setattr(doctor_input, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not looked at"]))
     return box
 
 

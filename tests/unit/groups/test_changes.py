@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from fake_cluster import FakeCluster
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups import names
 from kctl.cluster.groups.model import Group, Groups, Member
 from kctl.cluster.groups.names import chosen_groups
@@ -43,7 +44,9 @@ GONE = ConnectionFailed("nobody is there")
 FORBIDDEN = NotAuthorized("topic t: not authorized")
 
 
-def change(partition: int, old: int | None = 100, *, new: int = 50, result: str = "would reset") -> OffsetChange:
+def change(
+    partition: int, old: int | None = 100, *, new: int = 50, result: ItemResult = ItemResult.WOULD_RESET
+) -> OffsetChange:
     return OffsetChange("g", "t", partition, result, old, new, None, None, None, 0, 200)
 
 
@@ -173,7 +176,7 @@ def test_a_deletion_that_cannot_be_looked_at_is_no_refusal(monkeypatch: pytest.M
     outcomes = {"a": Refused("group a has members"), "b": True}
     monkeypatch.setattr(delete, "ask_coordinators", lambda *_: outcomes)
     monkeypatch.setattr(delete, "describe_groups", lambda *_: Groups({}, {}, {"a": GONE, "b": GONE}))
-    plan = [DeletedGroup(name, "would delete", "Empty", "classic", 0, ()) for name in outcomes]
+    plan = [DeletedGroup(name, ItemResult.WOULD_DELETE, "Empty", "classic", 0, ()) for name in outcomes]
     done, errors = delete.delete_groups(NOBODY, plan)
     assert [row.error for row in done] == [
         "group a has members",
@@ -185,14 +188,14 @@ def test_a_deletion_that_cannot_be_looked_at_is_no_refusal(monkeypatch: pytest.M
 def test_offsets_deleted_and_not_read_back_are_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delete, "ask_coordinators", lambda *_: {"g": {T0: None, T1: FORBIDDEN}})
     monkeypatch.setattr(delete, "fetch_commits", lambda *_: {"g": GONE})
-    plan = [DeletedOffset("g", "t", number, "would delete", 5) for number in (0, 1)]
+    plan = [DeletedOffset("g", "t", number, ItemResult.WOULD_DELETE, 5) for number in (0, 1)]
     done, errors = delete.delete_offsets(NOBODY, "g", plan)
     with pytest.raises(OperationFailed, match="could not be read back"):
         judge_changes(done, errors, what="deleted")
 
 
 def member(member_id: str, instance: str | None = None) -> RemovedMember:
-    return RemovedMember("g", member_id, instance, "client", "host", 1, "would remove")
+    return RemovedMember("g", member_id, instance, "client", "host", 1, ItemResult.WOULD_REMOVE)
 
 
 def _left(_node: int, request: Any) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Answer
 from typing import cast
 
-from fake_cluster import FakeCluster
+from fake_cluster import FakeCluster, topic_of
 from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
@@ -23,18 +22,12 @@ def _on_disk(*topics: str) -> list[LogDir]:
 
 
 def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
-    fake = FakeCluster()
-    codes = {"secret": 29, "new": 0}
-    fake.always(
-        "Metadata",
-        lambda _node, request: Answer(
-            topics=[Answer(name=topic.name, error_code=codes.get(topic.name, 3)) for topic in request.topics]
-        ),
-    )
+    fake = FakeCluster([topic_of("t", 1), topic_of("new", 1)])
+    fake.hidden = {"secret"}
     dirs: dict[int, list[LogDir] | KctlError] = {1: _on_disk("t", "secret", "gone"), 2: _on_disk("new"), 3: REFUSED}
     told = hidden_topics(fake.client, THREE, dirs)
     (sent,) = fake.requests
-    assert (told, [topic.name for topic in sent.request.topics]) == (("secret",), ["gone", "new", "secret"])
+    assert (told, sent.request) == (("secret",), ["gone", "new", "secret"])
     found = assess(facts(THREE, hidden=told))
     assert (found.healthy, len(found.unknown)) == (False, 1)
     (check,) = (each for each in found.checks if each.status is Status.UNKNOWN)

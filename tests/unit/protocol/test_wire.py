@@ -18,7 +18,11 @@ VERSIONS = range(wire.METADATA_MIN, wire.METADATA_MAX + 1)
 TOPIC_ID = uuid.UUID("12345678-1234-5678-9abc-123456789abc")
 
 
-def _response(version: int, *, error_code: int = 0) -> bytes:
+def _reader(version: int, **fields: Any) -> wire.Reader:
+    return wire.Reader(_response(version, **fields), wire.metadata_is_flexible(version))
+
+
+def _response(version: int, *, error_code: int = 0, operations: set[int] | None = None) -> bytes:
     from kafka.protocol.metadata import MetadataResponse
 
     topic: Any = MetadataResponse.MetadataResponseTopic
@@ -38,7 +42,16 @@ def _response(version: int, *, error_code: int = 0) -> bytes:
         ],
         cluster_id="cid",
         controller_id=2,
-        topics=[topic(error_code=error_code, name="orders", topic_id=TOPIC_ID, is_internal=True, partitions=rows)],
+        topics=[
+            topic(
+                error_code=error_code,
+                name="orders",
+                topic_id=TOPIC_ID,
+                is_internal=True,
+                partitions=rows,
+                authorized_operations=operations,
+            )
+        ],
     )
     encoded: bytes = message.encode(version=version)
     return encoded
@@ -70,6 +83,38 @@ def test_metadata_request(version: int, topics: tuple[str, ...] | None) -> None:
     assert (None if found.topics is None else tuple(t.name for t in found.topics)) == topics
     if version >= 4:
         assert found.allow_auto_topic_creation is False
+
+
+def _request(version: int, **options: Any) -> Any:
+    from kafka.protocol.metadata import MetadataRequest
+
+    return MetadataRequest.decode(wire.MetadataRequest(["orders"], **options).body(version), version=version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_never_creates_a_topic(version: int) -> None:
+    assert (_request(version).topics is None) == (version < 4)
+    other = wire.MetadataRequest(["other"]).read(_reader(version), version)
+    assert set(other.topics) == (set() if version < 4 else {"orders"})
+    assert set(wire.MetadataRequest(["orders"]).read(_reader(version), version).topics) == {"orders"}
+
+
+@pytest.mark.parametrize("version", [1, 12])
+def test_errors_of_requested_topics(version: int) -> None:
+    with pytest.raises(NotAuthorized):
+        wire.MetadataRequest(["orders"]).read(_reader(version, error_code=29), version)
+    state = wire.MetadataRequest(["orders"], keep_errors=True).read(_reader(version, error_code=29), version)
+    assert (state.topics, list(state.failed)) == ({}, ["orders"])
+
+
+@pytest.mark.parametrize("version", range(8, wire.METADATA_MAX + 1))
+def test_operations(version: int) -> None:
+    assert [_request(version, operations=asked).include_topic_authorized_operations for asked in (False, True)] == [
+        False, True,
+    ]  # fmt: skip
+    assert wire.decode_metadata(_reader(version, operations={3, 8}), version).operations == {"orders": {3, 8}}
+    assert wire.decode_metadata(_reader(version, operations=set()), version).operations == {"orders": set()}
+    assert wire.decode_metadata(_reader(version), version).operations == {}
 
 
 @pytest.mark.parametrize(("code", "present"), [(0, True), (5, True), (3, False), (17, False), (100, False)])

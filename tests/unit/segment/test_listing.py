@@ -9,7 +9,7 @@ import pytest
 from kctl.errors import NotFound, UsageError
 from kctl.segment.log.listing import SegmentListing, folders_of, list_segments
 from kctl.spark import segments_source
-from kctl.spark.dealing import deal_by_weight
+from kctl.spark.task_split import deal_by_weight
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import Rec, batch, offset_checkpoint, offset_index, time_index, with_bytes, write
 

@@ -6,6 +6,7 @@ import pytest
 
 from fake_cluster import FakeCluster, topic_of
 from kctl.base.grouping import chunks
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig
@@ -24,7 +25,7 @@ def _cluster(*leaders: int) -> FakeCluster:
 
 
 def _grow(fake: FakeCluster, timeout_s: float = 30.0) -> AlteredTopic:
-    plan = [AlteredTopic("t", "would alter", 3, 4, ())]
+    plan = [AlteredTopic("t", ItemResult.WOULD_ALTER, 3, 4, ())]
     (row,) = alter_topics(fake.client, [TopicChange("t", 4)], plan, timeout_s=timeout_s)
     return row
 
@@ -75,8 +76,8 @@ def test_configs_after_a_lost_answer(
         read = [Config("retention.ms", value, ConfigSource.TOPIC, None, "long", False, False, (own,))]
     monkeypatch.setattr(module, "alter_dynamic", lambda *_: {resource: answer} if answer else {})
     monkeypatch.setattr(module, "describe_each", lambda *_, **__: {resource: read})
-    config = ChangedConfig(resource.path, "retention.ms", "would set", None, None, "1", None, False)
-    plan = [AlteredTopic("t", "would alter", 1, 1, (config,))]
+    config = ChangedConfig(resource.path, "retention.ms", ItemResult.WOULD_SET, None, None, "1", None, False)
+    plan = [AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (config,))]
     change = TopicChange("t", configs={"retention.ms": "1"})
     (row,) = alter_topics(_cluster().client, [change], plan, timeout_s=0.0)
     assert (row.result, row.error is None) == (result, result == "altered")

@@ -10,6 +10,7 @@ import pytest
 
 from fake_cluster import FakeCluster, topic_of
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.configs.model import Config
 from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import ClusterState
@@ -32,7 +33,7 @@ def _cluster(*there: str, codes: Mapping[str, int] | None = None, reply: KctlErr
 
 
 def _create(fake: FakeCluster, *names: str, if_not_exists: bool = False) -> dict[str, tuple[str, str | None]]:
-    plan = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+    plan = [CreatedTopic(name, ItemResult.WOULD_CREATE, 1, 1, {}) for name in names]
     topics = [NewTopic(name, 2, 1) for name in names]
     rows = create_topics(fake.client, topics, plan, if_not_exists=if_not_exists, timeout_s=0.0)
     return {row.topic: (row.result, row.error or row.differs) for row in rows}
@@ -71,7 +72,7 @@ def test_apply_without_an_answer_is_run_again() -> None:
     client = _cluster(reply=SILENCE).client
     names = [f"t{number:02}" for number in range(40)]
     specs = tuple(TopicSpec(name, 1, 1, None, "f") for name in names)
-    created = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+    created = [CreatedTopic(name, ItemResult.WOULD_CREATE, 1, 1, {}) for name in names]
     plan = ApplyPlan(specs, [NewTopic(name, 1, 1) for name in names], created, [], [])
     with pytest.raises(OutcomeUnknown, match="creation of t00, t01, t02, t03, t04 and 35 more: broker 1") as caught:
         carry_out(client, plan, timeout_s=0.0)

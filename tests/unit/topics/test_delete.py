@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fake_cluster import FakeCluster
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups.model import Group, Groups
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
 from kctl.model import ClusterState, TopicPartition, TopicState
@@ -34,7 +35,7 @@ def _cluster(
 
 
 def _delete(fake: FakeCluster) -> DeletedTopic:
-    plan = [DeletedTopic("t", "would delete", None, 1, 1, 0)]
+    plan = [DeletedTopic("t", ItemResult.WOULD_DELETE, None, 1, 1, 0)]
     (row,) = delete_topics(fake.client, plan, timeout_s=0.0)
     return row
 
@@ -71,7 +72,7 @@ def test_with_kraft_metadata_are_enough() -> None:
     """Who may delete and not create is told all the same."""
     fake = _cluster(29)
     fake.versions[ApiKey.DESCRIBE_QUORUM] = 1
-    assert _delete(fake).result == "deleted"
+    assert _delete(fake).result is ItemResult.DELETED
     assert fake.sent["CreateTopics"] == 0
 
 
@@ -86,17 +87,17 @@ def test_brokers_that_do_not_answer(brokers: tuple[KctlError | None, ...], resul
 
 def test_a_cluster_that_is_gone_behind_the_deletion() -> None:
     row = _delete(_cluster(down=GONE))
-    assert row.result == "marked"
+    assert row.result is ItemResult.MARKED
     assert GONE.message in (row.error or "")
     unanswered = _cluster(down=GONE)
     unanswered.script("DeleteTopics", OutcomeUnknown("no answer"))
-    assert _delete(unanswered).result == "failed"
+    assert _delete(unanswered).result is ItemResult.FAILED
 
 
 def test_a_cluster_that_is_gone_behind_the_creation() -> None:
-    plan = [CreatedTopic("t", "would create", 1, 1, {})]
+    plan = [CreatedTopic("t", ItemResult.WOULD_CREATE, 1, 1, {})]
     (row,) = create_topics(_cluster(down=GONE).client, [NewTopic("t", 1, 1)], plan, timeout_s=0.0)
-    assert row.result == "failed"
+    assert row.result is ItemResult.FAILED
     assert row.error == f"the controller took it, but it could not be read back: {GONE.message}"
 
 
@@ -112,7 +113,7 @@ def test_many_topics_are_several_requests() -> None:
         == 33
     )
     fake = _cluster()
-    plan = [CreatedTopic(topic.name, "would create", 12, 3, {}) for topic in topics]
+    plan = [CreatedTopic(topic.name, ItemResult.WOULD_CREATE, 12, 3, {}) for topic in topics]
     create_topics(fake.client, topics, plan, timeout_s=0.0)
     assert fake.sent["CreateTopics"] == len(sizes)
 

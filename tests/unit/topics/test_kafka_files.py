@@ -11,8 +11,8 @@ import pytest
 
 from kctl.errors import InvalidFile, UsageError
 from kctl.leader.election_file import parse_election_file
+from kctl.reassign.plan_file.read import parse_plan
 from kctl.reassign.planner.live_cluster import read_topics_file
-from kctl.reassign.run.plan_file import parse_plan
 from kctl.topics.offset_file import parse_offset_file
 
 # [file, form, the bytes as Latin-1, «=» and what Kafka read or «!» and why not], by tests/support/KafkaFiles.java

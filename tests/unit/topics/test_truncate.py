@@ -58,8 +58,8 @@ def _growing_log(allowed: set[int] | None = None) -> FakeCluster:
         row = Answer(partition_index=0, error_code=0, offset=offset, timestamp=-1)
         return Answer(topics=[Answer(name="t", partitions=[row])])
 
-    topic = Answer(name="t", error_code=0, authorized_operations=allowed)
-    fake.always("Metadata", Answer(topics=[topic]), node=1)
+    if allowed is not None:
+        fake.operations = {"t": frozenset(allowed)}
     fake.always("DescribeConfigs", configs)
     fake.always("ListOffsets", offsets)
     return fake

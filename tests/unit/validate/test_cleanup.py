@@ -13,6 +13,7 @@ import pytest
 
 from kctl.base import journal
 from kctl.base.journal import Journal
+from kctl.base.outcomes import ItemResult
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.protocol.target import Target
@@ -90,7 +91,9 @@ class Cluster:
         for row in rows:
             failed = f"delete {row.topic}" in self.broken
             self.done.append(f"delete {row.topic}")
-            yield DeletedTopic(row.topic, "marked" if failed else "deleted", None, None, None, None, error="x")
+            yield DeletedTopic(
+                row.topic, ItemResult.MARKED if failed else ItemResult.DELETED, None, None, None, None, error="x"
+            )
 
     def start_nodes(self, _cluster: str, *, nodes: list[str], timeout_s: float) -> None:
         for node in nodes:
