@@ -62,7 +62,7 @@ class FakeCluster:
         self.states: dict[str, str] = {}
         self.codes: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self.hidden: set[str] = set()
-        self.operations: dict[str, frozenset[int]] = {}
+        self.operations: dict[str, frozenset[int]] = {}  # by topic, the operations that the user may perform
         self.versions: dict[int, int] = {}
         self.old = False
         self.timeout_s = 30.0
@@ -110,9 +110,13 @@ class FakeCluster:
         return self.versions.get(api_key)
 
     def metadata(
-        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False,
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        keep_errors: bool = False,
         operations: bool = False,
-    ) -> ClusterState:  # fmt: skip
+    ) -> ClusterState:
         reply = self._reply(None, "Metadata", topics)
         if reply is not None:
             return cast("ClusterState", _raised(reply))
@@ -123,9 +127,7 @@ class FakeCluster:
         for error in () if keep_errors else denied.values():
             raise error
         shown = {name: topic for name, topic in self.topics.items() if topics is None or name in topics}
-        return ClusterState(
-            "id", self.controller, dict(self.brokers), shown, denied, self.operations if operations else {}
-        )
+        return ClusterState("id", self.controller, dict(self.brokers), shown, denied, dict(self.operations))
 
     def metadata_of_each(
         self, nodes: Iterable[int], topics: Collection[str] | None = None, **_: object
