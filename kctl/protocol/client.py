@@ -32,6 +32,7 @@ from kctl.protocol.brokers import Brokers, negotiate, version_needed
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Dialer, PeerClosed
 from kctl.protocol.error_codes import error_for, error_name
+from kctl.protocol.metadata_messages import MetadataRequest, metadata_is_flexible
 from kctl.protocol.silence import Silence
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class ClusterClient:
         Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
         ConnectionFailed's subclasses; NotSupported for `operations` before Kafka 2.3.
         """
-        request = wire.MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
+        request = MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
             began = time.monotonic()
@@ -121,11 +122,11 @@ class ClusterClient:
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
 
-    def _metadata(self, request: wire.MetadataRequest, deadline: Deadline) -> ClusterState:
+    def _metadata(self, request: MetadataRequest, deadline: Deadline) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
         version = negotiate(request, None, connection)
         connection.step = "the answer to Metadata"
-        flexible = wire.metadata_is_flexible(version)
+        flexible = metadata_is_flexible(version)
         reader = connection.exchange(request.API_KEY, version, request.body(version), deadline, flexible=flexible)
         try:
             return request.read(reader, version)
@@ -140,7 +141,7 @@ class ClusterClient:
 
         Topics that the user may not describe are in `failed` of the states.
         """
-        request = wire.MetadataRequest(topics, keep_errors=True)
+        request = MetadataRequest(topics, keep_errors=True)
         return self.send_each(dict.fromkeys(nodes, request), timeout_s=timeout_s)
 
     @property

@@ -35,6 +35,7 @@ from kctl.model import ClusterState
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, not_kafka
+from kctl.protocol.metadata_messages import METADATA_MAX, METADATA_MIN, MetadataRequest, metadata_is_flexible
 
 if TYPE_CHECKING:
     import socket
@@ -123,11 +124,11 @@ def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[
     A listener that wants a login closes the connection here.
     """
     version = metadata_version(connection)
-    request = wire.MetadataRequest(topics)
+    request = MetadataRequest(topics)
     connection.step = "the answer to Metadata"
     try:
         reader = connection.exchange(
-            ApiKey.METADATA, version, request.body(version), deadline, flexible=wire.metadata_is_flexible(version)
+            ApiKey.METADATA, version, request.body(version), deadline, flexible=metadata_is_flexible(version)
         )
         return request.read(reader, version)
     except BaseException:
@@ -138,8 +139,8 @@ def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[
 def metadata_version(connection: Connection) -> int:
     """The newest version of Metadata that both know. Raises NotSupported."""
     low, high = connection.api_versions[ApiKey.METADATA]
-    version = min(high, wire.METADATA_MAX)
-    if version < max(low, wire.METADATA_MIN):
+    version = min(high, METADATA_MAX)
+    if version < max(low, METADATA_MIN):
         raise NotSupported(f"{connection.address}: its versions of Metadata are not supported", hint="see docs/")
     return version
 

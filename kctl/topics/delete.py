@@ -29,7 +29,7 @@ from kctl.errors import (
 )
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.codes import ErrorCode
-from kctl.protocol.wire import topic_id_from_text, topic_id_text
+from kctl.protocol.metadata_messages import topic_id_from_text, topic_id_text
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
