@@ -23,7 +23,8 @@ from typer._click.exceptions import ClickException
 
 from kctl.base.suggestions import did_you_mean
 from kctl.commands import app
-from kctl.commands.terminal.invocation import Invocation, is_common
+from kctl.commands.terminal.common_options import is_common
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
 from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
 

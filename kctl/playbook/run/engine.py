@@ -16,7 +16,6 @@ from kctl.playbook.expressions.evaluation import condition
 from kctl.playbook.expressions.syntax import parse
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where, step_can_change
-from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import Values
 from kctl.playbook.run import check as dry
 from kctl.playbook.run.builtin_steps import NAMING, PURE, arguments_of, check_argv
@@ -25,7 +24,7 @@ from kctl.playbook.run.includes import inner_frame, result_of
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
 from kctl.playbook.run.run_environment import Choice, RunEnvironment
-from kctl.playbook.run.run_journal import Done, RunJournal, StartedStep
+from kctl.playbook.run.run_journal import Done, RunJournal
 from kctl.playbook.run.secret_values import derived_secret_names, names_with_secrets, values_with_secrets
 from kctl.playbook.run.selection import Selection
 from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed_result, of_items, skipped_result
@@ -71,7 +70,7 @@ class Engine:
         self._secrets: list[object] = []
         self._uncertain = False  # of a dry run: something would have changed
         # What was begun and has no end may have changed something, whatever it finds the second time.
-        self._changed = any(_may_have_changed(each) for each in journal.state.open.values())
+        self._changed = any(each.may_have_changed for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by their keys
         self._interrupts: list[KeyboardInterrupt] = []
         self._asked: StepReport | None = None  # the step that somebody is being asked about
@@ -397,8 +396,3 @@ def _of_each_item(step: Step) -> bool:
     if step.loop is None or not isinstance(step.when, str):
         return False
     return any(used.name in {"item", "index"} for used in parse(step.when).names)
-
-
-def _may_have_changed(begun: StartedStep) -> bool:
-    """Return whether a step that began and did not end may have changed something."""
-    return OWN_STEPS[begun.kind].changes if begun.kind in OWN_STEPS else not begun.looks

@@ -21,6 +21,7 @@ from kctl.base.journal import Journal
 from kctl.base.secrets import Redactor
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
+from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.run.states import Result, State, as_entry, from_entry
 
 FORMAT = 1
@@ -65,6 +66,11 @@ class StartedStep:
     at: str
     item_digest: str | None
     included: Mapping[str, Any] | None
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether the step, which has no end, may have changed something."""
+        return OWN_STEPS[self.kind].changes if self.kind in OWN_STEPS else not self.looks
 
 
 @dataclass(slots=True)
