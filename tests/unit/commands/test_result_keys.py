@@ -30,8 +30,8 @@ SHAPES = {
 NEVER = {"id", "topic_name", "group_id", "broker_id", "controller", "transaction_state"}
 NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
-    "Asked", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange", "TopicSpec",
-    "ReportOptions", "RetentionOptions", "TrendsOptions",
+    "Asked", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange",
+    "TopicSpec", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
     "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
