@@ -25,7 +25,7 @@ def test_what_cannot_be_evaluated_is_raised_here() -> None:
     with pytest.raises(ValueError, match="'x'"):
         each_share(int, ["1", "x"])
     with pytest.raises(RuntimeError, match="TypeError"):
-        each_share(int, ["1", None])  # type: ignore[list-item]
+        each_share(int, ["1", None])  # type: ignore[arg-type]
 
 
 def test_a_process_that_is_killed() -> None:
