@@ -1,4 +1,4 @@
-"""The load that a cluster has now: what is written and kept of each topic, as its brokers tell it."""
+"""Read the current load of a cluster: what its brokers receive and store of each topic."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _CONFIGS = {"min.insync.replicas": "min_insync_replicas", "segment.bytes": "segment_size"}
-_STEP_S = 0.5
+_PROGRESS_STEP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
-    """What was seen. cluster: inputs of its brokers. seen: its own numbers, for comparison. left_out: topics of which
-    not enough was told, a line each; doubts: what else is not certain."""
+class CurrentLoad:
+    """The current load of a cluster.
+
+    cluster: inputs of the brokers. seen: current counts, for comparison. left_out: a line for each topic without enough
+    data. doubts: a line for everything else that could not be read.
+    """
 
     workloads: tuple[Workload, ...]
     cluster: dict[str, Input]
@@ -41,111 +44,118 @@ class Present:
     doubts: tuple[str, ...]
 
 
-def look(
+def read_current_load(
     client: ClusterClient,
     match: Sequence[str],
-    given: Mapping[str, Input],
+    overrides: Mapping[str, Input],
     *,
     window_s: float,
     progress: Callable[[str, float, float], None] | None = None,
-) -> Present:
-    """Look twice at the ends of all logs, window_s apart, and at sizes and configs.
+) -> CurrentLoad:
+    """Read all log end offsets twice, window_s apart, and the sizes and configs of the topics.
 
-    given: values that win over what is seen. Raises NotFound when there is no topic, NotAuthorized, ConnectionFailed.
+    overrides: values that replace those of the cluster. Raises NotFound if there is no topic, NotAuthorized,
+    ConnectionFailed.
     """
-    state, chosen = choose(client, (), match)
-    doubts, failures = not_seen(client, (), chosen, filtered=True)  # a plan wants all of them
-    if not chosen:
-        raise NotFound("there is no topic whose load could be looked at", hint="; ".join([*failures, *doubts]) or None)
-    before = read_ends(client, state, chosen)
-    sizes = fetch_sizes(client, state, chosen)
-    partitions = [p.tp for topic in chosen for p in topic.partitions]
+    state, topics = choose(client, (), match)
+    doubts, failures = not_seen(client, (), topics, filtered=True)  # a plan needs every topic
+    if not topics:
+        raise NotFound("no topic is readable", hint="; ".join([*failures, *doubts]) or None)
+    before = read_ends(client, state, topics)
+    sizes = fetch_sizes(client, state, topics)
+    partitions = [p.tp for topic in topics for p in topic.partitions]
     logs, _, unread = read_log_offsets(client, partitions, state=state)
     configs = fetch_topic_configs(
-        client, [topic.name for topic in chosen], state.brokers, names=_CONFIGS, defaults=True
+        client, [topic.name for topic in topics], state.brokers, names=_CONFIGS, defaults=True
     )
     _wait(before.at_s + window_s, progress, window_s)
-    now = read_ends(client, state, chosen)
+    now = read_ends(client, state, topics)
     counts = {tp: log.end - log.start for tp, log in logs.items()}
-    workloads, left_out = _workloads(chosen, sizes, counts, configs, before, now, given)
+    workloads, left_out = _workloads(topics, sizes, counts, configs, before, now, overrides)
     cluster, unseen = _brokers(client, state)
-    told = dict.fromkeys((*doubts, *sizes.failures, *failure_lines(unread), *before.failures, *now.failures, *unseen))
-    replicas = sum(len(p.replicas) for topic in chosen for p in topic.partitions)
+    reasons = dict.fromkeys(
+        (*doubts, *sizes.failures, *failure_lines(unread), *before.failures, *now.failures, *unseen)
+    )
+    replicas = sum(len(p.replicas) for topic in topics for p in topic.partitions)
     seen = {"brokers_now": len(state.brokers), "replicas_now": replicas}
-    return Present(tuple(workloads), cluster, seen, (*left_out, *failures), tuple(told))
+    return CurrentLoad(tuple(workloads), cluster, seen, (*left_out, *failures), tuple(reasons))
 
 
 def _wait(until: float, progress: Callable[[str, float, float], None] | None, window_s: float) -> None:
     deadline = Deadline(until - time.monotonic())
     while not deadline.expired:
         if progress:
-            progress("looking how much is written", window_s - deadline.left_s, window_s)
-        time.sleep(min(_STEP_S, deadline.left_s))
+            progress("measuring write rates", window_s - deadline.left_s, window_s)
+        time.sleep(min(_PROGRESS_STEP_S, deadline.left_s))
 
 
 def _workloads(
-    chosen: Sequence[TopicState],
+    topics: Sequence[TopicState],
     sizes: Sizes,
     counts: Mapping[TopicPartition, int],
     configs: Mapping[str, list[ConfigEntry] | KctlError],
     before: Ends,
     now: Ends,
-    given: Mapping[str, Input],
+    overrides: Mapping[str, Input],
 ) -> tuple[list[Workload], list[str]]:
-    """The topics, and those of which too little is known."""
+    """Return the workloads, and a line for each topic without enough data."""
     by_topic = {row.topic: row for row in rates(before, now, by_partition=False)}
-    found: list[Workload] = []
+    workloads: list[Workload] = []
     left_out: list[str] = []
-    for topic in chosen:
+    for topic in topics:
         size, entries, row = sizes.topic(topic).leader_bytes, configs[topic.name], by_topic.get(topic.name)
         partitions = [p.tp for p in topic.partitions]
         if isinstance(entries, KctlError):
-            left_out.append(f"{topic.name}: its configs are not known: {entries.message}")
+            left_out.append(f"{topic.name}: its configs are unknown: {entries.message}")
         elif size is None:
-            left_out.append(f"{topic.name}: its size is not known")
+            left_out.append(f"{topic.name}: its size is unknown")
         elif row is None or row.messages is None or not all(tp in counts and tp in now.ends for tp in partitions):
-            left_out.append(f"{topic.name}: how much is written to it is not known")
+            left_out.append(f"{topic.name}: its write rate is unknown")
         else:
             messages = sum(counts[tp] for tp in partitions)
             per_s = Fraction(row.messages) / Fraction(max(now.at_s - before.at_s, 0.001))
             inputs = seen_inputs(size, messages, per_s, topic.replication_factor, entries)
-            inputs = merged(inputs, given, TOPIC_FIELDS)
-            found.append(workload(topic.name, inputs, present_partitions=len(partitions)))
-    return found, left_out
+            inputs = merged(inputs, overrides, TOPIC_FIELDS)
+            workloads.append(workload(topic.name, inputs, current_partitions=len(partitions)))
+    return workloads, left_out
 
 
 def seen_inputs(
     size_bytes: int, messages: int, per_s: Fraction, replication_factor: int, entries: Iterable[ConfigEntry]
 ) -> dict[str, Input]:
-    """A topic's inputs of what was seen of it: the bytes of one copy, the offsets that its logs span, offsets a second
-    that came. A message has the size that they have on the average, as stored. Pure.
+    """Return a topic's inputs from its current state. Pure.
+
+    size_bytes: of one copy. messages: offsets that its logs span. per_s: new offsets per second. The throughput assumes
+    the average stored message size.
     """
     rate = round(per_s * size_bytes / messages) if messages else 0
-    found = {"data": Input(max(1, size_bytes), SEEN), "replication_factor": Input(replication_factor, SEEN)}
+    inputs = {"data": Input(max(1, size_bytes), SEEN), "replication_factor": Input(replication_factor, SEEN)}
     if rate:
-        found["throughput"] = Input(rate, SEEN)
+        inputs["throughput"] = Input(rate, SEEN)
     for entry in entries:
         if entry.name in _CONFIGS and entry.value and entry.value.isdigit():
-            found[_CONFIGS[entry.name]] = Input(int(entry.value), SEEN)
-    return found
+            inputs[_CONFIGS[entry.name]] = Input(int(entry.value), SEEN)
+    return inputs
 
 
 def _brokers(client: ClusterClient, state: ClusterState) -> tuple[dict[str, Input], list[str]]:
-    """The disks of the broker that has least; nothing where one does not tell."""
+    """Return the smallest disk size of any broker; nothing if a broker does not report it."""
     totals: list[int] = []
     for node, answer in fetch_log_dirs(client, state.brokers, topics={}).items():
-        size = f"the size of its disks is not known: {answer.message}" if isinstance(answer, KctlError) else None
+        size = f"its disk size is unknown: {answer.message}" if isinstance(answer, KctlError) else None
         total = None if isinstance(answer, KctlError) else volume_bytes(answer)
         if total is None:
-            return {}, [f"broker {node}: {size or 'it does not tell the size of its disks (it is older than 3.3)'}"]
+            return {}, [f"broker {node}: {size or 'it does not report its disk size (requires Kafka 3.3)'}"]
         totals.append(total)
-    least = min(totals, default=0)
-    return ({"disk": Input(least, SEEN)} if least else {}), []
+    smallest = min(totals, default=0)
+    return ({"disk": Input(smallest, SEEN)} if smallest else {}), []
 
 
 def volume_bytes(log_dirs: Sequence[LogDir]) -> int | None:
-    """What the disks below a broker's log dirs hold together; None when it does not tell. Log dirs that say the same
-    lie on one disk."""
+    """Return the total size of the disks under a broker's log dirs; None if unknown.
+
+    Log dirs with the same total and usable bytes are on the same disk.
+    """
     volumes = {(each.total_bytes, each.usable_bytes) for each in log_dirs if each.error is None}
     if any(total is None for total, _ in volumes):
         return None
