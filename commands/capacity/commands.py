@@ -204,12 +204,12 @@ def _of_cluster(
         seen = read_current_load(client, match, given, window_s=window_s, progress=bar.update)
     _tell(seen)
     cluster = merged(seen.cluster, given, CLUSTER_FIELDS)
-    return _planned(list(seen.workloads), cluster, seen.seen), seen.left_out
+    return _planned(list(seen.workloads), cluster, seen.counts), seen.left_out
 
 
 def _tell(seen: CurrentLoad) -> None:
-    for doubt in seen.doubts:
-        output.warn(doubt)
+    for warning in seen.warnings:
+        output.warn(warning)
     for line in seen.left_out:
         output.warn(f"left out: {line}")
 

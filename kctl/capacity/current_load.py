@@ -33,15 +33,15 @@ _PROGRESS_STEP_S = 0.5
 class CurrentLoad:
     """The current load of a cluster.
 
-    cluster: inputs of the brokers. seen: current counts, for comparison. left_out: a line for each topic without enough
-    data. doubts: a line for everything else that could not be read.
+    cluster: inputs of the brokers. counts: current numbers of brokers and replicas, for comparison. left_out: a line
+    for each topic without enough data. warnings: a line for everything else that could not be read.
     """
 
     workloads: tuple[Workload, ...]
     cluster: dict[str, Input]
-    seen: dict[str, int]
+    counts: dict[str, int]
     left_out: tuple[str, ...]
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def read_current_load(
@@ -70,15 +70,15 @@ def read_current_load(
     )
     _wait(before.at_s + window_s, progress, window_s)
     now = read_ends(client, state, topics)
-    counts = {tp: log.end - log.start for tp, log in logs.items()}
-    workloads, left_out = _workloads(topics, sizes, counts, configs, before, now, overrides)
+    message_counts = {tp: log.end - log.start for tp, log in logs.items()}
+    workloads, left_out = _workloads(topics, sizes, message_counts, configs, before, now, overrides)
     cluster, unseen = _brokers(client, state)
     reasons = dict.fromkeys(
         (*doubts, *sizes.failures, *failure_lines(unread), *before.failures, *now.failures, *unseen)
     )
     replicas = sum(len(p.replicas) for topic in topics for p in topic.partitions)
-    seen = {"brokers_now": len(state.brokers), "replicas_now": replicas}
-    return CurrentLoad(tuple(workloads), cluster, seen, (*left_out, *failures), tuple(reasons))
+    counts = {"brokers_now": len(state.brokers), "replicas_now": replicas}
+    return CurrentLoad(tuple(workloads), cluster, counts, (*left_out, *failures), tuple(reasons))
 
 
 def _wait(until: float, progress: Callable[[str, float, float], None] | None, window_s: float) -> None:

@@ -43,7 +43,7 @@ Progress = Callable[[str, float, float], None]
 class MeasureOptions:
     """The options of a measurement.
 
-    duration_s: maximum time for writing, and for run. max_bytes: maximum bytes to write. acks: "all" or "1".
+    duration_s: maximum time for writing, and for reading. max_bytes: maximum bytes to write. acks: "all" or "1".
     """
 
     topic: str

@@ -46,7 +46,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How many further broker failures writes with acks=all and acknowledged data survive.
+    """The number of further broker failures that writes with acks=all and acknowledged data survive.
 
     brokers_down: brokers that are already down; the others are in sync. −1: writes are already stopped, or data is
     lost.

@@ -12,7 +12,7 @@ from kctl.doctor.releases import Release, Releases, format_release
 
 
 class Replacement(NamedTuple):
-    """What replaces a removed setting or value. since: the release that removed it. advice: an instruction."""
+    """The replacement of a removed setting or value. since: the release that removed it. advice: an instruction."""
 
     since: Release
     advice: str

@@ -92,25 +92,25 @@ def _newer_broker_settings() -> frozenset[str]:
 def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesFile:
     """Read a server.properties. Raises UsageError, InvalidFile (not a .properties file, or a duplicate key)."""
     values = read_properties(file, await_writer=False)  # only displayed, never used for a connection
-    known = known_settings()
-    unknown = [key for key in values if base_name(key) not in known and key not in _newer_broker_settings()]
-    facts = _facts(file, values, unknown, known, releases, broker=True)
-    return PropertiesFile(_settings(facts.path, values, known, releases), facts)
+    definitions = known_settings()
+    unknown = [key for key in values if base_name(key) not in definitions and key not in _newer_broker_settings()]
+    facts = _facts(file, values, unknown, definitions, releases, broker=True)
+    return PropertiesFile(_settings(facts.path, values, definitions, releases), facts)
 
 
 def read_client_file(file: str, releases: Releases | None = None) -> PropertiesFile:
     """Read the .properties file of a producer or consumer. Raises UsageError, InvalidFile."""
     values = read_properties(file, await_writer=False)  # only displayed, never used for a connection
     kinds = _client_settings()
-    known: dict[str, Setting] = {}
+    definitions: dict[str, Setting] = {}
     for settings in kinds.values():
-        known |= settings
+        definitions |= settings
     roles = roles_of(file, values)
     for role in roles:
-        known |= kinds[role]
-    unknown = [key for key in values if key not in known and not key.startswith(_CONFIG_PROVIDERS)]
+        definitions |= kinds[role]
+    unknown = [key for key in values if key not in definitions and not key.startswith(_CONFIG_PROVIDERS)]
     defaults = {name: setting for role in roles for name, setting in kinds[role].items()} or kinds["admin"]
-    facts = _facts(file, values, unknown, known, releases, broker=False)
+    facts = _facts(file, values, unknown, definitions, releases, broker=False)
     return PropertiesFile(_settings(facts.path, values, defaults, releases, roles), facts, roles)
 
 
@@ -132,22 +132,22 @@ def roles_of(file: str, keys: Iterable[str]) -> tuple[str, ...]:
 def _settings(
     owner: str,
     values: Mapping[str, str],
-    known: Mapping[str, Setting],
+    definitions: Mapping[str, Setting],
     releases: Releases | None,
     roles: Sequence[str] = (),
 ) -> EffectiveSettings:
     """Return the effective settings, defaults included. Secrets and variables have no value."""
     merged: dict[str, str | None] = {
-        name: default_of(name, setting.default, releases, roles) for name, setting in known.items()
+        name: default_of(name, setting.default, releases, roles) for name, setting in definitions.items()
     }
     for name, value in values.items():
-        hidden = _is_secret(name, known) or _VARIABLE in value
+        hidden = _is_secret(name, definitions) or _VARIABLE in value
         merged[name] = None if hidden else value.strip()
     return EffectiveSettings(owner, merged, frozenset(values), releases)
 
 
-def _is_secret(name: str, known: Mapping[str, Setting]) -> bool:
-    setting = known.get(base_name(name))
+def _is_secret(name: str, definitions: Mapping[str, Setting]) -> bool:
+    setting = definitions.get(base_name(name))
     return (setting is not None and setting.type == "password") or "password" in name.lower()
 
 
@@ -155,16 +155,16 @@ def _facts(
     file: str,
     values: Mapping[str, str],
     unknown: Sequence[str],
-    known: Mapping[str, Setting],
+    definitions: Mapping[str, Setting],
     releases: Releases | None,
     *,
     broker: bool,
 ) -> FileFacts:
-    names = [name for name in unknown if name.lower() in known or _is_name(name, values[name])]
+    names = [name for name in unknown if name.lower() in definitions or _is_name(name, values[name])]
     outdated = {name: message for name in names if (message := outdated_name(name, releases, broker=broker))}
     invalid = {}
     for name, value in values.items():
-        setting = known.get(base_name(name) if broker else name)
+        setting = definitions.get(base_name(name) if broker else name)
         if setting is None or _VARIABLE in value:
             continue
         removed_value = None if broker else outdated_value(name, value, releases)
@@ -173,12 +173,12 @@ def _facts(
             continue
         problem = problem_of(setting, value.strip())
         if problem and not value.strip().startswith(_BY_DURATION):
-            text = "its value" if _is_secret(name, known) else repr(value.strip())
+            text = "its value" if _is_secret(name, definitions) else repr(value.strip())
             invalid[name] = f"{name}: {text} is not {problem}"
     return FileFacts(
         path="stdin" if file == STDIN else file,
         unknown_keys={
-            name: [IN_KAFKA[name]] if name in IN_KAFKA else closest(name, known)
+            name: [IN_KAFKA[name]] if name in IN_KAFKA else closest(name, definitions)
             for name in names
             if name not in outdated
         },
@@ -186,7 +186,7 @@ def _facts(
         invalid_values=invalid,
         outdated=tuple(outdated.values()),
         mode=0o600 if file == STDIN else Path(file).expanduser().stat().st_mode & 0o777,
-        secret_keys=tuple(name for name, value in values.items() if _holds_secret(name, value, known)),
+        secret_keys=tuple(name for name, value in values.items() if _holds_secret(name, value, definitions)),
         variable_keys=tuple(name for name, value in values.items() if _VARIABLE in value),
     )
 
@@ -197,7 +197,7 @@ def _is_name(text: str, value: str) -> bool:
     return bool(_NAME.fullmatch(text)) and (plain or bool(value.strip(" =")))
 
 
-def _holds_secret(name: str, value: str, known: Mapping[str, Setting]) -> bool:
-    if not value.strip() or _VARIABLE in value or not _is_secret(name, known):
+def _holds_secret(name: str, value: str, definitions: Mapping[str, Setting]) -> bool:
+    if not value.strip() or _VARIABLE in value or not _is_secret(name, definitions):
         return False
     return not name.endswith("sasl.jaas.config") or "password" in value

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
-    """How urgent a finding is.
+    """The urgency of a finding.
 
     error: data can be lost, or something does not work. warning: a further failure will hurt. info: nothing to do.
     """

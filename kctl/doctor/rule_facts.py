@@ -109,7 +109,7 @@ class ZooKeeperFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What the text of a .properties file shows.
+    """Facts from the text of a .properties file.
 
     unknown_keys: key → names that were probably meant. stray_lines: number of keys that do not look like a name and may
     be part of a secret. invalid_values: key → message. outdated: messages about names and values that Kafka has
