@@ -24,7 +24,8 @@ Usage: ./install.sh [options]              install, or bring an installation up 
 Options:
   --prefix DIR          where it goes          ($XDG_DATA_HOME/kctl, which is ~/.local/share/kctl)
   --bin-dir DIR         where `kctl` is linked (~/.local/bin)
-  --no-spark            without PySpark (900 MB): no `kctl spark`
+  --no-spark            without PySpark (650 MB): no `kctl spark`
+  --no-history          without pyarrow and numpy (240 MB): no `kctl history` and no `kctl spark`
   --no-kafka            without Kafka's jars: no clusters on this machine, until `kctl runtime install`
   --completion SHELL    bash, zsh, fish or none; asked for on a terminal when not given
   --uninstall           remove what was installed; clusters and contexts stay
@@ -139,6 +140,7 @@ ACTION=install
 PREFIX=$DATA_HOME/kctl
 BIN_DIR=$HOME/.local/bin
 SPARK=yes
+HISTORY=yes
 KAFKA=yes
 COMPLETION=ask
 YES=no
@@ -172,6 +174,7 @@ parse_options() {
         --completion) COMPLETION=$2 && shift ;;
         --completion=*) COMPLETION=${1#*=} ;;
         --no-spark) SPARK=no ;;
+        --no-history) HISTORY=no SPARK=no ;;
         --no-kafka) KAFKA=no ;;
         --uninstall) ACTION=uninstall ;;
         --purge) PURGE=yes ;;
@@ -251,6 +254,7 @@ lock_prefix() { # a folder is made by one only; the pid in it tells a dead owner
 
 check_space() {
     needed=400
+    [ "$HISTORY" = no ] || needed=700
     [ "$SPARK" = no ] || needed=2500
     [ ! -f "$STATE/packages" ] || needed=100
     free=$(df -Pk "$STATE" | awk 'NR == 2 { print int($4 / 1024) }')
@@ -308,7 +312,7 @@ install_python_by_apt() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(python_packages)
 }
 
-# The page of `kctl spark report` is tested in a browser, by `test --all` alone. Without one those tests fail and say so.
+# The page of `kctl history report` is tested in a browser, by `test --all` alone. Without one those tests fail and say so.
 require_browser() {
     for name in chromium-headless-shell chromium chromium-browser google-chrome; do
         ! command -v "$name" >/dev/null 2>&1 || return 0
@@ -449,6 +453,7 @@ build_and_install() { # tree
 
 groups_wanted() {
     groups="base codecs protobuf"
+    [ "$HISTORY" = no ] || groups="$groups history"
     [ "$SPARK" = no ] || groups="$groups spark build"
     echo "$groups"
 }
@@ -645,7 +650,7 @@ run_test() {
     else # two processes; three that wait more than they work: each has one cluster, which its files share
         tests unit 'unit tests' ${marks:+-m "$marks"} -n 2 tests/unit
         tests clusters 'tests on clusters and of the docs' ${marks:+-m "$marks"} -n 3 --dist loadfile \
-            tests/docs tests/integration
+            --no-loadscope-reorder --durations=30 --durations-min=5 tests/docs tests/integration
         if [ -z "$marks" ]; then
             test_other_pythons
         fi
@@ -704,28 +709,48 @@ repeat_failed() {
     done
 }
 
-# The unit tests under every other Python that kctl supports and this machine has, each in an environment of its own.
+# Unit tests under the other Pythons that kctl supports and this machine has, each in an environment of its own: all of
+# them under the oldest and the newest, and under a version between these what depends most on the Python.
 test_other_pythons() {
     own_prefix=$SOURCE/build/test
     own_python=$PYTHON
-    tried=" $(python_version "$PYTHON") "
+    others=$(find_other_pythons)
+    oldest=$(echo "$others" | sed -n '1s/ .*//p')
+    newest=$(echo "$others" | sed -n '$s/ .*//p')
+    while read -r version PYTHON <&4; do
+        [ -n "$version" ] || continue
+        use_prefix "$SOURCE/build/test-$version"
+        make_dir "$STATE"
+        install_for_tests
+        case $version in
+        "$oldest" | "$newest")
+            tests "python-$version" "unit tests under Python $version" -m 'not long' -n 2 tests/unit
+            ;;
+        *)
+            tests "python-$version" "imports and basics under Python $version" -m 'not long' -n 2 \
+                tests/unit/test_imports.py tests/unit/base tests/unit/protocol tests/unit/commands
+            ;;
+        esac
+    done 4<<END
+$others
+END
+    PYTHON=$own_python
+    use_prefix "$own_prefix"
+    say "other Pythons >= 3.10 with venv that are here: $(echo "$others" | cut -d' ' -f1 | tr '\n' ' ')"
+}
+
+find_other_pythons() { # prints VERSION PATH, one a line, the oldest first
+    known=" $(python_version "$PYTHON") "
     pyenv_root=$(pyenv root 2>/dev/null || echo "${PYENV_ROOT:-$HOME/.pyenv}")
     for candidate in python3.10 python3.11 python3.12 python3.13 python3.14 "$pyenv_root"/versions/3.*/bin/python3; do
         version=$(python_version "$candidate") || continue
         [ -n "$version" ] || continue
-        case $tried in
+        case $known in
         *" $version "*) continue ;;
         esac
-        tried="$tried$version "
-        PYTHON=$("$candidate" -c 'import sys; print(sys.executable)')
-        use_prefix "$SOURCE/build/test-$version"
-        make_dir "$STATE"
-        install_for_tests
-        tests "python-$version" "unit tests under Python $version" -m 'not long' -n 2 tests/unit
-    done
-    PYTHON=$own_python
-    use_prefix "$own_prefix"
-    say "unit tests ran under Python$tried(every Python >= 3.10 with venv that is here)"
+        known="$known$version "
+        echo "$version $("$candidate" -c 'import sys; print(sys.executable)')"
+    done | sort -t. -k2n
 }
 
 python_version() { # an interpreter: prints its version if kctl supports it and it has venv, else nothing

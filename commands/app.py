@@ -46,6 +46,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "transaction": ("kctl.commands.transaction.commands", "List and describe transactions, find and end hanging ones."),
     "capacity": ("kctl.commands.capacity.commands", "Plan partitions and brokers, and show the arithmetic."),
     "segment": ("kctl.commands.segment.commands", "Read, check and repair log files, without a broker."),
+    "history": ("kctl.commands.history.commands", "Collect snapshots, and report on lag, disks and trends over time."),
     "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
     "validate": ("kctl.commands.validate.commands", "Break a cluster on purpose, and prove what it keeps."),
     "playbook": ("kctl.commands.playbook.commands", "List, check and run playbooks: steps in a file."),

@@ -10,9 +10,8 @@ import typer
 from kctl.base.units import format_duration
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import ranges, told_if_incomplete
+from kctl.commands.terminal.views import incomplete_after_verdict, ranges
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
-from kctl.errors import NotHealthy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,20 +39,8 @@ def command(
             watching.run(lambda: read_controller(client), lambda seen: Shown(seen, _tables(seen), seen.failures))
         found = read_controller(client)
     inv.emit(found, lambda: _tables(found))
-    with told_if_incomplete(found.failures):
-        _judge(found)
-
-
-def _judge(found: Controller) -> None:
-    if found.controller_id is None:
-        raise NotHealthy("there is no controller", hint="are enough of ZooKeeper's servers or of the voters up?")
-    if not found.agreed:
-        others = "; ".join(
-            f"broker {node}: {'none' if named is None else named}"
-            for node, named in found.named_by.items()
-            if named != found.controller_id
-        )
-        raise NotHealthy(f"broker {found.controller_id} is the controller, but not all brokers say so ({others})")
+    with incomplete_after_verdict(found.failures):
+        found.require_healthy()
 
 
 def _tables(found: Controller) -> list[Table]:

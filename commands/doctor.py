@@ -10,10 +10,10 @@ import typer
 
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import told_if_incomplete
-from kctl.errors import NotFound, NotHealthy, UsageError
+from kctl.commands.terminal.views import incomplete_after_verdict
+from kctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from kctl.doctor.report import DoctorReport
@@ -72,8 +72,11 @@ def command(
 
     Example: kctl doctor --fail-on never
     """
+    from kctl.base.units import parse_duration_ms
     from kctl.doctor.examine import Finding, RuleStatus
+    from kctl.doctor.input import examine_cluster, examine_files, refuse_file_rules
     from kctl.doctor.report import choose, rule_rows
+    from kctl.doctor.rule import Severity
 
     inv = invocation(ctx)
     selected = choose(rule or (), ignore or (), about or ())
@@ -92,9 +95,12 @@ def command(
             hint="kctl detects the release of live brokers",
         )
     if files:
-        report = _check_files(selected, config_file or [], client_config or [], kafka_version)
+        report = examine_files(selected, config_file or (), client_config or (), kafka_version)
     else:
-        report = _check_cluster(inv, selected, watch_for)
+        refuse_file_rules(selected)
+        watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
+        with inv.connect() as client, output.progress("watching groups" if watch_s else "checking"):
+            report = examine_cluster(client, inv.target(), selected, watch_s=watch_s)
     if all(each.outcome is RuleStatus.SKIPPED for each in report.rules) and not report.unknown:
         raise NotFound(
             "none of the selected rules applies to the input",
@@ -103,66 +109,9 @@ def command(
     inv.emit(report, lambda: _tables(report), lambda: report.findings, Finding)
     for line in report.notes:
         output.note(line)
-    with told_if_incomplete(report.unknown):
-        _raise_if_unhealthy(report, fail_on)
-
-
-def _check_files(selected: Any, brokers: list[str], clients: list[str], version: str | None) -> DoctorReport:
-    from kctl.doctor.read_files import file_facts, parse_kafka_version, read_broker_file, read_client_file
-    from kctl.doctor.report import none_applicable, report_of
-
-    releases = parse_kafka_version(version)
-    broker_files = [read_broker_file(file, releases) for file in brokers]
-    client_files = [read_client_file(file, releases) for file in clients]
-    facts = file_facts(broker_files, client_files)
-    if none_applicable(selected, facts):
-        raise UsageError(
-            "none of the selected rules applies to these files",
-            hint="`kctl doctor --rules -o wide` shows the subject of each rule; a client file counts as a producer's "
-            "or consumer's by settings that only one of them has, or else by its name",
-        )
-    notes = [
-        f"{each.settings.owner} has no producer or consumer settings: only connection settings were checked"
-        for each in client_files
-        if not each.roles
-    ]
-    notes += [
-        f"{each.facts.path}: not checked, the values come from a config provider: {', '.join(each.facts.variable_keys)}"
-        for each in (*broker_files, *client_files)
-        if each.facts.variable_keys
-    ]
-    return report_of(selected, facts, notes)
-
-
-def _check_cluster(inv: Invocation, selected: Any, watch_for: str | None) -> DoctorReport:
-    from kctl.base.units import parse_duration_ms
-    from kctl.doctor.collect import collect
-    from kctl.doctor.examine import parts_needed
-    from kctl.doctor.report import need_only_files, report_of
-
-    if need_only_files(selected):
-        raise UsageError("these rules check files", hint="name a file with --config-file or --client-config")
-    watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
-    with inv.connect() as client, output.progress("watching groups" if watch_s else "checking"):
-        facts, notes = collect(client, inv.target(), parts_needed(selected), watch_s=watch_s)
-    return report_of(selected, facts, notes)
-
-
-def _raise_if_unhealthy(report: DoctorReport, fail_on: FailOn) -> None:
-    """Raise NotHealthy if a finding has the severity of --fail-on or a higher one."""
-    from kctl.doctor.rule import Severity
-
-    if fail_on is FailOn.NEVER:
-        return
-    failing = report.at_least(Severity(fail_on.value))
-    if not failing:
-        return
-    more = f", and {counted(len(failing) - 1, 'other finding')}" if len(failing) > 1 else ""
-    raise NotHealthy(
-        f"{failing[0].rule}: {failing[0].message}{more}",
-        hint=failing[0].fix,
-        details={"rules_found": list(dict.fromkeys(each.rule for each in failing))},
-    )
+    with incomplete_after_verdict(report.unknown):
+        if fail_on is not FailOn.NEVER:
+            report.require_healthy(Severity(fail_on.value))
 
 
 def _tables(report: DoctorReport) -> list[Table]:

@@ -10,18 +10,9 @@ import typer
 from kctl.commands.group.choice import MATCH, TYPE
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
-from kctl.commands.terminal.views import (
-    MAX_LAG_HELP,
-    By,
-    judge,
-    lag_table,
-    remarks,
-    require_known,
-    row_type,
-    rows_of,
-    told_if_incomplete,
-)
+from kctl.commands.terminal.views import MAX_LAG_HELP, incomplete_after_verdict, lag_table, remarks
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.lag.gate import By, check_lag, rows_by
 
 if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
@@ -80,15 +71,15 @@ def command(
             watching.run(lambda: one_pass(client), lambda report: _shown(report, by, members=members), unseen)
         report = one_pass(client)
         _check_topics(client, topics, report)
-    rows = rows_of(report, by)
-    inv.emit(rows, lambda: [lag_table(rows, by, members=members)], row_type=row_type(by))
+    rows = rows_by(report.rows, by)
+    inv.emit(rows, lambda: [lag_table(rows, by, members=members)], row_type=by.row_type)
     for line in unseen:
         output.warn(line)
     remarks(report)
-    with told_if_incomplete(failures_of(report)):
-        judge(rows, by, max_lag)
-        if max_lag is not None:
-            require_known(rows, by, groups or ())
+    with incomplete_after_verdict(failures_of(report)):
+        unchecked = check_lag(rows, by, max_lag, groups or ())
+        if unchecked is not None:
+            output.warn(unchecked)
 
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:
@@ -103,5 +94,5 @@ def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: L
 def _shown(report: LagReport, by: By, *, members: bool) -> Shown:
     from kctl.groups.overview import failures_of
 
-    rows = rows_of(report, by)
+    rows = rows_by(report.rows, by)
     return Shown(rows, [lag_table(rows, by, members=members)], failures_of(report), lambda: remarks(report))

@@ -70,7 +70,8 @@ def install(
     inv = invocation(ctx)
     wanted = runtime.wanted_version(kafka_version, archive)
     there = next((r for r in runtime.list_runtimes() if r.version == wanted), None)
-    if there is None or not there.healthy or force:
+    missing = there is None or not there.healthy or force
+    if missing:
         if dry_run:
             _show_plan(ctx, wanted, archive)
             return
@@ -80,7 +81,8 @@ def install(
                 timeout_s=inv.timeout_s(1800),
             )  # fmt: skip
         there = next(r for r in runtime.list_runtimes() if r.version == wanted)
-    _show_one(ctx, there)
+    assert there is not None
+    _show_one(ctx, there, changed=missing)
 
 
 def _show_plan(ctx: typer.Context, version: str, archive: str | None) -> None:
@@ -89,12 +91,13 @@ def _show_plan(ctx: typer.Context, version: str, archive: str | None) -> None:
 
     plan = {"version": version, "path": home_of(version), "sources": source_names(version, archive)}
     row: dict[str, Any] = output.jsonable(plan)
-    invocation(ctx).emit(plan, lambda: [Table([Column("version"), Column("path"), Column("sources")], [row])])
+    columns = [Column("version"), Column("path"), Column("sources")]
+    invocation(ctx).emit(plan, lambda: [Table(columns, [row])], changed=True)
 
 
-def _show_one(ctx: typer.Context, found: Any) -> None:
+def _show_one(ctx: typer.Context, found: Any, *, changed: bool) -> None:
     columns = [Column("version"), Column("jars", align="right"), Column("source"), Column("path")]
-    invocation(ctx).emit(found, lambda: [Table(columns, [output.jsonable(found)])])
+    invocation(ctx).emit(found, lambda: [Table(columns, [output.jsonable(found)])], changed=changed)
 
 
 @app.command()
@@ -155,4 +158,4 @@ def remove(
         runtime.remove_runtime(kafka_version)
     result = {"version": kafka_version, "path": home, "removed": not dry_run}
     columns = [Column("version"), Column("path"), Column("removed")]
-    invocation(ctx).emit(result, lambda: [Table(columns, [output.jsonable(result)])])
+    invocation(ctx).emit(result, lambda: [Table(columns, [output.jsonable(result)])], changed=True)

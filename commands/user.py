@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import interactive
@@ -83,7 +84,7 @@ def add(
         present = list_users(client, [name])
         plan = plan_add(present, name, mechanisms, iterations)
         basis = of_users(client, present, plan)
-        replaced = [str(row.mechanism) for row in plan if row.result == "would replace"]
+        replaced = [str(row.mechanism) for row in plan if row.result is ItemResult.WOULD_REPLACE]
         if replaced and not dry_run:
             inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target, basis=basis)
         elif not dry_run:
@@ -138,7 +139,7 @@ def remove(
         plan = plan_remove(present, names, mechanisms)
         if not if_exists:
             _refuse_missing(client, plan)
-        todo = [row for row in plan if row.result == "would remove"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_REMOVE]
         if todo and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in todo))
             basis = of_users(client, present, todo)
@@ -151,7 +152,7 @@ def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
     from kctl.access.users import list_users
     from kctl.base.suggestions import did_you_mean
 
-    missing = next((row for row in plan if row.result == "not there"), None)
+    missing = next((row for row in plan if row.result is ItemResult.NOT_THERE), None)
     if missing is not None:
         known = {user.user for user in list_users(client)}
         what = f"{missing.mechanism} of user {missing.user}" if missing.user in known else f"user {missing.user}"
@@ -163,7 +164,7 @@ def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
 
 def _finish(inv: Invocation, rows: Sequence[UserChange]) -> None:
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right"), Column("result")]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
-    failed = [f"{row.user} ({row.mechanism}): {row.error}" for row in rows if row.result == "failed"]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))], changed=any_changed(rows))
+    failed = [f"{row.user} ({row.mechanism}): {row.error}" for row in rows if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'credential')} failed: {'; '.join(failed)}")

@@ -78,7 +78,8 @@ class TopicState:
 class ClusterState:
     """One Metadata response: brokers by id, topics by name. controller_id is None when there is none.
 
-    failed: topics that are not told, and why, where that was asked for (ClusterClient.metadata).
+    failed: topics that the broker does not describe, with the reason, if the request keeps errors.
+    operations: topic → codes of AclOperation that the user may perform, if requested and reported.
     """
 
     cluster_id: str | None
@@ -86,3 +87,4 @@ class ClusterState:
     brokers: dict[int, Broker]
     topics: dict[str, TopicState]
     failed: dict[str, KctlError] = field(default_factory=dict)
+    operations: dict[str, frozenset[int]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The rules of kctl.lag.retention as Spark columns. Those of lag are numpy's: kctl.spark.window_rules.
+"""The rules of kctl.lag.retention as Spark columns. Those of lag are numpy's: kctl.history.evaluate.window_rules.
 
 Each function here says the same as the one of that name there; tests/integration/test_spark_columns.py holds them
 together with random rows. Spark's greatest() and least() skip nulls, Python's rules do

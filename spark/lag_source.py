@@ -1,126 +1,54 @@
-"""Groups as `kctl spark lag` tells of them, as a Spark data source: a row for each partition, topic or group.
+"""The rows of the lag report as a Spark data source: a task reads a range of groups (kctl.history.lag.row_batches).
 
-A task has a range of groups. It reads the store's snapshots of them, puts the passes that were just made behind, judges
-them (kctl.spark.windows), takes each partition's last reading with its span (kctl.spark.spans), and makes rows of them
-with what else is known of the cluster (kctl.history.snapshots.moment), by kctl.history.lag_report. A group is in one
-task, whole: so rows are added up there, and nothing is shuffled or joined.
-
-Passes that were just made travel inside the pickled reader; nothing in them is secret. What cannot be read is a row
-with nothing but `error`.
+Passes that were just made travel inside the pickled reader; nothing in them is secret.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from kctl.errors import KctlError
-from kctl.history.lag_report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
-from kctl.history.report_sums import by_group, by_topic
-from kctl.history.snapshots.columns import column
-from kctl.history.snapshots.store import Damaged
-from kctl.spark import task_source
-from kctl.spark.lag_question import GROUP, PARTITION, TOPIC, LagQuestion
-from kctl.spark.lag_rows import partition_rows
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
-from kctl.spark.windows import NotSorted
+from kctl.history.lag.row_batches import arrow_schema, kinds, read, rows_of
+from kctl.spark import sources, task_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kctl.history.evaluate.group_ranges import GroupRange
+    from kctl.history.lag.plan import LagPlan
+    from kctl.history.lag.request import LagQuestion
+    from kctl.history.lag.status_rows import LagStatus
 
 FORMAT = "kctl_lag"
-ROWS: dict[str, type[Any]] = {PARTITION: PartitionStatus, TOPIC: TopicStatus, GROUP: GroupStatus}
-_BATCH_ROWS = 20_000
-_SPARK: dict[type, DataType] = {
-    str: StringType(), int: LongType(), float: DoubleType(), bool: BooleanType(), datetime: LongType(),
-}  # fmt: skip
-_ARROW: dict[type, pa.DataType] = {
-    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), datetime: pa.int64(),
-}  # fmt: skip
-
-
-def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
-    """The rows of a range of groups, then what could not be read: batches of `arrow_schema`. Needs no Spark."""
-    damaged: list[Damaged] = []
-    errors: list[str] = []
-    try:
-        for rows in _chunks(partition_rows(question, groups, damaged, errors=errors), question.by):
-            yield _batch(rows, question.by)
-    except KctlError as exc:
-        errors.append(exc.message)
-    except NotSorted as exc:
-        errors.append(f"{question.store}: {exc}")
-    errors += map(str, damaged)
-    if errors:
-        yield _told(list(dict.fromkeys(errors)), question.by)
-
-
-def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[LagStatus]]:
-    """Each group's rows, added up as asked, some groups at a time."""
-    waiting: list[LagStatus] = []
-    for rows in groups:
-        waiting += by_group(rows) if by == GROUP else by_topic(rows) if by == TOPIC else rows
-        if len(waiting) >= _BATCH_ROWS:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
-
-
-# --- columns --------------------------------------------------------------------------------------------------------
-
-
-def kinds(by: str) -> dict[str, type]:
-    """The columns of a report's rows: str, int, float, bool or datetime. All may be null."""
-    hints = get_type_hints(ROWS[by])
-    found = {}
-    for field in fields(ROWS[by]):
-        (kind,) = {each for each in getattr(hints[field.name], "__args__", (hints[field.name],)) if each in _SPARK}
-        found[field.name] = kind
-    return found
-
-
-def arrow_schema(by: str) -> pa.Schema:
-    """The rows' columns, times as milliseconds, and `error`."""
-    own = [pa.field(name, _ARROW[kind]) for name, kind in kinds(by).items()]
-    return pa.schema([*own, pa.field("error", pa.string())])
-
-
-def spark_schema(by: str) -> StructType:
-    """`arrow_schema`, as Spark has it."""
-    own = [StructField(name, _SPARK[kind]) for name, kind in kinds(by).items()]
-    return StructType([*own, StructField("error", StringType())])
-
-
-def _batch(rows: Sequence[LagStatus], by: str) -> pa.RecordBatch:
-    arrays = []
-    for name, kind in kinds(by).items():
-        values = [getattr(row, name) for row in rows]
-        if kind is datetime:
-            values = [None if value is None else round(value.timestamp() * 1000) for value in values]
-        arrays.append(column(values, _ARROW[kind]))
-    arrays.append(pa.nulls(len(rows), pa.string()))
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(by))
-
-
-def _told(errors: Sequence[str], by: str) -> pa.RecordBatch:
-    schema = arrow_schema(by)
-    arrays = [
-        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-# --- Spark ----------------------------------------------------------------------------------------------------------
 
 
 def load(spark: SparkSession, question: LagQuestion, ranges: Sequence[GroupRange]) -> DataFrame:
-    """The rows as a DataFrame: the columns of `spark_schema`, in no order between tasks."""
-    return task_source.load(spark, FORMAT, spark_schema(question.by), partial(read, question), ranges)
+    """Return the rows as a DataFrame with the columns of `arrow_schema`, in no order between tasks."""
+    schema = from_arrow_schema(arrow_schema(question.by))
+    return task_source.load(spark, FORMAT, schema, partial(read, question), ranges)
+
+
+class LagReportJob:
+    """What a plan reads. keep: rows are read once, and kept for what comes after the first action."""
+
+    def __init__(self, spark: SparkSession, plan: LagPlan, *, keep: bool = False) -> None:
+        self._by = plan.question.by
+        frame = load(spark, plan.question, plan.ranges)
+        self._all = sources.once(frame) if keep else frame
+
+    def read(self) -> tuple[list[LagStatus], list[str]]:
+        """Return the rows, sorted by group, topic and partition, and what could not be read."""
+        return rows_of(self._all.collect(), self._by)
+
+    def frame(self) -> DataFrame:
+        """Return the rows for Parquet: times as timestamps, in no order."""
+        own = [
+            F.timestamp_millis(name).alias(name) if kind is datetime else F.col(name)
+            for name, kind in kinds(self._by).items()
+        ]
+        return self._all.where(F.col("error").isNull()).select(*own)

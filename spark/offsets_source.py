@@ -1,4 +1,4 @@
-"""The history of commits as a Spark data source: the rows of kctl.spark.offsets_history.
+"""The history of commits as a Spark data source: the rows of kctl.history.commits.commit_log.
 
 A task has some partitions of __consumer_offsets, about as many bytes (or offsets) as the others: from folders that
 every executor sees, or from the live cluster. The Target with its secrets travels inside the pickled reader, as in
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kctl.errors import KctlError
+from kctl.history.commits.commit_log import ARROW, EVERYTHING, Span, errors_of, read_fetched, read_logs
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
@@ -23,8 +24,7 @@ from kctl.segment.format.offset_commits import TOPIC, Told
 from kctl.segment.log.listing import log_bytes
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.spark import task_source
-from kctl.spark.dealing import deal_by_weight
-from kctl.spark.offsets_history import ARROW, EVERYTHING, Span, errors_of, read_fetched, read_logs
+from kctl.spark.task_split import deal_by_weight
 
 if TYPE_CHECKING:
     import pyarrow as pa

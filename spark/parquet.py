@@ -1,96 +1,20 @@
-"""Results as Parquet, written by Spark, or here what was found without it. A folder is there whole, or is not there.
-
-A local folder is written beside its place and renamed. On other file systems (hdfs://, s3a://) Spark's own commit
-protocol has to do.
+"""Results as Parquet, written by Spark. A local folder is written beside its place and renamed; on other file systems
+(hdfs://, s3a://) Spark's own commit protocol has to do.
 """
 
 from __future__ import annotations
 
-import re
-import secrets
-import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.errors import AlreadyExists, OperationFailed, Refused
+from kctl.history.parquet import IS_URI, written
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
-_OURS = re.compile(r"_SUCCESS|\._SUCCESS\.crc|part-[\w.\-]+\.parquet|\.part-[\w.\-]+\.parquet\.crc")
-
-
-def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
-    """Refuse what must not be written to, before anything starts. Raises AlreadyExists, Refused."""
-    if _URI.match(where):
-        return
-    if not embedded:
-        raise Refused(
-            f"{where} is a folder of this machine, and the executors write on theirs",
-            hint="give a path that all of them see, for example hdfs://… or file:///shared/…",
-        )
-    folder = Path(where)
-    if not folder.exists() and not folder.is_symlink():
-        if not folder.absolute().parent.is_dir():
-            raise Refused(f"{folder.absolute().parent} is not a folder", hint="make it first")
-        return
-    if not overwrite:
-        raise AlreadyExists(f"{where} exists", hint="give another folder, or --overwrite")
-    if folder.is_symlink() or not folder.is_dir():
-        raise Refused(f"{where} is not a folder of Parquet files, and is not replaced", hint="give another one")
-    strange = next((path.name for path in sorted(folder.iterdir()) if not _OURS.fullmatch(path.name)), None)
-    if strange is not None:
-        raise Refused(
-            f"{where} holds {strange!r}, which Spark did not write there; it is not replaced",
-            hint="give another folder",
-        )
 
 
 def write(frame: DataFrame, where: str, *, overwrite: bool) -> None:
-    """Write `frame` to `where`; `check_target` comes first. Raises OperationFailed, and what Spark raises."""
-    if _URI.match(where):
+    """Write `frame` to `where`; check_target comes first. Raises OperationFailed, and what Spark raises."""
+    if IS_URI.match(where):
         frame.write.mode("overwrite" if overwrite else "errorifexists").parquet(where)
         return
-    _written(lambda fresh: frame.write.mode("errorifexists").parquet(fresh.as_uri()), where)
-
-
-def write_table(found: pa.Table, where: str) -> None:
-    """Write `found` to the local folder `where`, as Spark would; `check_target` comes first. Raises OperationFailed,
-    Refused."""
-    import pyarrow.parquet as pq
-
-    if _URI.match(where):
-        raise Refused(f"{where} is written to by Spark, and this report needs none", hint="give a local folder")
-
-    def put(fresh: Path) -> None:
-        fresh.mkdir()
-        pq.write_table(found, fresh / "part-00000.parquet", compression="zstd")
-        (fresh / "_SUCCESS").touch()
-
-    _written(put, where)
-
-
-def _written(put: Callable[[Path], None], where: str) -> None:
-    """Have a folder written beside its place, and move it there."""
-    folder = Path(where).absolute()
-    fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    try:
-        put(fresh)
-        _swap(fresh, folder)
-    except OSError as exc:
-        raise OperationFailed(f"cannot write {where}: {exc.strerror}") from exc
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _swap(fresh: Path, folder: Path) -> None:
-    if folder.exists():
-        old = folder.with_name(f".{folder.name}.old-{secrets.token_hex(4)}")
-        folder.rename(old)
-        fresh.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        fresh.rename(folder)
+    written(lambda fresh: frame.write.mode("errorifexists").parquet(fresh.as_uri()), where)

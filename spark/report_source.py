@@ -1,4 +1,4 @@
-"""The groups of a report as a Spark data source: a task reads a range of groups (kctl.spark.report_groups).
+"""The groups of a report as a Spark data source: a task reads a range of groups (kctl.history.report.group_series).
 
 What leaves a task is small, and of several kinds: rows of `kind` and a JSON `value`. Times are milliseconds in it.
 """
@@ -16,24 +16,24 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.history.lag_report import GroupStatus, PartitionStatus
+from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.evaluate.windows import NotSorted
+from kctl.history.lag.request import GROUP, PARTITION, LagQuestion
+from kctl.history.lag.row_batches import kinds
+from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
+from kctl.history.report.group_series import GroupsPart, Listed, Most, read_part, times_of
 from kctl.history.report.model import GroupSeries, State, StatusSpan
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.store import Damaged
 from kctl.lag.retention import at
 from kctl.spark import task_source
-from kctl.spark.lag_question import GROUP, PARTITION, LagQuestion
-from kctl.spark.lag_source import kinds
-from kctl.spark.report_groups import GroupsPart, Listed, Most, read_part, times_of
-from kctl.spark.snapshot_ranges import GroupRange
-from kctl.spark.windows import NotSorted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kctl.spark.lag_planning import LagPlan
-    from kctl.spark.report_job import ReadGroups
-    from kctl.spark.report_series import Times
+    from kctl.history.lag.plan import LagPlan
+    from kctl.history.report.build import ReadGroups
+    from kctl.history.report.lag_series import Times
 
 FORMAT = "kctl_report"
 SCHEMA = StructType([StructField("kind", StringType()), StructField("value", StringType())])

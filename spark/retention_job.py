@@ -1,6 +1,6 @@
 """The retention report as a Spark job: the rows of kctl.lag.retention, computed over columns.
 
-It says what kctl.history.usage says in plain Python; tests/integration/test_spark_columns.py holds the two together.
+It says what retention.usage says in plain Python; tests/integration/test_spark_columns.py holds the two together.
 """
 
 from __future__ import annotations
@@ -10,29 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from kctl.lag.retention import BrokerUsage, LogDirUsage, PartitionUsage, TopicUsage, at
+from kctl.history.retention.usage import BROKER, PARTITION, ROWS, TOPIC
+from kctl.lag.retention import at
 from kctl.spark import columns, sources
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from kctl.history.retention.live_plan import RetentionPlan
     from kctl.protocol.target import Target
-    from kctl.spark.planning import RetentionPlan
 
-PARTITION, TOPIC, BROKER, LOG_DIR = "partition", "topic", "broker", "log-dir"
-ROWS: dict[str, type[Any]] = {
-    PARTITION: PartitionUsage,
-    TOPIC: TopicUsage,
-    BROKER: BrokerUsage,
-    LOG_DIR: LogDirUsage,
-}
 _LOG = ("topic", "partition", "leader", "log_start_offset", "log_end_offset", "oldest_timestamp_ms")
 _CONFIG = ("cleanup_policy", "segment_bytes", "retention_bytes", "retention_ms")
 
 
 @dataclass(frozen=True)
 class Readings:
-    """What was read, in the columns of kctl.spark.reading's rows."""
+    """What was read, in the columns of kctl.history.retention.live_reads's rows."""
 
     logs: DataFrame
     log_dirs: DataFrame

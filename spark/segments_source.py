@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from kctl.segment.log.listing import SegmentListing, list_segments, log_bytes
 from kctl.spark import task_source
 from kctl.spark.arrow import batches
-from kctl.spark.dealing import deal_by_weight
+from kctl.spark.task_split import deal_by_weight
 
 if TYPE_CHECKING:
     import pyarrow as pa

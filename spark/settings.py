@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kctl.base.address import Address, parse_address
 from kctl.errors import NotSupported, UsageError
+from kctl.history.evaluate.processes import available_cpus
 from kctl.spark.submitted import submitted_master, submitted_tasks, tasks_of
 
 EMBEDDED = "local"  # `--master` when nothing is said: the driver's own threads, as many as there are CPUs
@@ -63,13 +63,6 @@ class SparkSettings:
 
 _CLUSTER_TASKS = 32  # where nothing says how large the cluster is
 STANDALONE_PORT = 7077
-
-
-def available_cpus() -> int:
-    """The CPUs that this process may use (cgroup quotas aside)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
 
 
 def parse_conf(pairs: list[str] | None) -> dict[str, str]:

@@ -1,146 +1,25 @@
-"""How replicas grew, as a Spark data source over a store of snapshots: a row for each replica.
-
-A task has a range of topics. It reads the files of the hours that were asked for, and of those the row groups that can
-hold its topics, in the order of the store's key, and gives what each replica came to (kctl.spark.growth_columns).
-Nothing is shuffled, memory does not grow with the span of time, and what leaves a task is small: the rules of kctl.lag
-then work on plain rows. A file that is damaged is a row with nothing but `error`.
-"""
+"""How replicas grew, as a Spark data source: a task reads a range of topics (kctl.history.retention.replica_growth)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kctl.errors import KctlError
-from kctl.history.growth import GrownReplica, GrownVolume, Growth
-from kctl.history.snapshots import schema
-from kctl.history.snapshots.read import chosen_files, read_file, read_sorted
-from kctl.history.snapshots.rows import BadRows, Part
-from kctl.history.snapshots.store import Damaged, Store
+from kctl.history.retention.replica_growth import ARROW, SizesAsked, read
 from kctl.spark import task_source
-from kctl.spark.column_arrays import Watch
-from kctl.spark.error_rows import error_rows, read_rows
-from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
-from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
-from kctl.spark.stores import store_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kctl.history.evaluate.group_ranges import GroupRange
+
 FORMAT = "kctl_growth"
-REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))
-VOLUMES = Sizes(("broker", "log_dir"), "usable_bytes", ("total_bytes",))
-_MOST_TRIED = 5  # files that are damaged, or have no rows, before one that says how topics are to be split
-
-
-@dataclass(frozen=True, slots=True)
-class SizesAsked:
-    """Passes with from_ms ≤ at_ms < to_ms of a store in a folder that every executor can read."""
-
-    store: str
-    from_ms: int
-    to_ms: int
-
-
-def _arrow() -> pa.Schema:
-    kinds = {field.name: field.type for field in schema.arrow_schema(schema.REPLICAS)}
-    own = [pa.field(name, kinds[name]) for name in REPLICAS.names]
-    return pa.schema([*own, *(pa.field(*each) for each in GROWTH_TYPES.items()), pa.field("error", pa.string())])
-
-
-ARROW = _arrow()
 SCHEMA = from_arrow_schema(ARROW)
-_NAMED = len(REPLICAS.names)
-
-
-def read(
-    asked: SizesAsked, topics: GroupRange = EVERY_GROUP, *, watch: Watch | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The replicas of a range of topics, batches of ARROW's schema; then what could not be read. Needs no Spark.
-
-    watch: sees all sizes on their way, and gives them on.
-    """
-    damaged: list[Damaged] = []
-    errors: list[str] = []
-    try:
-        rows = read_sorted(
-            store_here(asked.store),
-            schema.REPLICAS,
-            asked.from_ms,
-            asked.to_ms,
-            damaged=damaged.append,
-            lower=topics.lower,
-            upper=topics.upper,
-        )
-        for batch in growths(rows if watch is None else watch(rows), REPLICAS):
-            yield read_rows(batch, ARROW)
-    except KctlError as exc:
-        errors.append(exc.message)
-    except BadRows as exc:
-        errors.append(f"{asked.store}: {exc}")
-    errors += [str(each) for each in dict.fromkeys(damaged)]
-    if errors:
-        yield error_rows(errors, ARROW)
-
-
-def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
-    """The rows of `read` as plain values, in the order of ARROW's columns."""
-    for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in ARROW.names), strict=True)
-
-
-def replicas_of(rows: Iterable[Sequence[Any]]) -> tuple[list[GrownReplica], list[str]]:
-    """Rows in the order of ARROW's columns (or of a DataFrame's of SCHEMA) as replicas; and the errors in them."""
-    found: list[GrownReplica] = []
-    errors: list[str] = []
-    for row in rows:
-        if row[-1] is not None:
-            errors.append(row[-1])
-        else:
-            topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
-            grown = Growth(*row[_NAMED:-1])
-            found.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
-    return found, errors
-
-
-def volumes(store: Store, asked: SizesAsked, *, damaged: Callable[[Damaged], None]) -> list[GrownVolume]:
-    """Each log dir whose size is known. Few rows: read here."""
-    rows = read_sorted(store, schema.LOG_DIRS, asked.from_ms, asked.to_ms, damaged=damaged)
-    return [
-        GrownVolume(*row)
-        for batch in growths(rows, VOLUMES)
-        for row in zip(
-            *(batch.column(name).to_pylist() for name in VOLUMES.names),
-            (Growth(*each) for each in zip(*(batch.column(n).to_pylist() for n in GROWTH_TYPES), strict=True)),
-            strict=True,
-        )
-    ]
-
-
-def topic_ranges(
-    store: Store, from_ms: int, to_ms: int, tasks: int, *, damaged: Callable[[Damaged], None]
-) -> list[GroupRange]:
-    """At most `tasks` ranges of topics, each with about as many replicas, that hold all topics."""
-    if tasks <= 1:
-        return [EVERY_GROUP]
-    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MOST_TRIED:]):
-        weights: Counter[str] = Counter()
-        for batch in read_file(store, schema.REPLICAS, hour, file, Part(), damaged=damaged, columns=["topic"]):
-            weights.update(batch.column("topic").to_pylist())
-        if weights:
-            return split(weights.items(), tasks)
-    return [EVERY_GROUP]
-
-
-# --- Spark ----------------------------------------------------------------------------------------------------------
 
 
 def load(spark: SparkSession, asked: SizesAsked, ranges: Sequence[GroupRange]) -> DataFrame:
-    """The replicas as a DataFrame: the columns of SCHEMA. `error` is null in replicas."""
+    """Return the replicas as a DataFrame of SCHEMA. `error` is null in replicas."""
     return task_source.load(spark, FORMAT, SCHEMA, partial(read, asked), ranges)

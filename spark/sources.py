@@ -5,7 +5,7 @@
     kctl_log_dirs       brokers                           a log dir, or a replica in it
     kctl_configs        topics                            retention.ms, retention.bytes, …
 
-The shares are planned by kctl's own process (kctl.spark.planning) while Spark starts. The Target with its secrets
+The shares are planned by kctl's own process (retention.live_plan) while Spark starts. The Target with its secrets
 travels inside the pickled reader (kctl.spark.task_source).
 """
 
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
+from kctl.history.retention import live_reads as reading
 from kctl.protocol.target import Target
-from kctl.spark import reading, task_source
+from kctl.spark import task_source
 from kctl.spark.arrow import batches
 
 if TYPE_CHECKING:

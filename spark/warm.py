@@ -103,8 +103,9 @@ def _train(
 
 def exercise(spark: SparkSession) -> None:
     """Both reports over rows that nobody has, and a Parquet file of one."""
+    from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+    from kctl.history.retention.usage import ROWS
     from kctl.spark import retention_job, sources
-    from kctl.spark.reading import ConfigRow, LogDirRow, LogRow
 
     def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
         return sources.load(spark, kind._replace(read=_MadeUp(rows)), Target("nobody", ()), [0, 1])
@@ -117,20 +118,20 @@ def exercise(spark: SparkSession) -> None:
     )
     retention = retention_job.RetentionJob(readings, now_ms=1)
     retention.failures()
-    for by in retention_job.ROWS:
+    for by in ROWS:
         retention.rows(by)
 
 
 def _exercise_lag(spark: SparkSession) -> None:
     """The report of `kctl spark lag` over a pass that nobody made."""
+    from kctl.history.evaluate.group_ranges import GroupRange
+    from kctl.history.lag.live_pass import live_pass
+    from kctl.history.lag.plan import LagPlan
+    from kctl.history.lag.request import LagQuestion
     from kctl.history.snapshots import schema
     from kctl.history.snapshots.collect import Pass
     from kctl.spark import parquet
-    from kctl.spark.lag_job import LagReportJob
-    from kctl.spark.lag_planning import LagPlan
-    from kctl.spark.lag_question import LagQuestion
-    from kctl.spark.live_pass import live_pass
-    from kctl.spark.snapshot_ranges import GroupRange
+    from kctl.spark.lag_source import LagReportJob
 
     live = live_pass(Pass(rows={schema.COMMITS: [("g", "t", 0, 5, 0, 9, 0, None, False)]}), 1)
     question = LagQuestion(None, 1, 2, lookback_ms=0, since_ms=1, began_ms=1, judged=False, live=(live,))
@@ -142,7 +143,7 @@ def _exercise_lag(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class _MadeUp:
-    """Reads rows that need no cluster, in the place of a function of kctl.spark.reading."""
+    """Reads rows that need no cluster, in the place of a function of kctl.history.retention.live_reads."""
 
     rows: tuple[tuple[Any, ...], ...]
 

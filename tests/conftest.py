@@ -26,6 +26,16 @@ from kraft_broker import kraft_broker
 from secure_cluster import SecureCluster, secure_cluster
 
 NAME = "tests"
+# The tests of such a folder share a cluster beside the session's. In several processes, each would start that cluster.
+ONE_CLUSTER_FOLDERS = {f"tests/integration/{name}" for name in ("kraft", "playbook/shipped", "reassign", "rights")}
+# Files and folders of integration tests that take more than two minutes, as `--durations` of the last stage showed.
+LONGEST = [
+    f"tests/integration/{name}"
+    for name in (
+        "reassign", "playbook/shipped", "validate/test_scenarios.py", "validate/test_hooks.py", "spark/test_jobs.py",
+        "rights", "kraft",
+    )
+]  # fmt: skip
 _numbers = itertools.count(1)
 
 
@@ -50,16 +60,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class FolderScheduling(LoadScopeScheduling):
-    """A process runs whole files, and whole folders of integration tests: their tests share a cluster."""
+    """Give a process whole files, and the folders that share one more cluster as a whole."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = PurePosixPath(nodeid.partition("::")[0])
-        return str(path.parent if path.parent.parent.name == "integration" else path)
+        return str(path.parent if str(path.parent) in ONE_CLUSTER_FOLDERS else path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest first: at the end of a run, no process waits minutes for another one."""
+    order = {path: place for place, path in enumerate(LONGEST)}
+
+    def place(item: pytest.Item) -> int:
+        path = PurePosixPath(item.nodeid.partition("::")[0])
+        return min(order.get(str(path), len(order)), order.get(str(path.parent), len(order)))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
-    """`--dist loadfile` is by folders where there are any."""
+    """Schedule `--dist loadfile` by these folders and files."""
     return FolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,26 +11,8 @@ from kctl.commands.acl.commands import changes_table, confirm_changes, raise_fai
 from kctl.commands.quota.tables import confirm_quotas, quotas_table
 from kctl.commands.quota.tables import raise_failed as raise_failed_quotas
 from kctl.commands.terminal import output
-from kctl.commands.terminal.invocation import Invocation, invocation
-from kctl.errors import KctlError, NotHealthy
-
-if TYPE_CHECKING:
-    from kctl.access.access_file import AccessFile
-    from kctl.access.changes import AclChange
-    from kctl.access.model import Acl
-    from kctl.access.quotas import Entity, QuotaChange, Quotas
-    from kctl.protocol.client import ClusterClient
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What differs, or differed. Empty lists: the cluster is as the file says. unlisted: what the file does not have
-    and was left, without --prune."""
-
-    acls: list[AclChange]
-    quotas: list[QuotaChange]
-    unlisted_acls: int
-    unlisted_quotas: int
+from kctl.commands.terminal.invocation import invocation
+from kctl.errors import NotHealthy
 
 
 def apply(
@@ -49,14 +30,17 @@ def apply(
     Example: kctl acl apply -f access.yaml --dry-run
     """
     from kctl.access.access_file import read_access_file
+    from kctl.access.apply import apply_access, plan_access
 
     inv = invocation(ctx)
-    wanted = read_access_file(file)
+    listed = read_access_file(file)
     with inv.connect() as client:
-        plan = _plan(client, wanted, prune=prune)
+        plan = plan_access(client, listed, prune=prune)
         if not dry_run:
-            plan = _carry_out(inv, client, plan)
-    inv.emit(plan, lambda: [changes_table(plan.acls), quotas_table(plan.quotas)])
+            confirm_changes(inv, client, plan.acls)
+            confirm_quotas(inv, client, plan.quotas)
+            plan = apply_access(client, plan)
+    inv.emit(plan, lambda: [changes_table(plan.acls), quotas_table(plan.quotas)], changed=plan.changed)
     if not plan.acls and not plan.quotas:
         output.note("nothing differs")
     for count, what in ((plan.unlisted_acls, "ACLs"), (plan.unlisted_quotas, "quotas")):
@@ -66,58 +50,3 @@ def apply(
     raise_failed_quotas(plan.quotas)
     if dry_run and (plan.acls or plan.quotas):
         raise NotHealthy("the cluster is not as the file says", hint="without --dry-run it is made so")
-
-
-def _plan(client: ClusterClient, wanted: AccessFile, *, prune: bool) -> Applied:
-    """Only what differs."""
-    from kctl.access.acls import list_acls
-    from kctl.access.quotas import list_quotas
-
-    acls: list[AclChange] = []
-    quotas: list[QuotaChange] = []
-    other_acls = other_quotas = 0
-    if wanted.acls is not None:
-        acls, other_acls = _acl_changes(list_acls(client), wanted.acls, prune=prune)
-    if wanted.quotas is not None:
-        quotas, other_quotas = _quota_changes(list_quotas(client), wanted.quotas, prune=prune)
-    return Applied(acls, quotas, 0 if prune else other_acls, 0 if prune else other_quotas)
-
-
-def _acl_changes(present: list[Acl], wanted: list[Acl], *, prune: bool) -> tuple[list[AclChange], int]:
-    """The changes, and how many ACLs the file does not have."""
-    from kctl.access.changes import plan_changes
-
-    known = set(wanted)
-    other = [acl for acl in present if acl not in known]
-    plan = plan_changes(present, add=wanted, remove=other if prune else ())
-    return [row for row in plan if row.result != "already there"], len(other)
-
-
-def _quota_changes(
-    present: Quotas, wanted: dict[Entity, dict[str, float]], *, prune: bool
-) -> tuple[list[QuotaChange], int]:
-    from kctl.access.quotas import plan_quotas
-
-    other = {who: sorted(values.keys() - wanted.get(who, {}).keys()) for who, values in present.items()}
-    goal: dict[Entity, dict[str, float | None]] = {who: {**values} for who, values in wanted.items()}
-    for who, keys in other.items() if prune else ():
-        goal.setdefault(who, {}).update(dict.fromkeys(keys))
-    plan = plan_quotas(present, goal)
-    return [row for row in plan if row.result != "unchanged"], sum(map(len, other.values()))
-
-
-def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied:
-    from kctl.access import changes, quotas
-
-    confirm_changes(inv, client, plan.acls)
-    confirm_quotas(inv, client, plan.quotas)
-    acls = changes.carry_out(client, plan.acls) if plan.acls else []
-    try:
-        done = quotas.carry_out(client, plan.quotas) if plan.quotas else []
-    except KctlError as exc:
-        if not acls:
-            raise
-        done = [
-            replace(row, result="failed", error=exc.message) for row in plan.quotas
-        ]  # ACLs were changed: no refusal
-    return Applied(acls, done, plan.unlisted_acls, plan.unlisted_quotas)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT_CHOSEN, check_chosen
@@ -30,6 +31,14 @@ _COVERING = typer.Option("--covering", metavar="WORDS", help='Only those whose p
 _OPERATION = typer.Option("--operation", metavar="OPERATION", help="Only those of this operation.")
 _PERMISSION = typer.Option("--permission", metavar="PERMISSION", help="Only those that allow, or that deny.")
 _HOST = typer.Option("--host", metavar="ADDRESS", help="Only those of this very host; * are those of every host.")
+
+_STYLES = {
+    ItemResult.FAILED: "red",
+    ItemResult.REMOVED: "yellow",
+    ItemResult.WOULD_REMOVE: "yellow",
+    ItemResult.ADDED: "green",
+    ItemResult.WOULD_ADD: "green",
+}
 
 
 @app.command("list")
@@ -146,7 +155,7 @@ def _refuse_missing(plan: Sequence[AclChange], present: Sequence[Acl]) -> None:
     """Raise NotFound: a mistyped ACL that is «removed» leaves somebody with a right."""
     from kctl.access.changes import similar
 
-    missing = [row for row in plan if row.result == "not there"]
+    missing = [row for row in plan if row.result is ItemResult.NOT_THERE]
     if missing:
         more = f", nor {len(missing) - 1:,} more" if len(missing) > 1 else ""
         raise NotFound(
@@ -157,23 +166,23 @@ def _refuse_missing(plan: Sequence[AclChange], present: Sequence[Acl]) -> None:
 
 
 def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[AclChange]:
-    from kctl.access.changes import TODO, carry_out
+    from kctl.access.changes import carry_out
 
-    return carry_out(client, plan) if any(row.result in TODO for row in plan) else plan
+    return carry_out(client, plan) if any(row.result.planned for row in plan) else plan
 
 
 def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclChange]) -> None:
     """Show what takes rights away, and ask: removals and denials; in a protected context also what allows."""
     from kctl.access.basis import of_acls
 
-    removed = [row for row in plan if row.result == "would remove"]
+    removed = [row for row in plan if row.result is ItemResult.WOULD_REMOVE]
     protected = bool(inv.protectors(client.target)) if plan else False
-    added = [row for row in plan if row.result == "would add" and (row.permission_type == "DENY" or protected)]
+    added = [row for row in plan if row.result is ItemResult.WOULD_ADD and (row.permission_type == "DENY" or protected)]
     if not removed and not added:
         return
     if not inv.yes:
         for row in (*added, *removed):
-            output.note(f"{'-' if row.result == 'would remove' else '+'} {row.acl}")
+            output.note(f"{'-' if row.result is ItemResult.WOULD_REMOVE else '+'} {row.acl}")
     parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
     question = " and ".join(parts)
     question = f"{question[0].upper()}{question[1:]} of {client.target.name}?"
@@ -182,7 +191,7 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
 
 def finish(inv: Invocation, rows: Sequence[AclChange]) -> None:
     """Emit the rows. Raises OperationFailed when some failed."""
-    inv.emit(rows, lambda: [changes_table(rows)])
+    inv.emit(rows, lambda: [changes_table(rows)], changed=any_changed(rows))
     raise_failed(rows)
 
 
@@ -193,14 +202,12 @@ def changes_table(rows: Sequence[AclChange]) -> Table:
 
 
 def _result_style(row: Any) -> str | None:
-    return {"failed": "red", "removed": "yellow", "would remove": "yellow", "added": "green", "would add": "green"}.get(
-        row["result"]
-    )
+    return _STYLES.get(row["result"])
 
 
 def raise_failed(rows: Sequence[AclChange]) -> None:
     """Raise OperationFailed when some rows failed."""
-    failed = [f"{row.acl}: {row.error}" for row in rows if row.result == "failed"]
+    failed = [f"{row.acl}: {row.error}" for row in rows if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(
             f"{len(failed)} of {counted(len(rows), 'ACL')} failed: {'; '.join(failed[:3])}",

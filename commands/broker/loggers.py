@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 app = CommandGroup("List and set the log levels of brokers.")
 
 Brokers = Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")]
-_BAD = {"failed", "not put back"}
+_BAD = frozenset({ItemResult.FAILED, ItemResult.NOT_PUT_BACK})
 _RETURN_S = 60.0  # for the way back, when a broker does not answer at once
 _RETURN_POLL_S = 2.0
 _LONGEST_S = 30 * 86_400.0  # somebody has to sit there; clocks and sleep() have limits of their own
@@ -110,7 +111,7 @@ def set_(
         if failures:
             raise Refused(f"the levels of all brokers have to be known first: {failures[0]}")
         plan = plan_levels(current, wanted)
-        todo = [row for row in plan if row.result == "would set"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_SET]
         if dry_run or not todo:
             _show(inv, plan)
             return
@@ -168,16 +169,16 @@ def _in_doubt(plan: Sequence[LoggerChange]) -> list[LoggerChange]:
 
     error = "nobody told whether it was set"
     return [
-        dataclasses.replace(row, result="failed", error=error) if row.result == "would set" else row for row in plan
+        dataclasses.replace(row, result=ItemResult.FAILED, error=error) if row.result.planned else row for row in plan
     ]
 
 
 def _stay(done: Sequence[LoggerChange], for_s: float) -> None:
     """Tell what was not set, and wait while anything is."""
     for row in done:
-        if row.result == "failed":
+        if row.result is ItemResult.FAILED:
             output.warn(f"broker {row.broker}: {row.logger} was not set: {row.error}")
-    if not any(row.result == "set" for row in done):
+    if not any(row.result is ItemResult.SET for row in done):
         return
     until = datetime.now(timezone.utc) + timedelta(seconds=for_s)
     output.note(f"set until {until:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C puts the levels back at once")
@@ -194,9 +195,12 @@ def _back(client: ClusterClient, done: Sequence[LoggerChange]) -> list[LoggerCha
     deadline = Deadline(_RETURN_S)
     while True:
         rows = put_back(client, done)
-        if deadline.expired or not any(row.result == "not put back" for row in rows):
+        if deadline.expired or not any(row.result is ItemResult.NOT_PUT_BACK for row in rows):
             return rows
-        done = [dataclasses.replace(row, result="set") if row.result == "not put back" else row for row in rows]
+        done = [
+            dataclasses.replace(row, result=ItemResult.SET) if row.result is ItemResult.NOT_PUT_BACK else row
+            for row in rows
+        ]
         time.sleep(_RETURN_POLL_S)
 
 
@@ -211,13 +215,13 @@ def _show(inv: Invocation, rows: Sequence[LoggerChange]) -> None:
         Column("error"),
     ]
     shown = columns if any(row.error for row in rows) else columns[:-1]
-    inv.emit(rows, lambda: [Table(shown, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(shown, jsonable(rows))], changed=any_changed(rows))
     bad = [row for row in rows if row.result in _BAD]
     if not bad:
         return
     first = bad[0]
     hint = None
-    if first.result == "not put back":
+    if first.result is ItemResult.NOT_PUT_BACK:
         hint = (
             f"kctl broker loggers set {first.logger}={first.before} --broker {first.broker}; "
             "a broker that restarts has the levels of its own configuration"

@@ -3,67 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.capacity import options
+from kctl.commands.capacity.options import CapacityOptions
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.capacity.current_load import CurrentLoad
     from kctl.capacity.fields import Input
+    from kctl.capacity.measure import Measurement
     from kctl.capacity.model import CapacityPlan, Workload
 
 _ONE_TOPIC = "topic"  # what a load without a file is called
 _WINDOW = "10s"
 _LONGEST_WINDOW_S = 3600
 
+Planned: TypeAlias = "tuple[CapacityPlan, tuple[str, ...]]"  # and the topics that the plan lacks
+Source: TypeAlias = "Callable[[Mapping[str, Input]], Planned]"
 
-def command(
-    ctx: typer.Context,
-    file: options.File = None,
-    from_cluster: options.FromCluster = False,
-    match: options.Match = None,
-    window: options.Window = None,
-    throughput: options.Throughput = None,
-    messages: options.Messages = None,
-    message_size: options.MessageSize = None,
-    compression_ratio: options.Ratio = None,
-    data: options.Data = None,
-    keys: options.Keys = None,
-    retention: options.Retention = None,
-    retention_bytes: options.RetentionBytes = None,
-    segment_size: options.SegmentSize = None,
-    segment_time: options.SegmentTime = None,
-    replication_factor: options.ReplicationFactor = None,
-    min_insync_replicas: options.MinInsync = None,
-    groups: options.Groups = None,
-    consumer_rate: options.ConsumerRate = None,
-    producer_rate: options.ProducerRate = None,
-    max_partition_size: options.MaxPartition = None,
-    partitions: options.Partitions = None,
-    disk: options.Disk = None,
-    disks_per_broker: options.Disks = None,
-    network: options.Network = None,
-    headroom: options.Headroom = None,
-    network_limit: options.NetworkLimit = None,
-    times: options.Times = None,
-    growth: options.Growth = None,
-    years: options.Years = None,
-    survive: options.Survive = None,
-    brokers: options.Brokers = None,
-    measure: options.Measure = False,
-    duration: options.Duration = None,
-    max_bytes: options.MaxBytes = None,
-    record_size: options.RecordSize = None,
-    acks: options.WithAcks = None,
-    compression: options.WithCompression = None,
-    dry_run: options.DryRun = False,
-) -> None:
+
+@takes_options(CapacityOptions)
+def command(ctx: typer.Context, options: CapacityOptions) -> None:
     """Plan partitions and brokers for a load, and show the arithmetic line by line.
 
     Each line has its formula, the numbers in it and where they are from. An option wins over what a file says. With
@@ -71,79 +37,60 @@ def command(
 
     Example: kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
     """
-    from kctl.commands.capacity import measure as capacity_measure
-    from kctl.commands.capacity import tables as capacity_tables
+    from kctl.commands.capacity import measure
+    from kctl.commands.capacity.tables import emit
 
     inv = invocation(ctx)
-    given = _given(
-        {
-            "throughput": throughput, "messages": messages, "message_size": message_size,
-            "compression_ratio": compression_ratio, "data": data, "keys": keys, "retention": retention,
-            "retention_bytes": retention_bytes, "segment_size": segment_size, "segment_time": segment_time,
-            "replication_factor": replication_factor, "min_insync_replicas": min_insync_replicas, "groups": groups,
-            "consumer_rate": consumer_rate, "producer_rate": producer_rate, "max_partition_size": max_partition_size,
-            "partitions": partitions, "disk": disk, "disks_per_broker": disks_per_broker, "network": network,
-            "headroom": headroom, "network_limit": network_limit, "times": times, "growth": growth, "years": years,
-            "survive": survive, "brokers": brokers,
-        }
-    )  # fmt: skip
-    asked = capacity_measure.Asked(duration, max_bytes, record_size, acks, compression)
-    if not measure:
-        asked.refuse_alone()
-    if not from_cluster and (match or window):
+    inputs = _parsed(options.inputs())
+    if not options.measure:
+        measure.refuse_options(options)
+    if not options.from_cluster and (options.match or options.window):
         raise UsageError("--match and --window go with --from-cluster")
-    source = _source(inv, file, given, match or [], window, from_cluster=from_cluster, measure=measure)
-    if not measure:
+    source = _source(inv, options, inputs)
+    if not options.measure:
         assert source is not None
-        made, doubtful = source(given)
-        capacity_tables.emit(inv, made, None)
-        _raise_left_out(doubtful)
+        _emit_plan(inv, source(inputs), None)
         return
-    measured_options = asked.options(inv, given)
-    if source is not None and not from_cluster:
-        source(given)  # what is wrong with it is told before anything is measured
-    measured = capacity_measure.run(inv, measured_options, dry_run=dry_run)
+    measure_options = measure.measure_options(inv, options, inputs)
+    if source is not None and not options.from_cluster:
+        source(inputs)  # an error in the load is reported before anything is measured
+    inv.report_change(changed=True)
+    measured = measure.run(inv, measure_options, dry_run=options.dry_run)
     if measured is None:
         return
-    rates = capacity_measure.rates(measured)
     if source is None:
-        capacity_tables.emit(inv, None, measured)
+        emit(inv, None, measured)
         return
-    made, doubtful = source({**rates, **given})
-    capacity_tables.emit(inv, made, measured)
-    _raise_left_out(doubtful)
+    _emit_plan(inv, source({**measure.rates(measured), **inputs}), measured)
 
 
-def _given(texts: Mapping[str, str | None]) -> dict[str, Input]:
+def _emit_plan(inv: Invocation, planned: Planned, measured: Measurement | None) -> None:
+    """Render the plan, then raise OperationFailed if it lacks topics."""
+    from kctl.commands.capacity.tables import emit
+
+    plan, left_out = planned
+    emit(inv, plan, measured)
+    if left_out:
+        raise OperationFailed(f"the plan is without {counted(len(left_out), 'topic')} whose load is not known")
+
+
+def _parsed(texts: Mapping[str, str]) -> dict[str, Input]:
     from kctl.capacity.fields import parse_input
 
-    found: dict[str, Input] = {}
+    inputs: dict[str, Input] = {}
     for name, text in texts.items():
-        if text is None:
-            continue
         try:
-            found[name] = parse_input(name, text)
+            inputs[name] = parse_input(name, text)
         except UsageError as exc:
             raise UsageError(f"--{name.replace('_', '-')}: {exc.message}", hint=exc.hint) from None
-    return found
+    return inputs
 
 
-Source = Callable[[Mapping[str, "Input"]], "tuple[CapacityPlan, tuple[str, ...]]"]
-
-
-def _source(
-    inv: Invocation,
-    file: object,
-    given: Mapping[str, Input],
-    match: list[str],
-    window: str | None,
-    *,
-    from_cluster: bool,
-    measure: bool,
-) -> Source | None:
+def _source(inv: Invocation, options: CapacityOptions, given: Mapping[str, Input]) -> Source | None:
     """What makes the plan of inputs, and says which topics it lacks; None when nothing is said of a load."""
     from kctl.capacity.fields import OF_ONE_TOPIC
 
+    file, from_cluster = options.file, options.from_cluster
     if file is not None and from_cluster:
         raise UsageError("--file and --from-cluster are two loads: give one")
     if file is not None or from_cluster:
@@ -154,15 +101,15 @@ def _source(
                     hint="leave it out; --times plans for N times the load",
                 )
     if from_cluster:
-        return lambda inputs: _of_cluster(inv, inputs, match, window or _WINDOW)
+        return lambda inputs: _of_cluster(inv, inputs, options.match or [], options.window or _WINDOW)
     if file is not None:
         return _of_file(file)
-    if measure and not given.keys() & {"throughput", "messages", "data", "keys"}:
+    if options.measure and not given.keys() & {"throughput", "messages", "data", "keys"}:
         return None
     return _of_options
 
 
-def _of_options(given: Mapping[str, Input]) -> tuple[CapacityPlan, tuple[str, ...]]:
+def _of_options(given: Mapping[str, Input]) -> Planned:
     from kctl.capacity.fields import CLUSTER_FIELDS, TOPIC_FIELDS
     from kctl.capacity.workload import workload
 
@@ -183,15 +130,13 @@ def _of_file(file: object) -> Source:
     assert isinstance(file, Path)
     data, name = read_bytes(file)  # once: it may be stdin
 
-    def made(given: Mapping[str, Input]) -> tuple[CapacityPlan, tuple[str, ...]]:
+    def made(given: Mapping[str, Input]) -> Planned:
         return _planned(*parse_spec(data, name, given)), ()
 
     return made
 
 
-def _of_cluster(
-    inv: Invocation, given: Mapping[str, Input], match: list[str], window: str
-) -> tuple[CapacityPlan, tuple[str, ...]]:
+def _of_cluster(inv: Invocation, given: Mapping[str, Input], match: list[str], window: str) -> Planned:
     from kctl.base.units import parse_duration_ms
     from kctl.capacity.current_load import read_current_load
     from kctl.capacity.fields import CLUSTER_FIELDS
@@ -221,8 +166,3 @@ def _planned(
     from kctl.capacity.workload import cluster_inputs
 
     return plan(workloads, cluster_inputs(cluster), current_counts=seen)
-
-
-def _raise_left_out(left_out: tuple[str, ...]) -> None:
-    if left_out:
-        raise OperationFailed(f"the plan is without {counted(len(left_out), 'topic')} whose load is not known")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.base.units import format_size, parse_duration_ms, parse_size
-from kctl.commands.capacity.options import Acks, Compression
+from kctl.commands.capacity.options import Acks, CapacityOptions, Compression
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
@@ -24,53 +23,44 @@ _DURATION, _MAX_BYTES, _RECORD_SIZE = "5s", "1GB", "1kB"
 _LONGEST_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The options that go with --measure, as written."""
+def refuse_options(options: CapacityOptions) -> None:
+    """Raise UsageError for an option that requires --measure."""
+    values = {
+        "--duration": options.duration, "--max-bytes": options.max_bytes, "--record-size": options.record_size,
+        "--acks": options.acks, "--compression-codec": options.compression,
+    }  # fmt: skip
+    for name, value in values.items():
+        if value is not None:
+            raise UsageError(f"{name} goes with --measure")
 
-    duration: str | None
-    max_bytes: str | None
-    record_size: str | None
-    acks: Acks | None
-    compression: Compression | None
 
-    def refuse_alone(self) -> None:
-        """Raise UsageError when one is given."""
-        given = {
-            "--duration": self.duration, "--max-bytes": self.max_bytes, "--record-size": self.record_size,
-            "--acks": self.acks, "--compression-codec": self.compression,
-        }  # fmt: skip
-        for name, value in given.items():
-            if value is not None:
-                raise UsageError(f"{name} goes with --measure")
+def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[str, Input]) -> MeasureOptions:
+    """Return what to measure, on a topic with the planned replication. Raises UsageError."""
+    from kctl.capacity.measure import MAX_RECORD_BYTES, MeasureOptions
+    from kctl.capacity.measurement_topic import new_name
+    from kctl.capacity.workload import with_defaults
 
-    def options(self, inv: Invocation, inputs: Mapping[str, Input]) -> MeasureOptions:
-        """What to measure: the topic as safe as is planned. Raises UsageError."""
-        from kctl.capacity.measure import MAX_RECORD_BYTES, MeasureOptions
-        from kctl.capacity.measurement_topic import new_name
-        from kctl.capacity.workload import with_defaults
-
-        factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
-        least = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
-        least = min(least, factor)  # more counts as all of them since 3.7, and was refused before
-        record = parse_size(self.record_size or _RECORD_SIZE)
-        if self.record_size is None and "message_size" in inputs:
-            record = int(inputs["message_size"].value)
-        if not 1 <= record <= MAX_RECORD_BYTES:
-            raise UsageError(
-                f"a record of {record:,} bytes cannot be measured with: 1 to {MAX_RECORD_BYTES:,}",
-                hint="--record-size 1kB says another size",
-            )
-        most = parse_size(self.max_bytes or _MAX_BYTES)
-        if most < record:
-            raise UsageError(f"--max-bytes {self.max_bytes} is less than one record")
-        duration_s = parse_duration_ms(self.duration or _DURATION) / 1000
-        if not 0.1 <= duration_s <= _LONGEST_S:
-            raise UsageError(f"--duration {self.duration} is not between 100ms and 10m")
-        return MeasureOptions(
-            new_name(), factor, least, record, duration_s, most, (self.acks or Acks.ALL).value,
-            (self.compression or Compression.NONE).value, inv.timeout_s(30),
-        )  # fmt: skip
+    factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
+    least = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
+    least = min(least, factor)  # more counts as all of them since 3.7, and was refused before
+    record = parse_size(options.record_size or _RECORD_SIZE)
+    if options.record_size is None and "message_size" in inputs:
+        record = int(inputs["message_size"].value)
+    if not 1 <= record <= MAX_RECORD_BYTES:
+        raise UsageError(
+            f"a record of {record:,} bytes cannot be measured with: 1 to {MAX_RECORD_BYTES:,}",
+            hint="--record-size 1kB says another size",
+        )
+    most = parse_size(options.max_bytes or _MAX_BYTES)
+    if most < record:
+        raise UsageError(f"--max-bytes {options.max_bytes} is less than one record")
+    duration_s = parse_duration_ms(options.duration or _DURATION) / 1000
+    if not 0.1 <= duration_s <= _LONGEST_S:
+        raise UsageError(f"--duration {options.duration} is not between 100ms and 10m")
+    return MeasureOptions(
+        new_name(), factor, least, record, duration_s, most, (options.acks or Acks.ALL).value,
+        (options.compression or Compression.NONE).value, inv.timeout_s(30),
+    )  # fmt: skip
 
 
 def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measurement | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.commands.cluster import export as cluster_export
 from kctl.commands.cluster import faults as cluster_faults
 from kctl.commands.cluster import view as cluster_view
@@ -21,7 +22,10 @@ from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
 
 if TYPE_CHECKING:
     from kctl.deploy.layout import LayoutRequest
+    from kctl.deploy.lifecycle import RestartResult
     from kctl.deploy.runtime.runtime import KafkaRuntime
+    from kctl.deploy.start import StartResult
+    from kctl.deploy.stop import StopResult
 
 app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
 
@@ -128,7 +132,7 @@ def _create(
             LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory, start_it=start_it,
             make_current=make_current, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress,
         )  # fmt: skip
-    inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))])
+    inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))], changed=True)
     if make_current:
         current = f"{request.name} is the current context"
         warn_if_overruled(request.name)
@@ -164,6 +168,7 @@ def _show_plan(
     library.check_new(LocalHost(), request.name)
     spec = library.plan(LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory)
     files = library.show_files(spec)
+    inv.report_change(changed=True)
     if inv.output in output.FOR_PEOPLE:
         for file in files:
             output.write_line(f"==> {file.path} <==\n{file.text}")
@@ -187,14 +192,26 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
     if dry_run:
         running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
         chosen = chosen_nodes(name, node)
-        emit_nodes(inv, {}, {"would start": [n for n in chosen if n not in running], "runs": running})
+        emit_nodes(
+            inv,
+            {
+                ItemResult.WOULD_START: [n for n in chosen if n not in running],
+                ItemResult.RUNS: running,
+            },
+        )
         return
     with undone_when_terminated(), output.progress(f"starting {name}") as progress:
         result = lifecycle.start_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
         )
     emit_nodes(
-        inv, result, {"started": result.started, "goes on": result.resumed, "runs already": result.already_running}
+        inv,
+        {
+            ItemResult.STARTED: result.started,
+            ItemResult.RESUMED: result.resumed,
+            ItemResult.ALREADY_RUNNING: result.already_running,
+        },
+        result,
     )
 
 
@@ -207,10 +224,16 @@ def chosen_nodes(name: str, nodes: list[str] | None) -> list[str]:
     return [n.name for n in spec.nodes if only is None or n.name in only]
 
 
-def emit_nodes(inv: Invocation, result: Any, groups: Mapping[str, Sequence[str]]) -> None:
-    """What happened to each node, one row each."""
+def emit_nodes(
+    inv: Invocation,
+    groups: Mapping[ItemResult, Sequence[str]],
+    result: StartResult | StopResult | RestartResult | None = None,
+) -> None:
+    """Emit the result, and for people a row for each node; the rows if there is no result, as in a dry run."""
     rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
-    inv.emit(result or rows, lambda: [Table([Column("node"), Column("result")], rows)])
+    changed = any(what.changed and nodes for what, nodes in groups.items()) if result is None else result.changed
+    tables = [Table([Column("node"), Column("result")], jsonable(rows))]
+    inv.emit(rows if result is None else result, tables, changed=bool(changed))
 
 
 @app.command("stop")
@@ -227,7 +250,7 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
     inv = invocation(ctx)
     running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
     if dry_run:
-        emit_nodes(inv, {}, {"would stop": running})
+        emit_nodes(inv, {ItemResult.WOULD_STOP: running})
         return
     if running:
         confirm_interruption(inv, name, f"stop {', '.join(running)} of cluster {name}?")
@@ -235,8 +258,12 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
         result = lifecycle.stop_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
         )
-    groups = {"stopped": result.stopped, "killed": result.killed, "did not run": result.already_stopped}
-    emit_nodes(inv, result, groups)
+    groups = {
+        ItemResult.STOPPED: result.stopped,
+        ItemResult.KILLED: result.killed,
+        ItemResult.ALREADY_STOPPED: result.already_stopped,
+    }
+    emit_nodes(inv, groups, result)
 
 
 @app.command("warm")
@@ -265,7 +292,7 @@ def warm(
             progress=progress,
         )
     rows = [{"process": kind, "archive": path} for kind, path in made.items()]
-    invocation(ctx).emit(rows, lambda: [Table([Column("process"), Column("archive")], jsonable(rows))])
+    invocation(ctx).emit(rows, lambda: [Table([Column("process"), Column("archive")], jsonable(rows))], changed=True)
 
 
 @app.command("destroy")
@@ -284,7 +311,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     host = LocalHost()
     plan = library.destroy_plan(host, name)
     if dry_run:
-        emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})
+        emit_nodes(inv, {ItemResult.WOULD_BE_KILLED: plan.killed, ItemResult.WOULD_BE_REMOVED: plan.removed})
         return
     question = f"this removes cluster {name} with all its data: {plan.directory}"
     protectors = inv.protectors(own_target(name))
@@ -294,7 +321,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
         confirm.confirm_name(question, name, given=inv.confirm_cluster)
     was_current = config.read().current_context == name
     result = library.destroy(host, name)
-    inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))])
+    inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))], changed=True)
     if result.kept:
         output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
     if was_current:

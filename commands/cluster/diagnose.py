@@ -12,11 +12,9 @@ from kctl.base.units import format_duration, parse_duration_ms
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import ranges, told_if_incomplete
-from kctl.errors import NotHealthy
+from kctl.commands.terminal.views import incomplete_after_verdict, ranges
 
 if TYPE_CHECKING:
-    from kctl.health.causes import Suspect
     from kctl.health.diagnose import Diagnosis
     from kctl.health.isr_changes import IsrChanges
     from kctl.model import ClusterState
@@ -52,8 +50,8 @@ def diagnose(
             state = client.metadata()
         found = library(client, state, watched_ms=watch_ms, changes=changes)
     inv.emit(found, lambda: _tables(found))
-    with told_if_incomplete(found.failures):
-        _judge(found)
+    with incomplete_after_verdict(found.failures):
+        found.require_healthy()
     if inv.output in output.FOR_PEOPLE:
         output.note(f"nothing found in {counted(found.partition_count, 'partition')}")
 
@@ -72,38 +70,6 @@ def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[I
         return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, tell=tell)
 
 
-def _judge(found: Diagnosis) -> None:
-    if found.healthy:
-        return
-    said = [
-        f"{len(names):,} {what}"
-        for names, what in (
-            (found.offline, "without a leader"),
-            (found.under_replicated, "under-replicated"),
-            (found.under_min_isr, "under min ISR, where acks=all is refused"),
-            (found.held_back, "with records behind the high watermark"),
-            (found.isr_changes, "with a changing ISR"),
-        )
-        if names
-    ]
-    cause = f"; most in common: {describe_suspect(found.suspects[0])}" if found.suspects else ""
-    raise NotHealthy(f"of {counted(found.partition_count, 'partition')}: {', '.join(said)}{cause}")
-
-
-def describe_suspect(row: Suspect) -> str:
-    """In words: «broker 2 (down), in 100 % of them, with 100 % of its replicas»."""
-    place = f"rack {row.rack}" if row.kind == "rack" else f"{row.kind} {_where(jsonable(row))}"
-    if row.state == "down":
-        place += " (down)"
-    return f"{place}, in {row.share_percent:g} % of them, with {row.missing_percent:g} % of its replicas"
-
-
-def _where(row: dict[str, Any]) -> str:
-    if row["kind"] == "rack":
-        return str(row["rack"])
-    return f"{row['broker']} {row['log_dir']}" if row["log_dir"] else str(row["broker"])
-
-
 def _tables(found: Diagnosis) -> list[Table]:
     return [table for table in (_suspects(found), _partitions(found), _held_back(found), _changes(found)) if table.rows]
 
@@ -118,12 +84,12 @@ def _suspects(found: Diagnosis) -> Table:
     ]
     rows = [
         {
-            **row,
-            "where": _where(row),
-            "of_problems": f"{row['partition_count']:,} ({row['share_percent']:g} %)",
-            "of_replicas": f"{row['missing']:,} of {row['replica_count']:,} ({row['missing_percent']:g} %)",
+            **jsonable(row),
+            "where": row.place,
+            "of_problems": f"{row.partition_count:,} ({row.share_percent:g} %)",
+            "of_replicas": f"{row.missing:,} of {row.replica_count:,} ({row.missing_percent:g} %)",
         }
-        for row in jsonable(found.suspects[:_SHOWN])
+        for row in found.suspects[:_SHOWN]
     ]
     return Table(columns, rows)
 

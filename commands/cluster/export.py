@@ -42,6 +42,7 @@ def export(
         output.write_line(text)
         return
     write_whole(out, text)
+    inv.report_change(changed=True)
     topics = state["topics"]
     partitions = sum(len(topic["partitions"]) for topic in topics)
     output.note(f"{out}: {len(state['brokers'])} brokers, {len(topics)} topics, {partitions} partitions")

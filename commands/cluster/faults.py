@@ -65,11 +65,11 @@ def _fault(inv: Invocation, name: str, selector: str, fault: Fault, *, dry_run: 
     if dry_run:
         plan = {"cluster": name, "node": chosen.node.name, "id": chosen.node.id, "pid": chosen.identity.pid,
                 "state": f"would {fault}"}  # fmt: skip
-        inv.emit(plan, [Table(columns, [plan])])
+        inv.emit(plan, [Table(columns, [plan])], changed=True)
         return
     if fault != "unpause":
         confirm_interruption(inv, name, f"{fault} {chosen.node.name} (pid {chosen.identity.pid}) of cluster {name}?")
     result = lifecycle.inflict_fault(name, chosen, fault)
-    inv.emit(result, [Table(columns, [jsonable(result)])])
+    inv.emit(result, [Table(columns, [jsonable(result)])], changed=True)
     if fault != "unpause":
         output.note("the cluster notices when its session ends: a broker's after 6 s, unless configured otherwise")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +11,14 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.views import incomplete_after_verdict
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
-from kctl.errors import AuthenticationFailed, ConnectionFailed, NotHealthy, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.health.model import Health, Limits
 
 _WAIT_S = 300.0
-_POLL_S = 1.0
-_ROUND_S = 10.0  # one look, while waiting: a broker that hangs must not take all of it
 _NAMED = 5
 _STYLES = {"problem": "red", "warning": "yellow", "unknown": "yellow"}
 
@@ -55,8 +52,8 @@ def health(
         )
     found = _wait(inv, limits) if wait else _look(inv, limits)
     inv.emit(found, lambda: [_table(found)], lambda: found.checks)
-    with told_if_incomplete(found.unknown):
-        judge(found)
+    with incomplete_after_verdict(found.unknown):
+        found.require_healthy()
 
 
 def _look(inv: Invocation, limits: Limits) -> Health:
@@ -68,49 +65,11 @@ def _look(inv: Invocation, limits: Limits) -> Health:
 
 
 def _wait(inv: Invocation, limits: Limits) -> Health:
-    """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come;
-    what may not be seen will not be seen later.
-    """
-    from kctl.base.deadline import Deadline
-    from kctl.health.assess import assess, never_told
-    from kctl.health.collect import collect_facts
-    from kctl.protocol.client import connect
+    from kctl.health.wait import wait_until_healthy
 
-    deadline = Deadline(inv.timeout_s(_WAIT_S))
     target = inv.target()
     with output.progress("waiting", lines_every_s=10.0) as progress:
-        while True:
-            found: Health | None = None
-            try:
-                with connect(target, timeout_s=max(1.0, min(_ROUND_S, deadline.left_s))) as client:
-                    facts = collect_facts(client)
-                    found = assess(facts, limits)
-                    if never_told(facts) and not found.problems:
-                        return found
-            except AuthenticationFailed:
-                raise
-            except ConnectionFailed as exc:
-                if deadline.expired:
-                    raise
-                progress.update(exc.message)
-            if found is not None:
-                if found.healthy or deadline.expired:
-                    return found
-                progress.update("; ".join(f"{check.check}: {check.summary}" for check in found.problems) or "unknown")
-            time.sleep(min(_POLL_S, deadline.left_s))
-
-
-def judge(found: Health) -> None:
-    """Raise NotHealthy when there is a problem."""
-    if not found.problems:
-        return
-    first = found.problems[0]
-    more = f", and {counted(len(found.problems) - 1, 'other problem')}" if len(found.problems) > 1 else ""
-    raise NotHealthy(
-        f"{first.check.replace('_', ' ')}: {first.summary}{more}",
-        hint="`kctl cluster diagnose` looks for what they have in common",
-        details={"problems_found": [check.check for check in found.problems]},
-    )
+        return wait_until_healthy(target, limits, timeout_s=inv.timeout_s(_WAIT_S), progress=progress.update)
 
 
 def _table(found: Health) -> Table:

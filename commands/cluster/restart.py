@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.commands.cluster.commands import Nodes, chosen_nodes, emit_nodes
 from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.completion.complete import cluster_names
@@ -113,7 +114,7 @@ def _restart_whole(inv: Invocation, name: str, node: list[str] | None, *, force:
     running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
     if dry_run:
         down = [n for n in chosen_nodes(name, node) if n not in running]
-        emit_nodes(inv, {}, {"would restart": running, "would start": down})
+        emit_nodes(inv, {ItemResult.WOULD_RESTART: running, ItemResult.WOULD_START: down})
         return
     if running:
         confirm_interruption(inv, name, f"restart {', '.join(running)} of cluster {name}?")
@@ -121,4 +122,8 @@ def _restart_whole(inv: Invocation, name: str, node: list[str] | None, *, force:
         result = lifecycle.restart_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
         )
-    emit_nodes(inv, result, {"restarted": result.started.started, "runs already": result.started.already_running})
+    groups = {
+        ItemResult.RESTARTED: result.started.started,
+        ItemResult.ALREADY_RUNNING: result.started.already_running,
+    }
+    emit_nodes(inv, groups, result)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.cluster.interruption import confirm_interruption
 from kctl.commands.cluster.rolling_tables import plan_tables, question, result_tables, said_before, said_plan
@@ -68,7 +69,7 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         for line in said_before(plan, wanted.options.max_unavailable):
             output.warn(line)
         if dry_run:
-            inv.emit(plan, lambda: plan_tables(plan))
+            inv.emit(plan, lambda: plan_tables(plan), changed=bool(plan.brokers))
             output.note("nothing was changed (--dry-run)")
         refuse_without_election(cluster, wanted.options, state)
         refuse_blocked(plan)
@@ -94,8 +95,10 @@ def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     if path is None:
         raise NotFound(f"no rolling restart of {target.name} that was begun on this machine is unfinished")
     state = read_unfinished(path, None) if dry_run else journals.abandon(path)
-    row = {"cluster": state.cluster, "journal": path, "result": "would be forgotten" if dry_run else "forgotten"}
-    inv.emit(row, lambda: [output.Table([output.Column("cluster"), output.Column("result")], [output.jsonable(row)])])
+    result = ItemResult.WOULD_BE_FORGOTTEN if dry_run else ItemResult.FORGOTTEN
+    row = {"cluster": state.cluster, "journal": path, "result": result}
+    columns = [output.Column("cluster"), output.Column("result")]
+    inv.emit(row, lambda: [output.Table(columns, [output.jsonable(row)])], changed=result.changed)
     if state.open:
         output.warn(f"{situation(state)}: this run does not bring it back any more")
 
@@ -234,7 +237,7 @@ def _carry_out(inv: Invocation, run: Run, plan: RestartPlan) -> None:
             except KctlError as exc:
                 failure = exc
             result = result_of(run, plan, began)
-    inv.emit(result, lambda: result_tables(result))
+    inv.emit(result, lambda: result_tables(result), changed=bool(result.brokers))
     if failure is not None:
         raise failure
     if result.elected:

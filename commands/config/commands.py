@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.config.get import HIDDEN, RESOURCE, shown
 from kctl.commands.terminal import output
@@ -96,7 +97,7 @@ def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: boo
             return
         if not inv.yes:
             for row in plan.rows:
-                if row.result != "unchanged":
+                if row.result is not ItemResult.UNCHANGED:
                     output.note(f"{row.result} {row.name}: {_side(row, 'before')} → {_side(row, 'after')}")
         question = f"Change {counted(len(plan.edits), 'config')} of {chosen} of {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis.also(of_changes(client, plan)))
@@ -109,7 +110,7 @@ def _emit(inv: Invocation, rows: Sequence[ChangedConfig]) -> None:
         Column("name", "CONFIG", name=True),
         Column("result"),
         Column("was"),
-        Column("now", "IS" if any(not row.result.startswith("would") for row in rows) else "WOULD BE"),
+        Column("now", "IS" if any(not row.result.planned for row in rows) else "WOULD BE"),
         Column("after_source", "SET BY"),
         Column("resource", wide=True),
         Column("before_source", "WAS SET BY", wide=True),
@@ -118,7 +119,7 @@ def _emit(inv: Invocation, rows: Sequence[ChangedConfig]) -> None:
     def table() -> list[Table]:
         return [Table(columns, [_with_texts(row) for row in rows])]
 
-    inv.emit(rows, table)
+    inv.emit(rows, table, changed=any_changed(rows))
 
 
 def _with_texts(row: ChangedConfig) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def _side(row: ChangedConfig, side: str) -> str:
     value, source = getattr(row, side), getattr(row, f"{side}_source")
     if row.sensitive and source not in (None, "default"):
         return HIDDEN
-    if value is None and row.result == "would unset" and row.resource != "brokers":
+    if value is None and row.result is ItemResult.WOULD_UNSET and row.resource != "brokers":
         return "the brokers' value"  # not every chain has it: retention.ms comes of log.retention.hours
     return shown(value, False) or "not set"
 

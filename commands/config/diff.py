@@ -12,7 +12,7 @@ from kctl.commands.config.get import shown
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import FOR_PEOPLE, Column, Table, jsonable
-from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.views import incomplete_after_verdict
 from kctl.errors import KctlError, NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def diff(
         output.note("what each broker has for itself is left out; --all has it")
     for name in not_compared(configs):
         output.warn(f"{name} is sensitive: whether its values differ cannot be seen")
-    with told_if_incomplete([f"{name} was not compared: {error.message}" for name, error in failed.items()]):
+    with incomplete_after_verdict([f"{name} was not compared: {error.message}" for name, error in failed.items()]):
         if found:
             raise NotHealthy(f"{counted(len(found), 'config')} differ{'s' if len(found) == 1 else ''}")
 

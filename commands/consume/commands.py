@@ -124,6 +124,7 @@ def _run(
         if options.group is not None:
             question = f"Read as a member of group {options.group} of {client.target.name}, and commit?"
             inv.confirm_protected(question, target=client.target)
+        inv.report_change(changed=options.group is not None)
         result = consume(client, options, sink, decoder=decode, stats=stats)
     if quiet:
         _emit(inv, result)

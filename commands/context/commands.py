@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.completion.complete import context_names
+from kctl.commands.context import options
 from kctl.commands.context.imports import import_
 from kctl.commands.context.protected import learn_protected
 from kctl.commands.terminal import output
@@ -26,7 +27,6 @@ app = CommandGroup("Choose between named clusters.")
 
 _NAME = typer.Argument(metavar="NAME")
 _KNOWN = typer.Argument(metavar="NAME", autocompletion=context_names)
-_DRY_RUN = typer.Option("--dry-run", help="Show what would be written, and write nothing.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,11 +98,11 @@ def show(
     chosen = name or inv.context or current
     if chosen is None:
         raise UsageError("no context is in use", hint="give a name, or choose one with `kctl context use NAME`")
-    _show(inv, _view(chosen, get_context(chosen), current))
+    _show(inv, _view(chosen, get_context(chosen), current), changed=False)
 
 
-def _show(inv: Invocation, view: ContextView) -> None:
-    inv.emit(view, lambda: [_details(view)])
+def _show(inv: Invocation, view: ContextView, *, changed: bool) -> None:
+    inv.emit(view, lambda: [_details(view)], changed=changed)
 
 
 def _details(view: ContextView) -> Table:
@@ -165,7 +165,7 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
 
 
 @app.command()
-def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: options.DryRun = False) -> None:
     """Choose the cluster that commands use when nothing else is said; - is the one before.
 
     Example: kctl context use dev
@@ -176,55 +176,28 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[boo
     name = resolve_name(name)
     entry = get_context(name) if dry_run else learn_protected(name, use_context(name))
     warn_if_overruled(name)
-    _show(invocation(ctx), _view(name, entry, overruled_by(name) or name))
+    _show(invocation(ctx), _view(name, entry, overruled_by(name) or name), changed=True)
 
 
 @app.command()
 def add(
     ctx: typer.Context,
     name: Annotated[str, _NAME],
-    security_protocol: Annotated[
-        str, typer.Option(metavar="PROTOCOL", help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
-    ] = "PLAINTEXT",
-    sasl_mechanism: Annotated[
-        str | None, typer.Option(metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
-    ] = None,
-    sasl_username: Annotated[str | None, typer.Option(metavar="USER", help="User to log in as.")] = None,
-    sasl_password_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
-    ] = None,
-    sasl_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
-    ] = None,
-    ssl_cafile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
-    ] = None,
-    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")] = None,
-    ssl_keyfile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
-    ] = None,
-    ssl_key_password_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
-    ] = None,
-    ssl_key_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")
-    ] = None,
-    ssl_check_hostname: Annotated[
-        bool, typer.Option(help="Whether the broker's certificate must name the host.")
-    ] = True,
-    protected: Annotated[
-        bool | None,
-        typer.Option(
-            "--protected/--no-protected",
-            help="Ask for the context's name before a change of this cluster; with --replace as before.",
-            show_default=False,
-        ),
-    ] = None,
-    current: Annotated[
-        bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")
-    ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")] = False,
-    dry_run: Annotated[bool, _DRY_RUN] = False,
+    security_protocol: options.SecurityProtocol = "PLAINTEXT",
+    sasl_mechanism: options.SaslMechanism = None,
+    sasl_username: options.SaslUsername = None,
+    sasl_password_env: options.SaslPasswordEnv = None,
+    sasl_password_file: options.SaslPasswordFile = None,
+    ssl_cafile: options.SslCafile = None,
+    ssl_certfile: options.SslCertfile = None,
+    ssl_keyfile: options.SslKeyfile = None,
+    ssl_key_password_env: options.SslKeyPasswordEnv = None,
+    ssl_key_password_file: options.SslKeyPasswordFile = None,
+    ssl_check_hostname: options.SslCheckHostname = True,
+    protected: options.Protected = None,
+    current: options.Use = False,
+    replace: options.Replace = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Add a cluster under a name. Needs --bootstrap-server.
 
@@ -233,10 +206,8 @@ def add(
     Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
     --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
     """
-    from pathlib import Path
-
     from kctl.base.address import parse_servers
-    from kctl.contexts.change import add_context
+    from kctl.contexts.change import add_context, refuse_temporary_files
     from kctl.contexts.context import Context
     from kctl.protocol.security import SecuritySettings, full_path
 
@@ -258,34 +229,22 @@ def add(
         ssl_key_password_file=full_path(ssl_key_password_file),
         ssl_check_hostname=ssl_check_hostname,
     )
-    for path in (sasl_password_file, ssl_key_password_file, ssl_keyfile):
-        if path == "-" or (path or "").startswith(("/dev/", "/proc/")):
-            raise UsageError(
-                f"cannot store {path} in a context: it exists only while this command runs",
-                hint="write the secret to a file, or name an environment variable",
-            )
+    refuse_temporary_files(sasl_password_file, ssl_key_password_file, ssl_keyfile)
     entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected or False)
     added = add_context(
         name, entry, keep_protected=protected is None, make_current=current, replace_existing=replace, dry_run=dry_run
     )
-    for path in (
-        security.ssl_cafile,
-        security.ssl_certfile,
-        security.ssl_keyfile,
-        security.sasl_password_file,
-        security.ssl_key_password_file,
-    ):
-        if path is not None and not Path(path).exists():
-            output.warn(f"{path} is not there yet")
+    for path in added.missing_files:
+        output.warn(f"{path} is not there yet")
     stored = added.entry if dry_run else learn_protected(name, added.entry)
-    _show(inv, _view(name, stored, added.current_context))
+    _show(inv, _view(name, stored, added.current_context), changed=True)
 
 
 app.command("import")(import_)
 
 
 @app.command()
-def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: options.DryRun = False) -> None:
     """Forget a context. The cluster itself is not touched.
 
     Example: kctl context remove old --yes
@@ -306,4 +265,4 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
         if was_current:
             output.note(NONE_CURRENT)
             warn_if_overruled("")
-    _show(inv, dataclasses.replace(view, current=False))
+    _show(inv, dataclasses.replace(view, current=False), changed=True)

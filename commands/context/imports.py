@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.commands.context import options
 from kctl.commands.context.protected import learn_protected
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
@@ -34,14 +35,7 @@ def import_(
     ssl_key_password_env: Annotated[
         str | None, typer.Option(metavar="VARIABLE", help="The same for the key's password.")
     ] = None,
-    protected: Annotated[
-        bool | None,
-        typer.Option(
-            "--protected/--no-protected",
-            help="Ask for the context's name before a change of this cluster; with --replace as before.",
-            show_default=False,
-        ),
-    ] = None,
+    protected: options.Protected = None,
     current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite contexts with other settings.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
@@ -53,7 +47,7 @@ def import_(
 
     Example: kctl context import client.properties --name prod --protected --dry-run
     """
-    from kctl.contexts.imports import apply_import, plan_import
+    from kctl.contexts.imports import ImportAction, apply_import, plan_import
 
     inv = invocation(ctx)
     plan = plan_import(
@@ -84,7 +78,8 @@ def import_(
     for each in contexts:
         if each.before is not None:
             output.note(f"{each.name}: {_changes(each.before, each.entry)}")
-    inv.emit(contexts, lambda: [Table(columns, jsonable(contexts))])
+    changed = any(each.action is not ImportAction.UNCHANGED for each in contexts)
+    inv.emit(contexts, lambda: [Table(columns, jsonable(contexts))], changed=changed)
     if dry_run:
         output.note("nothing was written (--dry-run)")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import raise_refusal
+from kctl.base.outcomes import ItemResult, any_changed, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.group.choice import MATCH, TYPE, choose, hidden
 from kctl.commands.group.reset_offsets import DRY_RUN, TOPIC
@@ -46,7 +46,7 @@ def delete(
         if not dry_run:
             check_pattern(inv, match, expect, len(chosen))
         plan = plan_delete(client, chosen, if_exists=if_exists)
-        todo = [row for row in plan if row.result == "would delete"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         for line in hidden(client, commits=bool(todo)):
             output.warn(line)
         if dry_run or not todo:
@@ -68,7 +68,7 @@ def delete(
         done, errors = delete_groups(client, plan)
     _emit_groups(inv, done)
     raise_refusal(errors, asked=len(todo))
-    failed = [f"{row.group}: {row.error}" for row in done if row.result == "failed"]
+    failed = [f"{row.group}: {row.error}" for row in done if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
 
@@ -76,7 +76,7 @@ def delete(
 def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
     columns = [
         Column("group", name=True),
-        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
         Column("state"),
         Column("type"),
         Column("topic_count", "TOPICS", align="right"),
@@ -88,7 +88,7 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
         lost = [offset for row in rows for offset in row.offsets]
         return [Table(columns, known), *([_offsets_table(lost, with_result=False)] if lost else [])]
 
-    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)])
+    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)], changed=any_changed(rows))
 
 
 def _csv_rows(row: DeletedGroup) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -
     ]
     if with_result:
         columns += [
-            Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+            Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
             Column("error", "NOTE", show=str),
         ]
     return Table(columns, jsonable(rows), empty="no commits")
@@ -137,9 +137,9 @@ def delete_offsets(
         raise UsageError("say which topics: --topic TOPIC[:PARTITIONS]", hint="`kctl group delete` deletes a group")
     with inv.connect() as client:
         plan = plan_delete_offsets(client, group, choices)
-        todo = [row for row in plan if row.result == "would delete"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         if dry_run or not todo:
-            inv.emit(plan, lambda: [_offsets_table(plan)])
+            inv.emit(plan, lambda: [_offsets_table(plan)], changed=any_changed(plan))
             return
         if not inv.yes:
             for row in todo[:20]:
@@ -150,5 +150,5 @@ def delete_offsets(
             basis=basis.of_deleted_offsets(client, todo),
         )
         done, errors = delete_them(client, group, plan)
-    inv.emit(done, lambda: [_offsets_table(done)])
+    inv.emit(done, lambda: [_offsets_table(done)], changed=any_changed(done))
     judge_changes(done, errors, what="deleted")

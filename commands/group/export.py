@@ -48,6 +48,7 @@ def export(
     with inv.connect() as client:
         names = choose(client, groups, match, type_, with_commits=True)
         rows = exported(client, names, choices)
+    inv.report_change(changed=out is not None)
     silent = sorted(set(names) - {row.group for row in rows})
     if out is not None:
         write_whole(out, json.dumps(jsonable(rows), ensure_ascii=False, indent=2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import raise_refusal
+from kctl.base.outcomes import ItemResult, any_changed, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.group.reset_offsets import DRY_RUN
 from kctl.commands.terminal import output
@@ -54,11 +54,11 @@ def remove_member(
         )
         done, errors = remove_members(client, group, plan)
     _emit(inv, done)
-    again = [row.client_id for row in done if row.result == "joined again"]
+    again = [row.client_id for row in done if row.result is ItemResult.JOINED_AGAIN]
     if again:
         output.warn(f"joined again, because they still run: {', '.join(again)}")
     raise_refusal(errors, asked=len(done))
-    failed = [f"{row.member_id}: {row.error}" for row in done if row.result == "failed"]
+    failed = [f"{row.member_id}: {row.error}" for row in done if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(done), 'member')} not removed: {'; '.join(failed)}")
 
@@ -69,7 +69,7 @@ def _emit(inv: Invocation, rows: Sequence[RemovedMember]) -> None:
         Column("group_instance_id", "INSTANCE"),
         Column("host"),
         Column("partition_count", "PARTITIONS", align="right"),
-        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
         Column("member_id", "MEMBER"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no members")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no members")], changed=any_changed(rows))

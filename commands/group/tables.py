@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kctl.base.outcomes import raise_refusal
+from kctl.base.outcomes import ItemResult, any_changed, raise_refusal
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -29,7 +29,7 @@ def offset_changes(rows: Sequence[OffsetChange]) -> Table:
         Column("difference", "DIFF", align="right", show=lambda value: f"{value:+}" if value else "0"),
         Column("skipped", align="right", style=lambda row: "yellow" if row["skipped"] else None),
         Column("read_again", "READ AGAIN", align="right"),
-        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
         Column("said", "NOTE"),
     ]
     shown = [column for column in columns if column.key != "group" or len({row["group"] for row in known}) > 1]
@@ -38,10 +38,12 @@ def offset_changes(rows: Sequence[OffsetChange]) -> Table:
 
 def emit_changes(inv: Invocation, rows: Sequence[OffsetChange]) -> None:
     """As -o says; `-o kafka` is the CSV that Kafka's own tool exports and takes with --from-file."""
+    changed = any_changed(rows)
     if inv.output == "kafka":
+        inv.report_change(changed=changed)
         output.write_text(_kafka_csv(rows))
     else:
-        inv.emit(rows, lambda: [offset_changes(rows)])
+        inv.emit(rows, lambda: [offset_changes(rows)], changed=changed)
 
 
 def _kafka_csv(rows: Sequence[OffsetChange]) -> str:
@@ -70,10 +72,10 @@ def judge_changes(
 
     errors: that of each row that failed.
     """
-    failed = [row for row in rows if row.result == "failed"]
+    failed = [row for row in rows if row.result is ItemResult.FAILED]
     if not failed:
         return
-    raise_refusal(errors, asked=sum(row.result not in {"unchanged", "absent"} for row in rows))
+    raise_refusal(errors, asked=sum(row.result not in {ItemResult.UNCHANGED, ItemResult.ABSENT} for row in rows))
     lines = [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]
     raise OperationFailed(
         f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
-from kctl.commands.leader.elections import certificate, few, judge_elections, tell_skipped
+from kctl.commands.leader.elections import certificate, progress_of, warn_of_skipped
 from kctl.commands.leader.tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.commands.terminal.output import jsonable
 from kctl.commands.terminal.topic_options import MATCH, PARTITION
-from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
-    from kctl.health.leaders import LeaderStatus
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.model import ClusterState, PartitionState
@@ -65,27 +65,7 @@ def status(
     if inv.output in output.FOR_PEOPLE:
         for line in idle_lines(found):
             output.note(line)
-    _judge(found, max_imbalance)
-
-
-def _judge(found: LeaderStatus, max_imbalance: float) -> None:
-    over = found.over(max_imbalance)
-    problems = []
-    if found.leaderless:
-        problems.append(f"{counted(found.leaderless, 'partition')} without a leader")
-    if over:
-        worst = max(over, key=lambda row: row.imbalance_percent)
-        problems.append(
-            f"imbalance above {max_imbalance:g} % on {counted(len(over), 'broker')}, "
-            f"the largest {worst.imbalance_percent:g} % on broker {worst.broker}"
-        )
-    if not problems:
-        return
-    if any(row.electable for row in found.not_preferred):
-        hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
-    else:
-        hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
-    raise NotHealthy("; ".join(problems), hint=hint)
+    found.require_healthy(max_imbalance)
 
 
 @app.command()
@@ -123,19 +103,10 @@ def elect(
 
     Example: kctl leader elect --preferred --topic orders
     """
-    from kctl.cluster import unchanged
-    from kctl.leader.election import plan_preferred
-
     if preferred == unclean:
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if ignore_eligible and not unclean:
         raise UsageError("--ignore-eligible requires --unclean", hint="add --unclean, or drop --ignore-eligible")
-    if file is not None and (topic or match or partition):
-        raise UsageError(
-            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
-        )
-    if partition and not topic and not match:
-        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
     choose, inv = _chooser(topic or (), match or (), partition, file), invocation(ctx)
     with inv.connect() as client:
         state, chosen = choose(client)
@@ -145,10 +116,8 @@ def elect(
             elect_unclean(
                 inv, client, state, chosen, named=bool(partition), dry_run=dry_run, ignore_eligible=ignore_eligible
             )
-            return
-        plan = plan_preferred(state, chosen)
-        basis = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
-        _elect_preferred(inv, client, plan, basis, led=len(chosen) - len(plan), dry_run=dry_run)
+        else:
+            _elect_preferred(inv, client, state, chosen, dry_run=dry_run)
 
 
 def _chooser(
@@ -159,6 +128,12 @@ def _chooser(
     from kctl.leader.election import choose, choose_each
     from kctl.leader.election_file import read_election_file
 
+    if file is not None and (topics or match or partition):
+        raise UsageError(
+            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
+        )
+    if partition and not topics and not match:
+        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
     if file is not None:
         partitions = read_election_file(file)
         return lambda client: choose_each(client, partitions)
@@ -167,25 +142,35 @@ def _chooser(
 
 
 def _elect_preferred(
-    inv: Invocation, client: ClusterClient, plan: Sequence[Election], basis: Basis, *, led: int, dry_run: bool
+    inv: Invocation, client: ClusterClient, state: ClusterState, chosen: Sequence[PartitionState], *, dry_run: bool
 ) -> None:
-    from kctl.leader.election import carry_out
+    from kctl.leader import operations
+    from kctl.leader.election import require_elected
 
-    todo = [row for row in plan if row.result == "would elect"]
-    if led and not todo:
-        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
-    if todo and not dry_run:
-        tell_skipped(plan)
+    def confirm(plan: Sequence[Election], basis: Basis) -> None:
+        warn_of_skipped(plan)
+        todo = sum(row.result is ItemResult.WOULD_ELECT for row in plan)
         inv.confirm(
-            f"Elect the preferred leaders of {counted(len(todo), 'partition')} of {client.target.name}? "
+            f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
             "Their clients wait for a moment.",
             target=client.target,
             basis=basis,
         )
-        with output.progress("electing") as bar:
-            plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
-    inv.emit(plan, lambda: election_tables(plan))
-    judge_elections(plan)
+
+    plan = operations.elect_preferred(
+        client,
+        state,
+        chosen,
+        confirm,
+        watching=lambda: progress_of("electing"),
+        timeout_s=inv.timeout_s(30),
+        dry_run=dry_run,
+    )
+    led = len(chosen) - len(plan)
+    if led and all(row.result is ItemResult.SKIPPED for row in plan):
+        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
+    inv.emit(plan, lambda: election_tables(plan), changed=any_changed(plan))
+    require_elected(plan)
 
 
 @app.command()
@@ -203,38 +188,41 @@ def balance(
 
     Example: kctl leader balance --dry-run
     """
-    from kctl.leader import balance as balancing
+    from kctl.leader import operations
 
     inv = invocation(ctx)
     ask_to_replace(inv, out)
-    with inv.connect() as client:
-        planned = balancing.plan_balance(client, topic or (), match or ())
+
+    def report(planned: Balance) -> None:
         for warning in planned.plan.warnings:
             output.warn(warning)
         if out is not None:
-            _save(planned, out, topic=topic, match=match)
-        if dry_run or planned.nothing_to_do:
-            inv.emit(_result(planned), lambda: balance_tables(planned))
-            judge_elections([row for row in planned.elections if row.result == "skipped"])
-            return
-        if not inv.yes:
-            output.note(certificate(planned))
-            tell_skipped(planned.elections)
-        inv.confirm(_question(planned, client), target=client.target, basis=balancing.basis(client, planned))
-        with output.progress("balancing") as bar:
-            done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
-    inv.emit(_result(done), lambda: balance_tables(done))
-    if done.failed:
-        failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {few(failed)}",
-            hint="run it again: it plans from what there is then",
+            _save(planned, out, topic=topic or (), match=match or ())
+
+    with inv.connect() as client:
+
+        def confirm(planned: Balance, basis: Basis) -> None:
+            if not inv.yes:
+                output.note(certificate(planned))
+                warn_of_skipped(planned.elections)
+            inv.confirm(_question(planned, client), target=client.target, basis=basis)
+
+        done = operations.balance_leaders(
+            client,
+            topic or (),
+            match or (),
+            confirm,
+            report=report,
+            watching=lambda: progress_of("balancing"),
+            timeout_s=inv.timeout_s(30),
+            dry_run=dry_run,
         )
-    judge_elections(done.elections)
+    inv.emit(_result(done), lambda: balance_tables(done), changed=done.changed or out is not None)
+    done.require_balanced()
 
 
 def _question(planned: Balance, client: ClusterClient) -> str:
-    todo = sum(row.result == "would elect" for row in planned.elections)
+    todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
     if not planned.reorders:
         return (
             f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
@@ -260,12 +248,9 @@ def _result(found: Balance) -> dict[str, Any]:
     }
 
 
-def _save(planned: Balance, path: Path, **chosen: Sequence[str] | None) -> None:
-    from kctl.reassign.planner.batches import make_batches
-    from kctl.reassign.planner.plan_document import Execution, document, text_of
+def _save(planned: Balance, path: Path, **options: Sequence[str]) -> None:
+    from kctl.leader.balance import saved_plan
 
-    batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
-    goals = {"leaders_only": True, **{key: sorted(given) for key, given in chosen.items() if given}}
-    write_whole(path, text_of(document(planned.plan, Execution(batches=batches, goals=goals))))
+    write_whole(path, saved_plan(planned, options))
     if not planned.reorders:
         output.note(f"{path} holds nothing to reorder: `kctl leader elect --preferred` makes elections")

@@ -1,57 +1,44 @@
-"""Elections in words: what is left alone, what failed, and how far from even leaders are."""
+"""Elections in words: what is left alone, and how far from even leaders are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.terminal import output
-from kctl.errors import NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance
-    from kctl.leader.election import Election
+    from kctl.leader.election import Election, OnProgress
 
 
 _NAMED = 10  # partitions that are told one by one
 
 
-def tell_skipped(plan: Sequence[Election]) -> None:
+@contextmanager
+def progress_of(title: str) -> Iterator[OnProgress]:
+    """Show the progress of elections."""
+    with output.progress(title) as bar:
+        yield bar.update
+
+
+def warn_of_skipped(plan: Sequence[Election]) -> None:
     """Warn of partitions that no election can help."""
-    skipped = [row for row in plan if row.result == "skipped"]
+    skipped = [row for row in plan if row.result is ItemResult.SKIPPED]
     for row in skipped[:_NAMED]:
         output.warn(f"{row.tp} is left alone: {row.reason}")
     if len(skipped) > _NAMED:
         output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
 
 
-def judge_elections(plan: Sequence[Election]) -> None:
-    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were left alone."""
-    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result == "failed"]
-    if failed:
-        raise OperationFailed(
-            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {few(failed)}",
-            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
-        )
-    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result == "skipped"]
-    if skipped:
-        raise NotHealthy(
-            f"{counted(len(skipped), 'partition')} left alone: {few(skipped)}",
-            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
-        )
-
-
-def few(lines: Sequence[str]) -> str:
-    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
-    return "; ".join(lines[:3]) + more
-
-
 def certificate(planned: Balance) -> str:
     """How many leaders change, and that it cannot be done with fewer."""
     plan = planned.plan
     if not plan.leader_changes:
-        todo = sum(row.result == "would elect" for row in planned.elections)
+        todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
         told = "the preferred leaders are spread evenly already"
         return told + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
     changes = counted(plan.leader_changes, "partition")

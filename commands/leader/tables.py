@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.leader.elections import certificate
 from kctl.commands.terminal.bars import bar
@@ -97,7 +98,7 @@ def _unbalanced(row: Mapping[str, Any]) -> str | None:
 
 def election_tables(plan: Sequence[Election]) -> list[Table]:
     """A line for each partition, what went wrong first."""
-    order = {"failed": 0, "skipped": 1}
+    order = {ItemResult.FAILED: 0, ItemResult.SKIPPED: 1}
     rows = sorted(plan, key=lambda row: (order.get(row.result, 2), row.topic, row.partition))
     columns = [
         Column("topic"),
@@ -114,7 +115,7 @@ def election_tables(plan: Sequence[Election]) -> list[Table]:
 
 
 def _result_style(row: Mapping[str, Any]) -> str | None:
-    return {"failed": "red", "skipped": "yellow"}.get(row["result"])
+    return {ItemResult.FAILED: "red", ItemResult.SKIPPED: "yellow"}.get(row["result"])
 
 
 def balance_tables(found: Balance) -> list[Table]:
@@ -132,6 +133,6 @@ def balance_tables(found: Balance) -> list[Table]:
         Column("bar", " "),
     ]
     rows = [{**row, "bar": bar(row[key] or 0, largest, _BAR)} for row in jsonable(found.brokers)]
-    left = [row for row in found.elections if row.result in {"failed", "skipped"}]
+    left = [row for row in found.elections if row.result in {ItemResult.FAILED, ItemResult.SKIPPED}]
     tables = [Table(columns, rows, title=certificate(found), empty="no brokers")]
     return tables + (election_tables(left) if left else [])

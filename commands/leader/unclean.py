@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.outcomes import any_changed
 from kctl.base.text import counted
-from kctl.commands.leader.elections import judge_elections, tell_skipped
+from kctl.commands.leader.elections import progress_of, warn_of_skipped
 from kctl.commands.terminal import output
 from kctl.commands.terminal.confirm import confirm_name
 from kctl.commands.terminal.invocation import Invocation
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kctl.leader.election import Election
     from kctl.leader.eligible import Eligible
     from kctl.leader.losses import Loss
+    from kctl.leader.operations import UncleanElection
     from kctl.model import ClusterState, PartitionState, TopicPartition
     from kctl.protocol.client import ClusterClient
 
@@ -32,47 +34,40 @@ def elect_unclean(
     ignore_eligible: bool = False,
 ) -> None:
     """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
-    from kctl.leader.election import carry_out, plan_unclean
-    from kctl.leader.eligible import read_eligible
-    from kctl.leader.losses import find_losses
+    from kctl.leader import operations
+    from kctl.leader.election import require_elected
 
-    eligible = read_eligible(client, [p.tp for p in chosen if p.offline])
-    plan = plan_unclean(state, chosen, named=named, eligible=eligible, ignore_eligible=ignore_eligible)
-    losses = find_losses(client, state, plan, eligible)
-    if not plan:
-        output.note(f"{counted(len(chosen), 'partition')} looked at, and all have a leader")
-    elif not dry_run and losses:
-        tell_skipped(plan)
-        for loss in losses:
+    def confirm(planned: UncleanElection, basis: Basis) -> None:
+        warn_of_skipped(planned.elections)
+        for loss in planned.losses:
             output.warn(str(loss))
-        basis = _basis(client, state, plan, eligible)
         protectors = inv.protectors(client.target)
         names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
-            f"Elect leaders of {_names(losses)} of {client.target.name} from replicas that are not in sync? "
+            f"Elect leaders of {_names(planned.losses)} of {client.target.name} from replicas that are not in sync? "
             "This loses records, for ever; starting the brokers that are down would not.",
             *names,
             given=inv.confirm_cluster,
             reason=protectors[0].reason if protectors else "",
         )
         basis.check()
-        with output.progress("electing") as bar:
-            plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
-    rows = _rows(plan, losses, eligible)
-    inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")])
-    judge_elections(plan)
 
-
-def _basis(
-    client: ClusterClient, state: ClusterState, plan: Sequence[Election], eligible: Mapping[TopicPartition, Eligible]
-) -> Basis:
-    """Leaders, replicas that are up, and eligible leader replicas. They are looked at again behind the question."""
-    from kctl.cluster import unchanged
-    from kctl.leader.eligible import unchanged_eligible
-
-    elections = {row.tp for row in plan if row.result == "would elect"}
-    shown = {tp: known for tp, known in eligible.items() if tp in elections}
-    return unchanged.leaderless(client, state, [row.tp for row in plan]).also(unchanged_eligible(client, shown))
+    done = operations.elect_unclean(
+        client,
+        state,
+        chosen,
+        confirm,
+        watching=lambda: progress_of("electing"),
+        timeout_s=inv.timeout_s(30),
+        named=named,
+        ignore_eligible=ignore_eligible,
+        dry_run=dry_run,
+    )
+    if not done.elections:
+        output.note(f"{counted(len(chosen), 'partition')} looked at, and all have a leader")
+    rows = _rows(done.elections, done.losses, done.eligible)
+    inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")], changed=any_changed(done.elections))
+    require_elected(done.elections)
 
 
 def _names(losses: Sequence[Loss]) -> str:

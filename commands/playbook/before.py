@@ -24,7 +24,7 @@ _SHOWN = 20  # steps in the question
 
 def forget_parameters() -> None:
     """Values of parameters are no longer in the environment, which brokers and hooks that steps start get."""
-    from kctl.playbook.run.outside import without_parameters
+    from kctl.playbook.run.run_environment import without_parameters
 
     for name in [name for name in os.environ if name not in without_parameters(os.environ)]:
         del os.environ[name]
@@ -146,7 +146,7 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
     Contexts that are known only during the run are missing: their steps are refused.
     """
     from kctl.contexts.choose import resolve_target
-    from kctl.playbook.expressions.expressions import render
+    from kctl.playbook.expressions.evaluation import render
 
     names = set()
     for step in playbook.all_steps():

@@ -78,7 +78,7 @@ def resume(
             chosen = selection(playbook, state.header["from"], state.header["limit"])
             confirmed = ask_once(inv, playbook, values, place, chosen.first, chosen.only)
             _enter(state)
-            run_journal.resumed(held, redo or (), skip or ())
+            run_journal.record_resume(held, redo or (), skip or ())
             settings = Settings(diff=diff, ask=step, selection=chosen, confirmed=confirmed)
             carry(inv, playbook, values, place, settings, held, state, report_to)
 

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from kctl.base.secrets import Redactor
     from kctl.playbook.model import Playbook
     from kctl.playbook.parameters import Values
-    from kctl.playbook.run.engine import Ending, Settings
-    from kctl.playbook.run.outside import Choice
+    from kctl.playbook.run.engine import RunOutcome, Settings
     from kctl.playbook.run.report import RunReport, StepReport
+    from kctl.playbook.run.run_environment import Choice
     from kctl.playbook.run.run_journal import RunState
     from kctl.protocol.security import Security
 
@@ -134,7 +134,7 @@ class Asking:
             raise
 
     def choose(self, report: StepReport) -> Choice:
-        from kctl.playbook.run.outside import Choice
+        from kctl.playbook.run.run_environment import Choice
 
         answers = {"d": Choice.DO, "do": Choice.DO, "y": Choice.DO, "yes": Choice.DO, "s": Choice.SKIP,
                    "skip": Choice.SKIP, "e": Choice.STOP, "end": Choice.STOP, "": Choice.STOP}  # fmt: skip
@@ -180,21 +180,21 @@ def carry(
     from kctl.deploy.process import run as run_program
     from kctl.playbook.operations import operations
     from kctl.playbook.run.engine import Engine
-    from kctl.playbook.run.outside import Outside, RealClock
     from kctl.playbook.run.report_junit import junit as as_junit
+    from kctl.playbook.run.run_environment import RealClock, RunEnvironment
     from kctl.playbook.run.run_journal import RunJournal
 
     clock = RealClock()
-    outside = Outside(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
+    environment = RunEnvironment(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
     secrets = [] if place.target is None else sorted(_readable_secrets(place.target.security))
-    engine = Engine(outside, RunJournal(held, state), settings, secrets=secrets)
+    engine = Engine(environment, RunJournal(held, state), settings, secrets=secrets)
     where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))
     began, started = clock.wall(), clock.now_s()
     with undone_when_terminated():
-        ending = engine.run(playbook, values, where)
-    for each in ending.steps:
+        outcome = engine.run(playbook, values, where)
+    for each in outcome.steps:
         each.hide(engine.redactor)
-    report = _report(playbook, values, place, settings, held, ending, engine.redactor, began, clock.now_s() - started)
+    report = _report(playbook, values, place, settings, held, outcome, engine.redactor, began, clock.now_s() - started)
     unwritten = None
     try:
         if junit is not None:
@@ -206,7 +206,7 @@ def carry(
         sys.stdout.flush()
     except BrokenPipeError:  # nobody reads it; the exit code is the run's all the same
         output.discard(sys.stdout)
-    _raise(report, ending, engine.redactor)
+    _raise(report, outcome, engine.redactor)
     if unwritten is not None:
         raise unwritten
 
@@ -225,7 +225,7 @@ def _report(
     place: Place,
     settings: Settings,
     held: Journal | None,
-    ending: Ending,
+    outcome: RunOutcome,
     redactor: Redactor,
     began: Any,
     seconds: float,
@@ -237,7 +237,7 @@ def _report(
     def iso(moment: Any) -> str:
         return str(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
-    failure = ending.failure
+    failure = outcome.failure
     return RunReport(
         run=None if held is None else held.path.stem,
         playbook=playbook.name,
@@ -246,28 +246,28 @@ def _report(
         target=place.name,
         cluster_id=place.cluster_id,
         check=settings.check,
-        status=status_of(ending.steps, exit_code=ending.exit_code, interrupted=ending.interrupted),
-        exit_code=ending.exit_code,
+        status=status_of(outcome.steps, exit_code=outcome.exit_code, interrupted=outcome.interrupted),
+        exit_code=outcome.exit_code,
         message=None if failure is None else redactor.text(f"{failure.step}: {failure.message}"),
         started_at=iso(began),
         ended_at=iso(began + timedelta(seconds=seconds)),
         duration_ms=round(seconds * 1000),
         parameters=redactor.value(values.public),
-        counts=counts_of(ending.steps),
-        steps=ending.steps,
+        counts=counts_of(outcome.steps),
+        steps=outcome.steps,
     )
 
 
-def _raise(report: RunReport, ending: Ending, redactor: Redactor) -> None:
+def _raise(report: RunReport, outcome: RunOutcome, redactor: Redactor) -> None:
     """End with the run's exit code, and say how it is gone on with."""
     on = None if report.run is None else f"kctl playbook resume {report.run} goes on there"
-    if ending.interrupted:
+    if outcome.interrupted:
         if on is not None:
             output.note(on)
         raise KeyboardInterrupt
-    if ending.exit_code == ExitCode.OK:
+    if outcome.exit_code == ExitCode.OK:
         return
-    said = "" if ending.failure is None or ending.failure.hint is None else redactor.text(ending.failure.hint)
+    said = "" if outcome.failure is None or outcome.failure.hint is None else redactor.text(outcome.failure.hint)
     hint = "\n".join(line for line in (said, on) if line)
-    error = _CLASSES.get(ending.exit_code, OperationFailed)
+    error = _CLASSES.get(outcome.exit_code, OperationFailed)
     raise error(f"{report.playbook} failed at {report.message}", hint=hint, details={"run": report.run})

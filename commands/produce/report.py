@@ -73,6 +73,7 @@ def report(
         "not_acknowledged": spans(result.not_acknowledged),
         "partitions": _rows(result.partitions),
     }
+    inv.report_change(changed=result.changed)
     if not quiet or not _all_written(result):
         inv.emit(shown, [Table(_columns(result), [shown])])
     if result.failed_file and not_kept is None:
@@ -169,6 +170,7 @@ def report_check(
     shortage: what the cluster lacks for acks=all, in words.
     """
     shown = jsonable(found)
+    inv.report_change(changed=bool(found.records))
     if not quiet or found.bad_line_count or shortage:
         inv.emit(shown, [Table(_check_columns(), [shown])])
     if not quiet and (found.max_batch_bytes is None or options.compression != "none"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.commands.quota.tables import confirm_quotas, number_text, quotas_table, raise_failed
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -133,13 +134,13 @@ def _change(
         if not dry_run:
             confirm_quotas(inv, client, plan)
         rows = carry_out(client, plan, validate_only=dry_run)
-    inv.emit(rows, lambda: [quotas_table(rows)])
+    inv.emit(rows, lambda: [quotas_table(rows)], changed=any_changed(rows))
     raise_failed(rows)
 
 
 def _refuse_missing(plan: Sequence[QuotaChange]) -> None:
     """Raise NotFound: the quota of a mistyped user that is «unset» goes on throttling somebody."""
-    missing = [row for row in plan if row.before is None and row.result == "unchanged"]
+    missing = [row for row in plan if row.before is None and row.result is ItemResult.UNCHANGED]
     if missing:
         keys = ", ".join(row.key for row in missing)
         raise NotFound(f"no {keys} is set for {missing[0].entity}", hint="kctl quota list shows all")

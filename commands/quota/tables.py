@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -20,7 +21,7 @@ def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaC
     """Ask before clients are slowed down, by a first value too, or may do more than somebody wanted."""
     from kctl.access.basis import of_quotas
 
-    changed = [row for row in plan if row.result.startswith("would ")]
+    changed = [row for row in plan if row.result.planned]
     if not changed:
         return
     if not inv.yes:
@@ -37,7 +38,7 @@ def quotas_table(rows: Sequence[QuotaChange]) -> Table:
         Column("key"),
         Column("before", show=number_text, align="right"),
         Column("after", show=number_text, align="right"),
-        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+        Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
     ]
     return Table(columns, jsonable(rows))
 
@@ -51,6 +52,6 @@ def number_text(value: float | None) -> str:
 
 def raise_failed(rows: Sequence[QuotaChange]) -> None:
     """Raise OperationFailed when some rows failed."""
-    failed = [f"{row.entity}, {row.key}: {row.error}" for row in rows if row.result == "failed"]
+    failed = [f"{row.entity}, {row.key}: {row.error}" for row in rows if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'quota')} failed: {'; '.join(failed[:3])}")

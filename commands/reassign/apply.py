@@ -14,7 +14,7 @@ from kctl.commands.reassign.run import (
     NoElect,
     StallAfter,
     Throttle,
-    begin_and_carry_out,
+    apply_request,
     options,
 )
 from kctl.commands.terminal.invocation import invocation
@@ -37,10 +37,11 @@ def apply(
 
     Example: kctl topic reassign apply plan.json --throttle 50MB/s
     """
-    from kctl.reassign.run.plan_file import read_plan
+    from kctl.reassign.plan_file.read import read_plan
+    from kctl.reassign.run.operations import ApplyRequest
 
     inv = invocation(ctx)
     chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
-    file = read_plan(plan)
+    request = ApplyRequest(read_plan(plan), str(plan), chosen, dry_run=dry_run)
     with inv.connect() as client:
-        begin_and_carry_out(inv, client, file, chosen, kind="apply", source=str(plan), dry_run=dry_run)
+        apply_request(inv, client, request)

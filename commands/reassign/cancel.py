@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.commands.reassign.run import DryRun, carry, show_dry_run, take, unfinished_run
+from kctl.commands.reassign.run import DryRun, TerminalOperator, show, show_dry_run, wait_limit_s
 from kctl.commands.reassign.tables import would_cancel
 from kctl.commands.terminal.invocation import invocation
+
+if TYPE_CHECKING:
+    from kctl.reassign.run.run_status import RunOverview
 
 
 def cancel(
@@ -29,9 +32,7 @@ def cancel(
 
     Example: kctl topic reassign cancel
     """
-    from kctl.reassign.run import run as library
-    from kctl.reassign.run.journals import Request
-    from kctl.reassign.run.run_status import read_status
+    from kctl.reassign.run import operations
 
     inv = invocation(ctx)
     if plan is not None:
@@ -40,13 +41,14 @@ def cancel(
         cancel_plan(inv, plan, dry_run=dry_run)
         return
     with inv.connect() as client:
-        path = unfinished_run(client)
         if dry_run:
+            operations.unfinished_run(client)
             show_dry_run(inv, client, lambda run: f"it would cancel {run.kind} of {run.source}: {would_cancel(run)}")
             return
-        run = read_status(client).run
-        what = path.stem if run is None else f"{run.kind} of {run.source}"
-        figures = "" if run is None else f": {would_cancel(run)}"
-        inv.confirm(f"Cancel {what} on {client.target.name}{figures}?", target=client.target)
-        with take(path, inv, Request.CANCEL) as journal:
-            carry(inv, client, journal, library.cancel)
+
+        def confirm(path: Path, run: RunOverview | None) -> None:
+            what = path.stem if run is None else f"{run.kind} of {run.source}"
+            figures = "" if run is None else f": {would_cancel(run)}"
+            inv.confirm(f"Cancel {what} on {client.target.name}{figures}?", target=client.target)
+
+        show(inv, operations.cancel(client, TerminalOperator(), confirm, timeout_s=wait_limit_s(inv)))

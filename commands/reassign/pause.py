@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.reassign.run import DryRun, pause_run, show_dry_run, take, unfinished_run
-from kctl.commands.reassign.tables import would_pause
+from kctl.commands.reassign.run import DryRun, TerminalOperator, show_dry_run, wait_limit_s
+from kctl.commands.reassign.tables import tables, would_pause
+from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 
 
@@ -20,13 +21,17 @@ def pause(
 
     Example: kctl topic reassign pause
     """
-    from kctl.reassign.run.journals import Request
+    from kctl.reassign.run import operations
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        path = unfinished_run(client)
         if dry_run:
+            operations.unfinished_run(client)
             show_dry_run(inv, client, lambda run: would_pause(run, now=now))
             return
-        with take(path, inv, Request.PAUSE_NOW if now else Request.PAUSE) as journal:
-            pause_run(inv, client, journal, now=now)
+        result = operations.pause(client, TerminalOperator("pausing"), now=now, timeout_s=wait_limit_s(inv))
+    inv.emit(result, lambda: tables(result), changed=True)
+    if result.outcome == "paused":
+        output.note("`kctl topic reassign resume` goes on")
+    else:
+        output.note("the run had ended before it could be paused")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,68 +22,85 @@ from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.planner.goals import Balance, Goals, check_options
 
 if TYPE_CHECKING:
-    from kctl.reassign.planner.live_cluster import Snapshot
+    from kctl.reassign.planner.execution import Execution
     from kctl.reassign.planner.plan import Plan
-    from kctl.reassign.planner.plan_document import Execution
 
 _BROKERS = "N,…"
 
 
+RemoveBroker = Annotated[
+    list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that are to hold nothing; repeatable.")
+]
+AddBroker = Annotated[
+    list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers that get their share; repeatable.")
+]
+Brokers = Annotated[list[str] | None, typer.Option(metavar=_BROKERS, help="All replicas go to these, evenly.")]
+ReplicationFactor = Annotated[
+    int | None, typer.Option(min=1, max=32767, help="Replicas of each partition; as they are without.")
+]
+FixRacks = Annotated[
+    bool, typer.Option("--fix-racks", help="At most ceil(RF / racks) replicas of a partition in one rack.")
+]
+BalanceWhat = Annotated[
+    list[Balance] | None, typer.Option(metavar="WHAT", help="Spread replicas, leaders or bytes; repeatable.")
+]
+LogDirs = Annotated[
+    bool, typer.Option("--log-dirs", help="Even out each broker's own log dirs; nothing changes brokers for it.")
+]
+LeadersOnly = Annotated[
+    bool, typer.Option("--leaders-only", help="Spread preferred leaders by another order; no data moves.")
+]
+ExcludeBroker = Annotated[
+    list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that keep what they have; repeatable.")
+]
+Tolerance = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
+]
+Topic = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")]
+Match = Annotated[
+    list[str] | None,
+    typer.Option("--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."),
+]
+TopicsFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
+]
+MaxMoves = Annotated[int | None, typer.Option(min=0, help="Stop at so many copies of replicas.")]
+MaxBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="Stop at so many bytes to copy.")]
+Throttle = Annotated[
+    str | None, typer.Option(metavar="RATE", help="For the time it takes: 50MB/s for each broker without.")
+]
+MaxConcurrentMoves = Annotated[
+    int | None, typer.Option(min=1, help="Copies in one batch; 5 for each broker, and at least 50, without.")
+]
+BatchBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes in one batch.")]
+FromFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Plan for a file of `kctl cluster export`, offline.")
+]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan; needed to carry it out.")]
+
+
 def plan(
     ctx: typer.Context,
-    remove_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that are to hold nothing; repeatable.")
-    ] = None,
-    add_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers that get their share; repeatable.")
-    ] = None,
-    brokers: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="All replicas go to these, evenly.")
-    ] = None,
-    replication_factor: Annotated[
-        int | None, typer.Option(min=1, max=32767, help="Replicas of each partition; as they are without.")
-    ] = None,
-    fix_racks: Annotated[
-        bool, typer.Option("--fix-racks", help="At most ceil(RF / racks) replicas of a partition in one rack.")
-    ] = False,
-    balance: Annotated[
-        list[Balance] | None, typer.Option(metavar="WHAT", help="Spread replicas, leaders or bytes; repeatable.")
-    ] = None,
-    log_dirs: Annotated[
-        bool, typer.Option("--log-dirs", help="Even out each broker's own log dirs; nothing changes brokers for it.")
-    ] = False,
-    leaders_only: Annotated[
-        bool, typer.Option("--leaders-only", help="Spread preferred leaders by another order; no data moves.")
-    ] = False,
-    exclude_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that keep what they have; repeatable.")
-    ] = None,
-    tolerance: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
-    ] = None,
-    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
-    match: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."
-        ),
-    ] = None,
-    topics_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
-    ] = None,
-    max_moves: Annotated[int | None, typer.Option(min=0, help="Stop at so many copies of replicas.")] = None,
-    max_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop at so many bytes to copy.")] = None,
-    throttle: Annotated[
-        str | None, typer.Option(metavar="RATE", help="For the time it takes: 50MB/s for each broker without.")
-    ] = None,
-    max_concurrent_moves: Annotated[
-        int | None, typer.Option(min=1, help="Copies in one batch; 5 for each broker, and at least 50, without.")
-    ] = None,
-    batch_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes in one batch.")] = None,
-    from_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Plan for a file of `kctl cluster export`, offline.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan; needed to carry it out.")] = None,
+    remove_broker: RemoveBroker = None,
+    add_broker: AddBroker = None,
+    brokers: Brokers = None,
+    replication_factor: ReplicationFactor = None,
+    fix_racks: FixRacks = False,
+    balance: BalanceWhat = None,
+    log_dirs: LogDirs = False,
+    leaders_only: LeadersOnly = False,
+    exclude_broker: ExcludeBroker = None,
+    tolerance: Tolerance = None,
+    topic: Topic = None,
+    match: Match = None,
+    topics_file: TopicsFile = None,
+    max_moves: MaxMoves = None,
+    max_bytes: MaxBytes = None,
+    throttle: Throttle = None,
+    max_concurrent_moves: MaxConcurrentMoves = None,
+    batch_bytes: BatchBytes = None,
+    from_file: FromFile = None,
+    out: Out = None,
 ) -> None:
     """Plan the fewest moves that reach the goals, and prove below which number no plan can be. Changes nothing.
 
@@ -94,6 +110,8 @@ def plan(
 
     Example: kctl topic reassign plan --remove-broker 3 --out plan.json
     """
+    from kctl.reassign.planner.planning import PlanRequest, plan_request
+
     inv = invocation(ctx)
     goals = Goals(
         remove_brokers=broker_ids("--remove-broker", remove_broker),
@@ -110,19 +128,19 @@ def plan(
         max_bytes=_size("--max-bytes", max_bytes),
     )
     check_options(goals)
-    rate = parse_rate(throttle) if throttle is not None else None
-    limit_bytes = _size("--batch-bytes", batch_bytes)
-    patterns = parse_patterns("--match", match or ())
-    names = _topics(topic or (), topics_file)
+    request = PlanRequest(
+        goals,
+        rate_bytes=parse_rate(throttle) if throttle is not None else None,
+        max_concurrent_moves=max_concurrent_moves,
+        batch_bytes=_size("--batch-bytes", batch_bytes),
+        patterns=tuple(parse_patterns("--match", match or ())),
+        topics=_topics(topic or (), topics_file),
+        export=from_file,
+        options=_options(goals, topic, match, topics_file),
+    )
     ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
     with _without_collector():
-        snapshot = _selected(_read(inv, from_file), names, patterns)
-        made = _make(snapshot, goals)
-        if from_file is None:
-            made = replace(made, warnings=[*made.warnings, *_about_min_isr(inv, made)])
-        execution = _execution(
-            made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, match, topics_file)
-        )
+        made, execution = plan_request(request, inv.connect, progress=output.progress, warn=output.warn)
         _show(inv, made, goals, execution, out)
 
 
@@ -145,12 +163,12 @@ def _size(option: str, text: str | None) -> int | None:
         raise UsageError(f"{option}: {exc.message}", hint=exc.hint) from None
 
 
-def _topics(names: Sequence[str], file: Path | None) -> list[str]:
+def _topics(names: Sequence[str], file: Path | None) -> tuple[str, ...]:
     if file is None:
-        return list(names)
+        return tuple(names)
     from kctl.reassign.planner.live_cluster import read_topics_file
 
-    return [*names, *read_topics_file(file)]
+    return (*names, *read_topics_file(file))
 
 
 def _options(
@@ -177,7 +195,7 @@ def _options(
     return {key: value for key, value in found.items() if value not in (None, False, 0.0, [])}
 
 
-# --- doing it ---------------------------------------------------------------------------------------------------------
+# --- planning ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -192,69 +210,9 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _read(inv: Invocation, from_file: Path | None) -> Snapshot:
-    from kctl.reassign.planner.live_cluster import read_cluster, read_export
-
-    if from_file is not None:
-        return read_export(from_file)
-    with inv.connect() as client, output.progress("reading the cluster"):
-        return read_cluster(client)
-
-
-def _selected(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
-    from kctl.reassign.planner.live_cluster import select_topics
-
-    for line in snapshot.lacks:
-        output.warn(line)
-    return select_topics(snapshot, names, patterns)
-
-
-def _make(snapshot: Snapshot, goals: Goals) -> Plan:
-    from kctl.reassign.planner.cautions import about_unnamed
-    from kctl.reassign.planner.plan import make_plan
-
-    with output.progress("planning"):
-        made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
-    kept = about_unnamed([broker.id for broker in made.cluster.brokers], goals, snapshot.unnamed)
-    return replace(made, warnings=[*made.warnings, *kept])
-
-
-def _about_min_isr(inv: Invocation, made: Plan) -> list[str]:
-    """What fewer replicas mean for acks=all; asked only when there will be fewer."""
-    from kctl.health.collect import min_isr_of
-    from kctl.reassign.planner.cautions import about_min_isr, lowered_topics
-
-    lowered = lowered_topics(made.cluster.topics, made.cluster.topic_of, made.changes)
-    if not lowered:
-        return []
-    with inv.connect() as client:
-        return about_min_isr(lowered, min_isr_of(client, lowered, client.metadata(()).brokers))
-
-
-def _execution(
-    made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
-) -> Execution:
-    """How it would be carried out."""
-    from kctl.reassign.planner.batches import default_concurrency, make_batches
-    from kctl.reassign.planner.estimate import DEFAULT_RATE, estimated_ms
-    from kctl.reassign.planner.plan_document import Execution, reassignments
-
-    rows = reassignments(made)
-    alive = sum(1 for broker in made.cluster.brokers if broker.alive)
-    concurrent = most or default_concurrency(alive)
-    batches = make_batches(rows, max_concurrent_moves=concurrent, batch_bytes=most_bytes)
-    cluster = made.cluster
-    leaders = [
-        cluster.brokers[found].id if (found := cluster.leader[change.partition]) >= 0 else change.before[0]
-        for change in made.changes
-    ]
-    per_s = rate or DEFAULT_RATE
-    return Execution(batches, per_s, estimated_ms(rows, batches, per_s, leaders), options, concurrent)
-
-
 def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables
-    from kctl.reassign.planner.plan_document import document, text_of
+    from kctl.reassign.plan_file.document import document, text_of
 
     if inv.output in output.FOR_PEOPLE:
         output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")
@@ -269,6 +227,7 @@ def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: 
         output.warn(line)
     if out is not None:
         write_whole(out, text)
+        inv.report_change(changed=True)
         output.note(
             f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if made.changes else "")
         )

@@ -14,8 +14,8 @@ from kctl.reassign.planner.goals import Balance, Goals
 from kctl.reassign.planner.loads import rack_loads
 
 if TYPE_CHECKING:
+    from kctl.reassign.planner.execution import Execution
     from kctl.reassign.planner.plan import Plan
-    from kctl.reassign.planner.plan_document import Execution
 
 _ROWS = 20  # of a table, where there is no -o wide
 _MOVES = 10

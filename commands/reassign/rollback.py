@@ -14,11 +14,8 @@ from kctl.commands.reassign.run import (
     NoElect,
     StallAfter,
     Throttle,
-    begin_and_carry_out,
-    cluster_id,
+    apply_request,
     options,
-    refuse_second_rollback,
-    refuse_while_unfinished,
 )
 from kctl.commands.terminal.invocation import invocation
 
@@ -41,18 +38,12 @@ def rollback(
 
     Example: kctl topic reassign rollback --throttle 50MB/s
     """
-    from kctl.reassign.run.plan_file import read_plan, reversed_plan
-    from kctl.reassign.run.run_status import last_run
+    from kctl.reassign.plan_file.read import read_plan, reversed_plan
+    from kctl.reassign.run.operations import ApplyRequest, last_run_reversed
 
     inv = invocation(ctx)
     chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
-    file = None if plan is None else reversed_plan(read_plan(plan))
+    back = None if plan is None else (reversed_plan(read_plan(plan)), str(plan))
     with inv.connect() as client:
-        refuse_while_unfinished(client)
-        if file is None:
-            last = last_run(cluster_id(client))
-            refuse_second_rollback(last.plan)
-            file, source = reversed_plan(last.file), f"{last.path.stem} ({last.plan.kind} of {last.plan.source})"
-        else:
-            source = str(plan)
-        begin_and_carry_out(inv, client, file, chosen, kind="rollback", source=source, dry_run=dry_run)
+        file, source = back or last_run_reversed(client)
+        apply_request(inv, client, ApplyRequest(file, source, chosen, kind="rollback", dry_run=dry_run))

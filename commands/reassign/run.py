@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,24 +25,21 @@ from kctl.commands.reassign.tables import (
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
-from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
+from kctl.errors import NotHealthy
 
 if TYPE_CHECKING:
-    from kctl.base.journal import Journal
+    from kctl.cluster.unchanged import Basis
     from kctl.protocol.client import ClusterClient
-    from kctl.reassign.run.begin import RunPlan
-    from kctl.reassign.run.journals import Request
+    from kctl.reassign.run.operations import ApplyRequest
     from kctl.reassign.run.outcome import RunResult
-    from kctl.reassign.run.plan_file import PlanFile
     from kctl.reassign.run.prepare import Options, Prepared
     from kctl.reassign.run.progress import Progress
-    from kctl.reassign.run.run_state import Run
+    from kctl.reassign.run.run_state import Listener
     from kctl.reassign.run.run_status import RunOverview, Status
 
 _LINES_EVERY_S = 30.0
 _BAR = 16  # beside the figures there is no room for more in 80 columns
-_YIELD_S = 120.0
-_MOST_WARNINGS = 20  # of a plan: a file from elsewhere may have any number
+_WAITING = "waiting for the kctl that carries it out"
 
 Throttle = Annotated[
     str | None,
@@ -75,159 +71,36 @@ def options(
     )
 
 
-# --- which run --------------------------------------------------------------------------------------------------------
+# --- operating --------------------------------------------------------------------------------------------------------
 
 
-def cluster_id(client: ClusterClient) -> str:
-    """The cluster's own id, under which its journals are."""
-    found = client.metadata(()).cluster_id
-    if found is None:
-        raise OperationFailed("the cluster does not tell its id")
-    return found
+class TerminalOperator:
+    """Shows a run on the terminal: warnings, notes, and one bar for the whole run. title: of the bar."""
 
+    def __init__(self, title: str = "reassigning") -> None:
+        self._title = title
 
-def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
-    """The journal of the run that has not ended. Raises NotFound.
-
-    reopen: also of one that has ended, but had to leave throttles on brokers that were down.
-    """
-    from kctl.reassign.run import journals
-
-    path = journals.unfinished(cluster_id(client))
-    if path is None and reopen:
-        path = _with_throttle_left(cluster_id(client))
-    if path is None:
-        raise NotFound(
-            f"no reassignment of {client.target.name} that was begun on this machine is unfinished",
-            hint="`kctl topic reassign status` shows what moves in the cluster; one that was begun elsewhere is gone on"
-            " with there, and taken back here by `kctl topic reassign cancel --plan FILE`",
-        )
-    return path
-
-
-def _with_throttle_left(cluster: str) -> Path | None:
-    from kctl.reassign.run.run_status import last_run
-
-    try:
-        last = last_run(cluster)
-    except NotFound:
-        return None
-    return last.path if last.state.throttle_left is not None else None
-
-
-def refuse_while_unfinished(client: ClusterClient) -> None:
-    """Raise Refused when a run of this cluster has not ended."""
-    from kctl.reassign.run import journals
-
-    other = journals.unfinished(cluster_id(client))
-    if other is not None:
-        journals.refuse_second(other)
-
-
-def refuse_second_rollback(last: RunPlan) -> None:
-    """Raise Refused when the last run was a rollback: its reverse would go forward again, under the name of going back.
-
-    last: what that run was to do.
-    """
-    if last.kind == "rollback":
-        raise Refused(
-            f"the last run was itself a rollback, of {last.source}",
-            hint="name the plan: `kctl topic reassign apply PLAN` goes forward again, `rollback PLAN` goes back",
-        )
-
-
-def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal:
-    """Hold the journal; with `request` after the process that holds it has done as asked.
-
-    Raises Refused (Busy) without a request, TimedOut when that process does not let go.
-    """
-    from kctl.base import journal
-    from kctl.reassign.run import journals
-
-    if request is not None and journal.held(path):
-        limit_s = None if request is journals.Request.PAUSE and inv.timeout is None else inv.timeout_s(_YIELD_S)
-        journals.ask(path, request)
-        with output.progress("waiting for the kctl that carries it out", lines_every_s=_LINES_EVERY_S) as bar:
-            _until_free(path, limit_s, bar)
-    elif journal.held(path):
-        journals.refuse_second(path)
-    held = journal.resume(path)
-    journals.withdraw(path)  # not before it is held: a request to the process that holds it would be lost
-    return held
-
-
-def _until_free(path: Path, limit_s: float | None, bar: output.Progress) -> None:
-    import time
-
-    from kctl.base import journal
-    from kctl.base.deadline import Deadline
-
-    deadline = None if limit_s is None else Deadline(limit_s)
-    while journal.held(path):
-        if deadline is not None and deadline.expired:
-            raise TimedOut(
-                f"the kctl that carries out {path.stem} has not let go of it within {deadline.seconds:g} s",
-                hint="it has been asked to: when it answers again, give this command once more; --timeout waits longer",
-            )
-        bar.update("waiting for the kctl that carries it out")
-        time.sleep(0.2)
-
-
-# --- beginning --------------------------------------------------------------------------------------------------------
-
-
-def begin_and_carry_out(
-    inv: Invocation, client: ClusterClient, file: PlanFile, chosen: Options, *, kind: str, source: str, dry_run: bool
-) -> None:
-    """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
-    from kctl.cluster import unchanged
-    from kctl.reassign.planner.cautions import about_one_replica, lowered_by
-    from kctl.reassign.run import journals
-    from kctl.reassign.run.prepare import prepare, preview
-    from kctl.reassign.run.run import carry_out
-    from kctl.reassign.run.run_status import with_what_was_left
-
-    refuse_while_unfinished(client)
-    prepared = prepare(client, file, chosen, kind=kind, source=source, cluster=client.target.name)
-    for doubt in prepared.doubts:
-        output.warn(doubt)
-    for line in (*file.warnings[:_MOST_WARNINGS], *file.unmet[:_MOST_WARNINGS]):
-        output.warn(f"plan: {line}")
-    if not file.warnings:  # a file for Kafka's tool, or a rollback: it carries no warnings
-        for line in about_one_replica(lowered_by(prepared.todo)):
-            output.warn(line)
-    if not file.complete and not file.unmet:
-        output.warn("the plan does not reach its goals")
-    shown = preview(prepared)
-    ids = {r.topic: r.topic_id for r in prepared.plan.reassignments}
-    basis = unchanged.topics(client, ids, ids=ids, replicas=True)
-    if dry_run:
-        inv.emit(shown, lambda: [preview_table(shown)])
-        output.note("nothing was changed (--dry-run)")
-        return
-    if not prepared.todo:
-        _nothing_to_do(inv, client, prepared)
-        return
-    for line in sentences(shown):
+    def note(self, line: str) -> None:
         output.note(line)
-    inv.confirm(question(shown, source), target=client.target, basis=basis)
-    with journals.begin(with_what_was_left(prepared.plan)) as journal:
-        carry(inv, client, journal, carry_out)
+
+    def warn(self, line: str) -> None:
+        output.warn(line)
+
+    @contextmanager
+    def watching(self) -> Iterator[Listener]:
+        with (
+            undone_when_terminated(),
+            output.progress(self._title, bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar,
+        ):
+            yield _BarListener(bar)
+
+    @contextmanager
+    def waiting(self) -> Iterator[Callable[[], None]]:
+        with output.progress(_WAITING, lines_every_s=_LINES_EVERY_S) as bar:
+            yield lambda: bar.update(_WAITING)
 
 
-def _nothing_to_do(inv: Invocation, client: ClusterClient, prepared: Prepared) -> None:
-    from kctl.reassign.run.outcome import result_without_run
-
-    output.note(f"nothing to do: every partition of {prepared.plan.source} is where it is to be")
-    show(inv, result_without_run(client, prepared.plan))
-
-
-# --- carrying out -----------------------------------------------------------------------------------------------------
-
-
-class _Terminal:
-    """Shows a run's progress: one bar for the whole run."""
-
+class _BarListener:
     def __init__(self, bar: output.Progress) -> None:
         self._bar = bar
 
@@ -241,50 +114,30 @@ class _Terminal:
         output.warn(line)
 
 
-def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callable[[Run], None]) -> None:
-    """Let `act` go on with the journal's run, and show what came of it."""
-    from kctl.reassign.run.outcome import result_of
-    from kctl.reassign.run.run_state import open_run
+def apply_request(inv: Invocation, client: ClusterClient, request: ApplyRequest) -> None:
+    """Carry a plan out, and show what came of it. Raises NotHealthy if it is not complete."""
+    from kctl.reassign.run.operations import apply
+    from kctl.reassign.run.outcome import RunResult
+    from kctl.reassign.run.prepare import preview
 
-    with undone_when_terminated(), output.progress("reassigning", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
-        run = open_run(client, journal, _Terminal(bar))
-        with _interruptible(run):
-            act(run)
-            result = result_of(run)
-    show(inv, result)
+    def confirm(prepared: Prepared, basis: Basis) -> None:
+        shown = preview(prepared)
+        for line in sentences(shown):
+            output.note(line)
+        inv.confirm(question(shown, request.source), target=client.target, basis=basis)
 
-
-@contextmanager
-def _interruptible(run: Run) -> Iterator[None]:
-    """Ctrl-C says what goes on, and how to go on."""
-    from kctl.reassign.run.run_state import WAYS_OUT
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        if run.state.outcome is None:
-            output.note(run.situation())
-            output.note(WAYS_OUT)
-        raise
+    outcome = apply(client, request, TerminalOperator(), confirm)
+    if isinstance(outcome, RunResult):
+        show(inv, outcome)
+        return
+    shown = preview(outcome)
+    inv.emit(shown, lambda: [preview_table(shown)], changed=bool(shown.moves or shown.reorders))
+    output.note("nothing was changed (--dry-run)")
 
 
-def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: bool) -> None:
-    """Bring the journal's run to its pause, where that was not done yet, and show where it stands."""
-    from kctl.reassign.run.outcome import result_of
-    from kctl.reassign.run.run import pause
-    from kctl.reassign.run.run_state import open_run
-
-    with undone_when_terminated(), output.progress("pausing", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
-        run = open_run(client, journal, _Terminal(bar))
-        if run.state.outcome is None:
-            with _interruptible(run):
-                pause(run, now=now)
-        result = result_of(run)
-    inv.emit(result, lambda: tables(result))
-    if result.outcome == "paused":
-        output.note("`kctl topic reassign resume` goes on")
-    else:
-        output.note("the run had ended before it could be paused")
+def wait_limit_s(inv: Invocation) -> float | None:
+    """Return --timeout in seconds, None without."""
+    return None if inv.timeout is None else inv.timeout_s(0)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -294,7 +147,7 @@ def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
     from kctl.reassign.run.run_state import Paused
 
-    inv.emit(result, lambda: tables(result))
+    inv.emit(result, lambda: tables(result), changed=result.changed)
     if result.outcome == "cancelled" and result.reached:
         output.note(stays(result))
     if result.outcome == "paused":
@@ -315,17 +168,17 @@ def show(inv: Invocation, result: RunResult) -> None:
         raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
 
 
-def emit_status(inv: Invocation, client: ClusterClient) -> Status:
+def emit_status(inv: Invocation, client: ClusterClient, *, changed: bool | None = None) -> Status:
     """What the journal says and what the cluster does."""
     from kctl.reassign.run.run_status import read_status
 
     status = read_status(client)
-    inv.emit(status, lambda: status_tables(status))
-    tell_status(status)
+    inv.emit(status, lambda: status_tables(status), changed=changed)
+    report_status(status)
     return status
 
 
-def tell_status(status: Status) -> None:
+def report_status(status: Status) -> None:
     """What stands beside its tables."""
     for line in status_warnings(status):
         output.warn(line)
@@ -335,7 +188,7 @@ def tell_status(status: Status) -> None:
 
 def show_dry_run(inv: Invocation, client: ClusterClient, would: Callable[[RunOverview], str]) -> None:
     """Emit the status, and say what would be done with the run."""
-    status = emit_status(inv, client)
+    status = emit_status(inv, client, changed=True)
     if status.run is not None:
         output.note(would(status.run))
     output.note("nothing was changed (--dry-run)")

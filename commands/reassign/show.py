@@ -23,21 +23,24 @@ def show(
     Example: kctl topic reassign show plan.json
     """
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables, unknown_tables
-    from kctl.reassign.run.saved_plan import read_saved
+    from kctl.reassign.plan_file.read import load_document, parse_plan, read_bytes, text_of_file
+    from kctl.reassign.plan_file.restore import restore
 
     inv = invocation(ctx)
-    saved = read_saved(plan)
+    data, name = read_bytes(plan)
+    file = parse_plan(data, name)
+    saved = restore(file, name)
     if inv.output == "json":
-        output.write_text(saved.text)
+        output.write_text(text_of_file(data))
         return
     if inv.output == "yaml":
-        inv.emit(saved.document, [])
+        inv.emit(load_document(data, name), [])
         return
     if inv.output == "csv":
         inv.emit(change_rows(saved.plan), [])
         return
     wide = inv.output == "wide"
-    if saved.known:
+    if file.has_before:
         output.emit(None, lambda: plan_tables(saved.plan, saved.goals, saved.execution, wide=wide), "table")
     else:
         output.emit(None, lambda: unknown_tables(saved.plan, wide=wide), "table")

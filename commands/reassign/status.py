@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.reassign.run import emit_status, tell_status
+from kctl.commands.reassign.run import emit_status, report_status
 from kctl.commands.reassign.tables import status_tables
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
@@ -27,6 +27,6 @@ def status(
         if watching:
             watching.run(
                 lambda: read_status(client),
-                lambda seen: Shown(seen, status_tables(seen), remarks=lambda: tell_status(seen)),
+                lambda seen: Shown(seen, status_tables(seen), remarks=lambda: report_status(seen)),
             )
         emit_status(inv, client)

@@ -290,7 +290,7 @@ def status_tables(status: Status) -> list[Table]:
 
 def status_lines(status: Status) -> list[str]:
     """What stands beside the tables, a line each; warnings are `status_warnings`."""
-    from kctl.reassign.run.settings import in_short
+    from kctl.reassign.run.settings import summarize_settings
 
     lines = []
     if status.run is None:
@@ -298,7 +298,7 @@ def status_lines(status: Status) -> list[str]:
     if not status.moving:
         lines.append("nothing moves in the cluster")
     if status.throttles:
-        lines.append(f"throttles are set: {in_short(status.throttles)} (-o json has each)")
+        lines.append(f"throttles are set: {summarize_settings(status.throttles)} (-o json has each)")
         if status.run is None or (status.todo is None and not status.run.alive):
             lines.append(
                 "what a run of kctl has left, `kctl topic reassign cancel --plan FILE` takes away with what is in"

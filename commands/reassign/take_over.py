@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.text import counted
-from kctl.commands.reassign.run import carry, refuse_while_unfinished
+from kctl.commands.reassign.run import TerminalOperator, show
 from kctl.commands.reassign.tables import some
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
@@ -14,6 +14,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.configs.dynamic import Resource
 
 if TYPE_CHECKING:
+    from kctl.cluster.unchanged import Basis
     from kctl.reassign.run.settings import ThrottleSetting
     from kctl.reassign.run.take_over import TakenOver
 
@@ -23,34 +24,39 @@ _VALUE = 40
 
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     """Show what of the plan is in flight and throttled, ask, take it back."""
-    from kctl.cluster import unchanged
-    from kctl.reassign.run import run as library
-    from kctl.reassign.run.plan_file import read_plan
-    from kctl.reassign.run.take_over import begin, look
+    from kctl.reassign.plan_file.read import read_plan
+    from kctl.reassign.run import operations
+    from kctl.reassign.run.outcome import RunResult
 
     file = read_plan(plan)
-    with inv.connect() as client:
-        refuse_while_unfinished(client)
-        basis = unchanged.topics(client, {r.topic for r in file.reassignments})
-        found = look(client, file, source=str(plan), cluster=client.target.name)
+
+    def report(found: TakenOver) -> None:
         _warn(found)
-        if found.in_flight and any(r.before is None for r in file.reassignments):
+        if found.in_flight and not file.has_before:
             output.warn(
                 "the file does not say in which order the replicas were: the first one may be another than before"
             )
-        if dry_run:
-            shown = {"plan": str(plan), "in_flight": found.in_flight, "throttles": found.settings}
-            inv.emit(shown, lambda: [_moves_table(found), _throttles_table(found)])
+
+    with inv.connect() as client:
+
+        def confirm(found: TakenOver, basis: Basis) -> None:
+            for line in _lines(found):
+                output.note(line)
+            inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target, basis=basis)
+
+        outcome = operations.cancel_plan(
+            client, file, str(plan), TerminalOperator(), report=report, confirm=None if dry_run else confirm
+        )
+        if isinstance(outcome, RunResult):
+            show(inv, outcome)
+        elif dry_run:
+            shown = {"plan": str(plan), "in_flight": outcome.in_flight, "throttles": outcome.settings}
+            changed = bool(outcome.in_flight or outcome.throttle)
+            inv.emit(shown, lambda: [_moves_table(outcome), _throttles_table(outcome)], changed=changed)
             output.note("nothing was changed (--dry-run)")
-            return
-        if not found.in_flight and not found.throttle:
+        else:
+            inv.report_change(changed=False)
             output.note(f"nothing of {plan} is in flight, and no throttle is set on its brokers and topics")
-            return
-        for line in _lines(found):
-            output.note(line)
-        inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target, basis=basis)
-        with begin(found) as journal:
-            carry(inv, client, journal, library.cancel)
 
 
 def _warn(found: TakenOver) -> None:

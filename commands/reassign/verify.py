@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.base.text import counted
-from kctl.commands.reassign.run import cluster_id
 from kctl.commands.reassign.tables import counts_table, failures_table, shortened, some, ways_on
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.errors import NotFound, NotHealthy
+from kctl.errors import NotHealthy
 
 if TYPE_CHECKING:
     from kctl.reassign.run.run_status import LastRun
@@ -32,31 +31,21 @@ def verify(
 
     Example: kctl topic reassign verify plan.json
     """
-    from kctl.reassign.run.plan_file import read_plan
-    from kctl.reassign.run.run_status import last_run
-    from kctl.reassign.run.verify import verify as compare
+    from kctl.reassign.plan_file.read import read_plan
+    from kctl.reassign.run import operations
+
+    def report(last: LastRun) -> None:
+        output.note(f"the last run on this machine: {last.plan.kind} of {last.plan.source}")
 
     inv = invocation(ctx)
     file = None if plan is None else read_plan(plan)
     with inv.connect() as client:
-        last: LastRun | None
-        try:
-            last = last_run(cluster_id(client))
-        except NotFound:
-            if file is None:
-                raise
-            last = None
-        if file is None:
-            assert last is not None
-            file = last.file
-            output.note(f"the last run on this machine: {last.plan.kind} of {last.plan.source}")
-        ours = last if last is not None and last.plan.digest == file.digest else None
-        throttle = None if ours is None else ours.last_throttle
-        found = compare(client, file.reassignments, file.remove_brokers, throttle)
+        verified = operations.verify(client, file, report)
+    found = verified.verification
     inv.emit(found, lambda: _tables(found))
     left = _left(found)
     if left:
-        raise NotHealthy(f"the plan has not come true: {'; '.join(left)}", hint=_hint(found, ours))
+        raise NotHealthy(f"the plan has not come true: {'; '.join(left)}", hint=_hint(found, verified.own_run))
 
 
 def _tables(found: Verification) -> list[Table]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.commands.segment.columns import Size, message_limit
@@ -119,7 +120,7 @@ def _progress(paths: Sequence[Path]) -> Iterator[Callable[[str, int], None]]:
 
 
 def _emit(inv: Invocation, result: VerifyResult) -> None:
-    inv.emit(result.findings if inv.output == "csv" else result, lambda: list(_tables(result)))
+    inv.emit(result.findings if inv.output == "csv" else result, lambda: list(_tables(result)), changed=False)
     if inv.output in output.FOR_PEOPLE:
         output.write_line(_summary(result))
     _end(result)
@@ -236,7 +237,7 @@ def _emit_repair(inv: Invocation, result: RepairResult) -> None:
     def tables() -> list[Table]:
         return [*_repair_tables(result.indexes), *_tables(result.verified)]
 
-    inv.emit(result.indexes if inv.output == "csv" else result, tables)
+    inv.emit(result.indexes if inv.output == "csv" else result, tables, changed=any_changed(result.indexes))
     if inv.output in output.FOR_PEOPLE:
         output.write_line(_summary(result.verified))
 
@@ -246,7 +247,7 @@ def _repair_tables(rows: Sequence[IndexRepair]) -> list[Table]:
         Column("file"),
         Column("entries_before", "ENTRIES", align="right"),
         Column("entries_after", "NEW", align="right"),
-        Column("result", style=lambda row: "yellow" if row["result"] == "left alone" else None),
+        Column("result", style=lambda row: "yellow" if row["result"] == ItemResult.LEFT_ALONE else None),
         Column("note"),
     ]
     return [Table(columns, jsonable(rows), title="indexes", empty="no index needs to be written anew")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.spark.run import show_size
+from kctl.commands.history.options import show_size
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import invocation
@@ -38,7 +38,7 @@ def bundle(
         Column("python_version", "PYTHON"),
         Column("platform"),
     ]
-    inv.emit(made, lambda: [Table(columns, [jsonable(made)])])
+    inv.emit(made, lambda: [Table(columns, [jsonable(made)])], changed=True)
     if made.absent:
         output.warn(f"not installed here, and so not in it: {', '.join(made.absent)}")
     output.note(f"with kctl:  kctl spark lag {made.kctl_options}")

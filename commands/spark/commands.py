@@ -1,4 +1,4 @@
-"""kctl spark: lag and retention usage, computed by PySpark. Each command has a module of its own."""
+"""kctl spark: the reports of kctl history, computed by PySpark. Each command has a module of its own."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands.spark.run import JOB_TIMEOUT_S, Memory, settings_of, show_duration, show_size, starting
+from kctl.commands.history.options import show_duration, show_size
+from kctl.commands.spark.engine import JOB_TIMEOUT_S, Memory, settings_of, starting
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -43,4 +44,4 @@ def warm(
         Column("java_version", "JAVA", align="right"),
         Column("duration_ms", "TIME", show=show_duration, align="right"),
     ]
-    inv.emit(result, lambda: [Table(columns, [jsonable(result)])])
+    inv.emit(result, lambda: [Table(columns, [jsonable(result)])], changed=result.made)

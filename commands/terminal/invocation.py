@@ -7,7 +7,6 @@ function's own parameters; these classes add the common ones and keep their valu
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from typer._click import types
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperPath
 
-from kctl.commands.completion.complete import by_metavar, context_names, formats
+from kctl.commands.completion.complete import by_metavar
+from kctl.commands.terminal.common_options import CommonOptionsHelp, common_options
 from kctl.commands.terminal.output import FORMATS, Table, emit, note, protect_csv, warn
-from kctl.commands.terminal.output_encoding import shown
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +47,16 @@ class Invocation:
     confirm_cluster: str | None = None
     verbose: bool = False
     debug: bool = False
+    changes: list[bool] = dataclasses.field(default_factory=list)  # shared with copies
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether the command changed something or, in a dry run, would; None if the command did not report that."""
+        return any(self.changes) if self.changes else None
+
+    def report_change(self, *, changed: bool) -> None:
+        """Report whether the command changed something or, in a dry run, would. Playbooks read this."""
+        self.changes.append(changed)
 
     def timeout_s(self, default: float) -> float:
         """--timeout in seconds, or the command's own default. Raises UsageError."""
@@ -97,8 +106,13 @@ class Invocation:
         tables: Sequence[Table] | Callable[[], Sequence[Table]],
         csv_rows: Callable[[], Sequence[Any]] | None = None,
         row_type: type | None = None,
+        *,
+        changed: bool | None = None,
     ) -> None:
-        """Render `result` as -o says; see output.emit."""
+        """Render `result` as -o says; see output.emit. changed: as for report_change, from each command that changes
+        something."""
+        if changed is not None:
+            self.report_change(changed=changed)
         emit(result, tables, self.output, csv_rows, row_type)
 
     def protectors(self, target: Target) -> tuple[Protector, ...]:
@@ -137,87 +151,6 @@ def invocation(ctx: typer.Context) -> Invocation:
     found = ctx.find_root().obj
     assert isinstance(found, Invocation)
     return found
-
-
-def _remember(ctx: typer.Context, param: Any, value: Any) -> Any:
-    """Option callback: the place nearest to the command wins, and an absent option changes nothing."""
-    if value not in (None, False):
-        setattr(ctx.find_root().obj, param.name, value)
-    return value
-
-
-def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOption:
-    return TyperOption(param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings)
-
-
-def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> list[TyperOption]:
-    """The options that every command and group takes, before and after the command's name."""
-    return [
-        _option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help=formats_said,
-            autocompletion=lambda _ctx, _args, text: formats(text),
-        ),
-        _option("--csv-safe", is_flag=True, help="With -o csv, prevent spreadsheets from running cells as formulas."),
-        _option(
-            "--context",
-            metavar="NAME",
-            help="Named cluster from the config file (KCTL_CONTEXT).",
-            autocompletion=lambda _ctx, _args, text: context_names(text),
-        ),
-        _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
-        _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
-        _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
-        _option(
-            "--ignore-unknown",
-            is_flag=True,
-            help="Ignore unknown or unsupported security settings in client properties.",
-        ),
-        _option("--timeout", metavar="DURATION", help="The longest wait, for example 30s or 5m."),
-        _option("-y", "--yes", is_flag=True, help="Do not ask."),
-        _option("--confirm-cluster", metavar="NAME", help="Confirm a change of a protected context."),
-        _option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
-        _option("--debug", is_flag=True, help="Show a traceback when something fails."),
-    ]
-
-
-def is_common(param: Any) -> bool:
-    """Whether it is one of common_options."""
-    return getattr(param, "callback", None) is _remember
-
-
-class _CommonOptions:
-    """Help shows a command's own options first, then the common ones under a heading of their own."""
-
-    params: list[Any]
-
-    def get_help(self, ctx: Any) -> str:
-        """Return the help in stdout's encoding. Typer itself assumes UTF-8."""
-        return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        common = {id(p) for p in self.params if is_common(p)}
-        own: list[tuple[str, str]] = []
-        shared: list[tuple[str, str]] = []
-        arguments: list[tuple[str, str]] = []
-        for param in self.get_params(ctx):  # type: ignore[attr-defined]  # click.Command has it
-            record = param.get_help_record(ctx)
-            if record is None:
-                continue
-            if param.param_type_name == "argument":
-                arguments.append(record)
-            else:
-                (shared if id(param) in common else own).append(record)
-        for title, records in (
-            ("Arguments", arguments),
-            ("Options", own),
-            ("Options of every command", shared),
-        ):
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -271,7 +204,7 @@ def _with_short_help(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"help_option_names": ["-h", "--help"], **(settings or {})}
 
 
-class KctlCommand(_CommonOptions, TyperCommand):
+class KctlCommand(CommonOptionsHelp, TyperCommand):
     """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
@@ -297,7 +230,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
         return super().invoke(ctx)
 
 
-class KctlGroup(_CommonOptions, TyperGroup):
+class KctlGroup(CommonOptionsHelp, TyperGroup):
     """A group that takes the common options."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:

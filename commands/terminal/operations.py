@@ -23,7 +23,8 @@ from typer._click.exceptions import ClickException
 
 from kctl.base.suggestions import did_you_mean
 from kctl.commands import app
-from kctl.commands.terminal.invocation import Invocation, is_common
+from kctl.commands.terminal.common_options import is_common
+from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
 from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
 
@@ -44,9 +45,18 @@ WITHOUT_DRY_RUN = {
     "group export": "writes the file that it is told to, and replaces none unasked",
     "spark bundle": "writes the file that it is told to, and replaces none unasked",
     "topic reassign plan": "is the dry run of topic reassign apply",
+    "history snapshot": "adds to a store of its own",
     "spark snapshot": "adds to a store of its own",
     "consume": "commits only for the group that it is told to join",
     "demo": "makes a cluster of its own and destroys it",
+}
+# What changes something only with this argument; without it, it only prints.
+CHANGES_WITH = {
+    "capacity": "measure",
+    "cluster export": "out",
+    "consume": "group",
+    "group export": "out",
+    "topic reassign plan": "out",
 }
 
 
@@ -88,6 +98,7 @@ def find(name: str) -> Operation:
         arguments=arguments,
         changes=dry_run or " ".join(path) in WITHOUT_DRY_RUN,
         dry_run=dry_run,
+        changes_with=CHANGES_WITH.get(" ".join(path)),
     )
 
 
@@ -265,16 +276,17 @@ def run(
             code = app.run(argv, invocation)
         if code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
-        return Outcome(code, captured.value())
+        return Outcome(code, captured.value(), changed=invocation.changed)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as exc:
-        return Outcome(exc.code if isinstance(exc.code, int) else int(ExitCode.FAILED), captured.value())
+        code = exc.code if isinstance(exc.code, int) else int(ExitCode.FAILED)
+        return Outcome(code, captured.value(), changed=invocation.changed)
     except KctlError as exc:
-        return Outcome(int(exc.exit_code), captured.value(), exc)
+        return Outcome(int(exc.exit_code), captured.value(), exc, invocation.changed)
     except Exception as exc:  # noqa: BLE001 - as the root does: an error of one step, never of the whole run
         failed = app.unexpected(exc)
-        return Outcome(int(failed.exit_code), captured.value(), failed)
+        return Outcome(int(failed.exit_code), captured.value(), failed, invocation.changed)
 
 
 class _Captured(io.RawIOBase):

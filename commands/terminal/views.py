@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.commands.terminal import output
@@ -13,6 +12,7 @@ from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
+    from kctl.lag.gate import By
 
 
 NONE_CURRENT = "no context is current now; choose one with `kctl context use NAME`"
@@ -25,14 +25,6 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class By(str, Enum):
-    """What a row is."""
-
-    PARTITION = "partition"
-    TOPIC = "topic"
-    GROUP = "group"
-
-
 def incomplete(failures: Sequence[str]) -> OperationFailed:
     """The error for a result that was shown and lacks something: exit code 5."""
     for line in failures[1:]:
@@ -41,10 +33,15 @@ def incomplete(failures: Sequence[str]) -> OperationFailed:
     return OperationFailed(f"the result is not complete: {failures[0]}{more}", hint="what was read is shown")
 
 
+def report_incomplete(failures: Sequence[str]) -> None:
+    """Raise the error for a result that was shown, if it lacks something."""
+    if failures:
+        raise incomplete(failures)
+
+
 @contextmanager
-def told_if_incomplete(failures: Sequence[str]) -> Iterator[None]:
-    """Around what judges a result that was shown and may lack something: unhealthy counts for more than incomplete, but
-    both are told."""
+def incomplete_after_verdict(failures: Sequence[str]) -> Iterator[None]:
+    """Around the verdict on a result that was shown and may lack something: report both, the verdict first."""
     try:
         yield
     except NotHealthy:
@@ -53,9 +50,8 @@ def told_if_incomplete(failures: Sequence[str]) -> Iterator[None]:
         raise
     except NotFound:
         if not failures:
-            raise  # else it may be in what could not be read
-    if failures:
-        raise incomplete(failures)
+            raise  # otherwise the missing object may be in the unread part
+    report_incomplete(failures)
 
 
 def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value], list[str]]:
@@ -131,24 +127,10 @@ def with_rare(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> l
     return [*columns[:at], *rare, *columns[at:]]
 
 
-def rows_of(report: LagReport, by: By) -> Sequence[Any]:
-    """The report's rows, added up as asked."""
-    from kctl.lag.rules import by_group, by_topic
-
-    if by is By.TOPIC:
-        return by_topic(report.rows)
-    return by_group(report.rows) if by is By.GROUP else report.rows
-
-
-def row_type(by: By) -> type:
-    """What `rows_of` gives."""
-    from kctl.lag.rules import GroupLag, LagRow, TopicLag
-
-    return {By.PARTITION: LagRow, By.TOPIC: TopicLag, By.GROUP: GroupLag}[by]
-
-
 def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
-    """The rows of `rows_of` for people."""
+    """The rows of `rows_by` for people."""
+    from kctl.lag.gate import By
+
     known = jsonable(rows)
     if by is By.PARTITION:
         shown = members and any(row["client_id"] for row in known)
@@ -184,6 +166,8 @@ def remarks(report: LagReport) -> None:
 
 def beyond_end(rows: Sequence[Any]) -> list[str]:
     """Return a line for each of the first rows whose commit is beyond the end of the log."""
+    from kctl.lag.gate import row_name
+
     ahead = [row for row in rows if row.ahead]
     lines = [
         f"{row_name(row)}: {_beyond(row)}; was the topic recreated, or the log truncated?" for row in ahead[:_NAMED]
@@ -197,60 +181,3 @@ def _beyond(row: Any) -> str:
     if hasattr(row, "committed_offset"):
         return f"committed {row.committed_offset}, but the log ends at {row.log_end_offset}"
     return f"its commits are {row.ahead} beyond the end of the log"
-
-
-def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
-    """Check each row against `max_lag`, in messages.
-
-    Raises NotHealthy if a row is over the limit, or its commit is beyond the end of the log.
-    """
-    if max_lag is None:
-        return
-    over = [row for row in rows if row.lag is not None and row.messages > max_lag]
-    beyond = [row for row in rows if row.ahead]
-    if over:
-        worst = max(over, key=lambda row: row.messages)
-        what = by.value if len(over) == 1 else f"{by.value}s"
-        raise NotHealthy(
-            f"{len(over)} {what} over the limit of {max_lag}: {row_name(worst)} has a lag of {worst.lag}",
-            hint="",
-            details={"over_limit": len(over), "max_lag": max_lag, "beyond_end": len(beyond)},
-        )
-    if beyond:
-        raise NotHealthy(
-            f"{row_name(beyond[0])}: the committed offset is {beyond[0].ahead} beyond the end of the log",
-            hint="consumers restart according to auto.offset.reset; set the offset with `kctl group reset-offsets`",
-            details={"over_limit": 0, "max_lag": max_lag, "beyond_end": len(beyond)},
-        )
-
-
-def require_known(rows: Sequence[Any], by: By, named: Collection[str] = ()) -> None:
-    """Fail a gate that has nothing to check.
-
-    named: groups given by name. Raises NotHealthy if a group in `named` has no known lag, NotFound if no lag is
-    known at all. Warns about rows that were not checked.
-    """
-    known = {row.group for row in rows if row.lag is not None}
-    unknown = [name for name in dict.fromkeys(named) if name not in known]
-    if unknown:
-        raise NotHealthy(
-            f"lag not checked: it is unknown for group {', '.join(unknown[:_NAMED])}",
-            hint="has the group committed offsets? see `kctl group describe`",
-            details={"unknown": unknown},
-        )
-    if not known:
-        raise NotFound("lag not checked: no group has a known lag", hint="see `kctl group list` and `kctl lag`")
-    without = [row for row in rows if row.lag is None]
-    if without:
-        what = by.value if len(without) == 1 else f"{by.value}s"
-        output.warn(f"lag not checked for {len(without)} {what}, because it is unknown: {row_name(without[0])}")
-
-
-def row_name(row: Any) -> str:
-    """What a row of a lag report is of."""
-    parts = [f"group {row.group}"]
-    if hasattr(row, "topic"):
-        parts.append(row.topic)
-    if hasattr(row, "partition"):
-        parts.append(f"partition {row.partition}")
-    return ", ".join(parts)

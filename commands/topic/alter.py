@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted, some_of
 from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
@@ -60,7 +60,7 @@ def alter(
         state, chosen = choose_to_change(client, names or (), match or ())
         changes = [_change(topic, partitions, replica_assignment, configs) for topic in chosen]
         plan = plan_alter(client, state, changes)
-        todo = [row for row in plan if row.result == "would alter"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
         if dry_run or not todo:
             emit_altered(inv, plan)
             warn_of(plan, state)
@@ -119,7 +119,7 @@ def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
     for row in rows:
         factor = min((len(p.replicas) for p in state.topics[row.topic].partitions), default=None)
         for config in row.config_changes:
-            caution = caution_of(config, factor) if config.result.startswith("would") else None
+            caution = caution_of(config, factor) if config.result.planned else None
             if caution:
                 output.warn(f"{row.topic}: {caution}")
 
@@ -140,12 +140,13 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
         Column("after"),
         Column("after_source", "SET BY", wide=True),
     ]
-    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)))])
+    changed = any_changed(rows) or any(any_changed(row.config_changes) for row in rows)
+    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)))], changed=changed)
 
 
 def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:
     """Raise OperationFailed when some were not changed, or not shown to be."""
-    failed = {row.topic: row.error for row in rows if row.result == "failed"}
+    failed = {row.topic: row.error for row in rows if row.result is ItemResult.FAILED}
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {reasons(failed)}")
 
@@ -160,7 +161,7 @@ def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:
         for config in row.config_changes:
             yield {
                 "topic": row.topic, "what": config.name, "result": config.result, "before": config.before,
-                "after": DEFAULT if config.after is None and config.result == "would unset" else config.after,
+                "after": DEFAULT if config.after is None and config.result is ItemResult.WOULD_UNSET else config.after,
                 "after_source": config.after_source,
             }  # fmt: skip
 

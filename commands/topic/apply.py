@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.base.outcomes import reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
@@ -70,7 +70,7 @@ def apply(
             done = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
             gone = _delete(inv, client, done, going)
     _emit(inv, [*done, *_pruned(gone)])
-    failed = {row.topic: row.error for row in done if row.result == "failed"}
+    failed = {row.topic: row.error for row in done if row.result is ItemResult.FAILED}
     if failed:
         kept = "; nothing was pruned" if going else ""
         raise OperationFailed(
@@ -121,7 +121,7 @@ def _confirm(
     from kctl.topics.basis import of_altered, of_deleted
 
     basis = of_altered(client, state, plan.altered).also(of_deleted(client, going))
-    altered = sum(row.result == "would alter" for row in plan.altered)
+    altered = sum(row.result is ItemResult.WOULD_ALTER for row in plan.altered)
     if expect is not None and expect != len(going):
         raise Refused(f"--prune would delete {len(going)}, not {expect}", hint="nothing was changed")
     if going and expect is None and (inv.yes or inv.confirm_cluster):
@@ -149,7 +149,7 @@ def _delete(
     """Prune when all else went well."""
     from kctl.topics.delete import delete_topics
 
-    if not going or any(row.result == "failed" for row in done):
+    if not going or any(row.result is ItemResult.FAILED for row in done):
         return going
     return delete_topics(client, going, timeout_s=inv.timeout_s(30))
 
@@ -168,7 +168,7 @@ def _emit(inv: Invocation, rows: Sequence[AppliedTopic]) -> None:
         Column("before"),
         Column("after"),
     ]
-    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)), empty="no topics")])
+    inv.emit(rows, lambda: [Table(columns, list(_flat(rows)), empty="no topics")], changed=any_changed(rows))
 
 
 def _flat(rows: Sequence[AppliedTopic]) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.topics.clone import ClonedTopic
+    from kctl.topics.clone.plan import ClonedTopic
 
 
 class Compression(str, Enum):
@@ -39,45 +39,56 @@ def clone(
 ) -> None:
     """Make a topic like another one: partitions, replication factor, configs; with --data its records as well.
 
-    Records keep partition, order, key, headers and timestamp, and get new offsets. What was written after the beginning
-    is not copied. The new topic must not be there; when copying ends early, it is not whole: delete it.
+    Records keep partition, order, key, headers and timestamp, and get new offsets. Records written after the start
+    are not copied. The new topic must not exist, unless an interrupted copy created it: the same command resumes it.
 
     Example: kctl topic clone orders orders-test --data --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned
-    from kctl.topics.clone import clone as make
-    from kctl.topics.clone import plan_clone
+    from kctl.topics.clone.plan import plan_clone
+    from kctl.topics.clone.run import clone as make
 
     inv = invocation(ctx)
     if compression is not Compression.NONE and not data:
         raise UsageError("--compression goes with --data")
     with inv.connect() as client:
         basis = unchanged.topics(client, [source])
-        plan = plan_clone(client, source, name, data=data)
+        timeout_s = inv.timeout_s(30)
+        plan = plan_clone(client, source, name, data=data, timeout_s=timeout_s)
         for caution in plan.cautions:
             output.warn(caution)
         if dry_run:
             _emit(inv, plan.clone)
             return
-        question = f"Create topic {name} of {client.target.name}?"
-        inv.confirm_protected(question, target=client.target, basis=basis.also(of_cloned(client, plan.clone)))
+        if plan.journal is None:
+            question = f"Create topic {name} of {client.target.name}?"
+            basis = basis.also(of_cloned(client, plan.clone))
+        else:
+            question = f"Resume the copy of {source} into {name} of {client.target.name}?"
+            output.note(f"resuming the copy into {name}: {plan.clone.records:,} records are in it")
+        inv.confirm_protected(question, target=client.target, basis=basis)
         try:
             with (
                 undone_when_terminated(),
                 output.progress("copying" if data else "creating", lines_every_s=30) as bar,
             ):
-                done = make(
-                    client, plan, compression=compression.value, timeout_s=inv.timeout_s(30), progress=bar.update
-                )
+                done = make(client, plan, compression=compression.value, timeout_s=timeout_s, progress=bar.update)
         except KeyboardInterrupt:
-            output.warn(f"{name} is not whole, if it is there: `kctl topic delete {name}`, and clone it again")
+            output.warn(f"{name} is incomplete if it exists: {_next_step(source, name, data=data)}")
             raise
     _emit(inv, done)
     if done.error:
         raise OperationFailed(
-            f"{name} is there, and not whole: {done.error}", hint=f"`kctl topic delete {name}`, and clone it again"
+            f"{name} exists and is incomplete: {done.error}", hint=_next_step(source, name, data=data)
         )
+
+
+def _next_step(source: str, name: str, *, data: bool) -> str:
+    from kctl.topics.clone.plan import resume_command
+
+    delete = f"`kctl topic delete {name}` removes it"
+    return f"`{resume_command(source, name)}` resumes the copy, {delete}" if data else f"{delete}, then clone again"
 
 
 def _emit(inv: Invocation, row: ClonedTopic) -> None:
@@ -97,4 +108,5 @@ def _emit(inv: Invocation, row: ClonedTopic) -> None:
         Column("records", align="right"),
         Column("log_end_offset", "NEW END", align="right"),
     ]
-    inv.emit(row, lambda: [Table(columns, [jsonable(row)]), Table(copied, jsonable(row.copied))])
+    tables = [Table(columns, [jsonable(row)]), Table(copied, jsonable(row.copied))]
+    inv.emit(row, tables, changed=row.result.changed)

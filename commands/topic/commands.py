@@ -20,13 +20,11 @@ from kctl.commands.terminal.topic_options import (
     UNDER_REPLICATED,
     problems_asked,
 )
-from kctl.commands.terminal.views import alarm, told_if_incomplete
+from kctl.commands.terminal.views import alarm, report_incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.protocol.client import ClusterClient
-    from kctl.topics.describe import Problem
-    from kctl.topics.listing import TopicSummary
+    from kctl.topics.listing import ListedTopics, TopicSummary
 
 app = CommandGroup("List, describe, create, alter, truncate, copy and delete topics.")
 
@@ -51,53 +49,24 @@ def list_(
 
     Example: kctl topic list --match 'orders.*' --size --count
     """
-    from kctl.topics.listing import TopicSummary
+    from kctl.topics.listing import ListRequest, TopicSummary, list_topics
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
     problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
+    request = ListRequest(match or (), problems, size, count, internal)
     with inv.connect() as client:
-
-        def look() -> tuple[list[TopicSummary], list[str], list[str]]:
-            return _look(client, match or (), problems, size, count, internal)
-
         if watching:
-            watching.run(look, lambda seen: _shown(*seen, size=size, count=count))
-        topics, doubts, failures = look()
-    inv.emit(topics, lambda: [_table(topics, size=size, count=count)], row_type=TopicSummary)
-    for line in doubts:
+            watching.run(lambda: list_topics(client, request), lambda seen: _shown(seen, size=size, count=count))
+        found = list_topics(client, request)
+    inv.emit(found.topics, lambda: [_table(found.topics, size=size, count=count)], row_type=TopicSummary)
+    for line in found.doubts:
         output.warn(line)
-    with told_if_incomplete(failures):
-        pass
+    report_incomplete(found.failures)
 
 
-def _look(
-    client: ClusterClient, match: Sequence[str], problems: Sequence[Problem], size: bool, count: bool, internal: bool
-) -> tuple[list[TopicSummary], list[str], list[str]]:
-    """The topics, doubts whether these are all, and what of them is not known. problems: only with one of them."""
-    from kctl.cluster.topics import choose, not_seen
-    from kctl.topics.listing import having, summarize, with_messages, with_sizes
-
-    state, chosen = choose(client, match=match, internal=internal or bool(problems))
-    doubts, failures = not_seen(client, (), chosen, filtered=bool(problems))
-    topics, unsure = summarize(client, state, chosen)
-    doubts += unsure
-    if problems:
-        topics, lacking = having(client, state, topics, problems)
-        failures += lacking
-    if size:
-        topics, lacking = with_sizes(client, state, topics)
-        failures += lacking
-    if count:
-        topics, lacking = with_messages(client, state, topics)
-        failures += lacking
-    return topics, doubts, failures
-
-
-def _shown(
-    topics: Sequence[TopicSummary], doubts: Sequence[str], failures: Sequence[str], *, size: bool, count: bool
-) -> Shown:
-    return Shown(topics, [_table(topics, size=size, count=count)], [*doubts, *failures])
+def _shown(seen: ListedTopics, *, size: bool, count: bool) -> Shown:
+    return Shown(seen.topics, [_table(seen.topics, size=size, count=count)], [*seen.doubts, *seen.failures])
 
 
 def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted
 from kctl.cluster.partition_numbers import MOST
 from kctl.commands.terminal import output
@@ -52,7 +52,7 @@ def create(
         if dry_run:
             _emit_created(inv, plan)
             return
-        missing = sum(row.result == "would create" for row in plan)
+        missing = sum(row.result is ItemResult.WOULD_CREATE for row in plan)
         if missing:
             inv.confirm_protected(f"Create {counted(missing, 'topic')} of {client.target.name}?", target=client.target)
         with output.progress("creating") as bar:
@@ -60,7 +60,7 @@ def create(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
             )
     _emit_created(inv, done)
-    failed = {row.topic: row.error for row in done if row.result == "failed"}
+    failed = {row.topic: row.error for row in done if row.result is ItemResult.FAILED}
     if failed:
         raise OperationFailed(
             f"{len(failed)} of {counted(len(done), 'topic')} not created: {reasons(failed)}",
@@ -97,7 +97,7 @@ def _emit_created(inv: Invocation, rows: Sequence[CreatedTopic]) -> None:
         Column("replication_factor", "RF", align="right"),
         Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))], changed=any_changed(rows))
     for row in rows:
         if row.differs:
             output.warn(f"topic {row.topic} exists and was left alone: it {row.differs}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.base.outcomes import reasons
+from kctl.base.outcomes import ItemResult, any_changed, reasons
 from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.commands.terminal import output
@@ -45,7 +45,7 @@ def delete(
         plan, doubts = plan_delete(client, names or (), match or (), if_exists=if_exists)
         for doubt in doubts:
             output.warn(doubt)
-        todo = [row for row in plan if row.result == "would delete"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         if dry_run or not todo:
             emit_deleted(inv, plan)
             return
@@ -67,7 +67,7 @@ def show_losses(rows: Sequence[DeletedTopic]) -> None:
 
 def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
     """Raise OperationFailed when some are not gone."""
-    failed = {row.topic: row.error for row in rows if row.result in {"failed", "marked"}}
+    failed = {row.topic: row.error for row in rows if row.result in {ItemResult.FAILED, ItemResult.MARKED}}
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {reasons(failed)}")
 
@@ -111,4 +111,8 @@ def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
         Column("readers", "READ BY", show=lambda readers: ", ".join(reader["group"] for reader in readers) or "-"),
         Column("newest_timestamp", "NEWEST RECORD"),
     ]
-    inv.emit(rows, lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])])
+    inv.emit(
+        rows,
+        lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])],
+        changed=any_changed(rows),
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,13 +22,11 @@ from kctl.commands.terminal.topic_options import (
     UNDER_REPLICATED,
     problems_asked,
 )
-from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.views import report_incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.model import ClusterState
-    from kctl.protocol.client import ClusterClient
-    from kctl.topics.describe import Problem, TopicDescription
+    from kctl.topics.describe import DescribedTopics, Problem, TopicDescription
 
 
 def describe(
@@ -57,65 +54,23 @@ def describe(
 
     Example: kctl topic describe --under-replicated --at-min-isr
     """
+    from kctl.topics.describe import DescribeRequest, describe_topics
+
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
     problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
-    internal = internal or bool(problems)  # as kafka-topics does: groups and transactions need theirs to be healthy
-    asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
+    request = DescribeRequest(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(lambda: _look(client, asked), lambda seen: _shown(seen, problems))
-        found = _look(client, asked)
+            watching.run(lambda: describe_topics(client, request), lambda seen: _shown(seen, problems))
+        found = describe_topics(client, request)
     inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
     for line in found.doubts:
         output.warn(line)
-    with told_if_incomplete(found.failures):
-        pass
+    report_incomplete(found.failures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is to be shown."""
-
-    names: Sequence[str]
-    match: Sequence[str]
-    problems: Sequence[Problem]
-    with_overrides: bool
-    size: bool
-    offsets: bool
-    internal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """doubts: what is not known of them; failures: what is not known, and was asked for."""
-
-    topics: list[TopicDescription]
-    doubts: list[str]
-    failures: list[str]
-
-
-def _look(client: ClusterClient, asked: _Asked) -> _Found:
-    from kctl.cluster.topics import choose, not_seen
-    from kctl.topics.describe import NEEDS_CONFIGS, describe_chosen, only
-
-    state, chosen = choose(client, asked.names, asked.match, internal=asked.internal)
-    topics = describe_chosen(client, state, chosen)
-    unknown = [topic.configs_error for topic in topics if topic.configs_error]
-    by_configs = asked.with_overrides or not NEEDS_CONFIGS.isdisjoint(asked.problems)
-    doubts, failures = not_seen(client, asked.names, chosen, filtered=asked.with_overrides or bool(asked.problems))
-    (failures if by_configs else doubts).extend(unknown)
-    if asked.with_overrides:
-        topics = [topic for topic in topics if topic.overrides]
-    if asked.problems:
-        topics = [topic for topic in (only(topic, asked.problems) for topic in topics) if topic.partitions]
-    topics = _measured(client, state, topics, failures, size=asked.size, offsets=asked.offsets)
-    if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
-        doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
-    return _Found(topics, doubts, failures)
-
-
-def _shown(seen: _Found, problems: Sequence[Problem]) -> Shown:
+def _shown(seen: DescribedTopics, problems: Sequence[Problem]) -> Shown:
     return Shown(seen.topics, _tables(seen, problems), [*seen.doubts, *seen.failures])
 
 
@@ -125,35 +80,7 @@ def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
     return Table([], [], empty=f"no partition is {known}{words}" if problems else "no topics")
 
 
-def _measured(
-    client: ClusterClient,
-    state: ClusterState,
-    topics: list[TopicDescription],
-    failures: list[str],
-    *,
-    size: bool,
-    offsets: bool,
-) -> list[TopicDescription]:
-    """With sizes and offsets as asked; what could not be read goes into `failures`. topics: of `state`."""
-    if not topics or not (size or offsets):
-        return topics
-    from kctl.topics.describe import with_offsets, with_sizes
-    from kctl.topics.offsets import log_spans
-    from kctl.topics.sizes import fetch_sizes
-
-    there = [state.topics[topic.topic] for topic in topics]
-    if size:
-        sizes = fetch_sizes(client, state, there)
-        failures += sizes.failures
-        topics = [with_sizes(topic, sizes) for topic in topics]
-    if offsets:
-        spans, lacking = log_spans(client, state, there)
-        failures += lacking
-        topics = [with_offsets(topic, spans) for topic in topics]
-    return topics
-
-
-def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
+def _tables(found: DescribedTopics, problems: Sequence[Problem]) -> list[Table]:
     """What a filter found in one table of partitions; without one, two tables for each topic."""
     from kctl.topics.describe import Problem
 

@@ -11,7 +11,7 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation, more_formats
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.topic_options import ALL_NAMES, INTERNAL, MATCH, PARTITION
-from kctl.commands.terminal.views import told_if_incomplete
+from kctl.commands.terminal.views import report_incomplete
 
 if TYPE_CHECKING:
     from kctl.topics.offsets import OffsetRow
@@ -57,8 +57,7 @@ def offsets(
         inv.emit(rows, lambda: [_table(rows)])
     for line in doubts:
         output.warn(line)
-    with told_if_incomplete(failures):
-        pass
+    report_incomplete(failures)
 
 
 def _as_kafka(rows: Sequence[OffsetRow]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
@@ -65,7 +66,7 @@ def truncate(
         )
         basis = unchanged.topics(client, {tp.topic for tp in wanted}, state=state)
         plan = plan_truncate(client, state, wanted)
-        todo = [row for row in plan if row.result == "would delete"]
+        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
         if todo:
             _warn_of_readers(client, todo)
         if dry_run or not todo:
@@ -83,7 +84,7 @@ def truncate(
         with output.progress("deleting") as bar:
             done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     _emit(inv, done)
-    failed = [_why(row) for row in done if row.result == "failed"]
+    failed = [_why(row) for row in done if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(done), 'partition')} not truncated: {'; '.join(failed)}")
 
@@ -154,4 +155,4 @@ def _emit(inv: Invocation, rows: Sequence[TruncatedPartition]) -> None:
         Column("messages", align="right"),
         Column("low_watermark", "STARTS NOW AT", align="right"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no partitions")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no partitions")], changed=any_changed(rows))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.base.outcomes import ItemResult
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Aborted:
-    """result: aborted, would abort."""
+    """An aborted transaction, or one that would be aborted."""
 
     topic: str
     partition: int
     start_offset: int
     producer_id: int
     producer_epoch: int
-    result: str
+    result: ItemResult
 
 
 def abort(
@@ -64,14 +65,14 @@ def abort(
             abort_transaction(client, state, producer, timeout_s=inv.timeout_s(30))
     done = Aborted(
         topic, partition, start_offset, producer.producer_id, producer.producer_epoch,
-        "would abort" if dry_run else "aborted",
+        ItemResult.WOULD_ABORT if dry_run else ItemResult.ABORTED,
     )  # fmt: skip
     columns = [
         Column("topic", name=True),
         *(Column(key, align="right") for key in ("partition", "start_offset", "producer_id", "producer_epoch")),
         Column("result"),
     ]
-    inv.emit(done, lambda: [Table(columns, [jsonable(done)])])
+    inv.emit(done, lambda: [Table(columns, [jsonable(done)])], changed=done.result.changed)
 
 
 def shown(producer: Producer) -> str:

@@ -177,7 +177,7 @@ def _prepared(
         for line in said_before(plan):
             output.warn(line)
         if dry_run:
-            inv.emit(plan, lambda: plan_tables(plan), lambda: plan.scenarios)
+            inv.emit(plan, lambda: plan_tables(plan), lambda: plan.scenarios, changed=True)
             output.note("nothing was changed (--dry-run)")
             yield None
             return
@@ -232,7 +232,7 @@ def _show(
     matrix: Sequence[Any] = (),
 ) -> KctlError | None:
     """rows: for CSV. Why the report could not be written: what was measured is shown before that is tried."""
-    inv.emit(value, tables, rows)
+    inv.emit(value, tables, rows, changed=True)
     tell_results(inv, results, matrix=bool(matrix))
     output.note(f"the evidence is in {value['evidence']}")
     if prepared.report is None:

@@ -9,6 +9,7 @@ from kctl.access.acls import list_acls
 from kctl.access.changes import AclChange, acl_row
 from kctl.access.quotas import QuotaChange, list_quotas, plan_quotas
 from kctl.access.users import ScramUser, UserChange, list_users
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:
     """Return the ACLs that are removed. The text of an ACL identifies it."""
-    removed = {row.acl for row in rows if row.result == "would remove"}
+    removed = {row.acl for row in rows if row.result is ItemResult.WOULD_REMOVE}
 
     def facts(present: Iterable[str]) -> ObjectFacts:
         return {f"ACL {words!r}": {} for words in present if words in removed}
@@ -44,7 +45,7 @@ def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable
 
 def of_quotas(client: ClusterClient, rows: Iterable[QuotaChange]) -> Basis:
     """Return the quotas that are replaced."""
-    shown = {(row.entity, row.key): row.before for row in rows if row.result.startswith("would ")}
+    shown = {(row.entity, row.key): row.before for row in rows if row.result.planned}
     if not shown:
         return Basis({}, dict)
 

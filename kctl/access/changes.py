@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kctl.access.acls import add_acls, list_acls, remove_acls, unknown_parts
 from kctl.access.model import Acl
 from kctl.access.words import acl_words, broker_host
+from kctl.base.outcomes import ItemResult
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import KctlError, OperationFailed
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 _READ_BACK_S = 10.0
 _POLL_S = 0.1
 _COMPARED = 1000  # ACLs, for what was meant
-TODO = frozenset({"would add", "would remove"})
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AclRow:
 class AclChange(AclRow):
     """result: would add, would remove, already there, not there, added, removed, failed (error says why)."""
 
-    result: str
+    result: ItemResult
     error: str | None = None
 
 
@@ -52,7 +52,7 @@ def acl_row(acl: Acl) -> AclRow:
     )  # fmt: skip
 
 
-def _change(acl: Acl, result: str, error: str | None = None) -> AclChange:
+def _change(acl: Acl, result: ItemResult, error: str | None = None) -> AclChange:
     return AclChange(**vars(acl_row(acl)), result=result, error=error)
 
 
@@ -80,12 +80,12 @@ def plan_changes(present: Iterable[Acl], *, add: Sequence[Acl] = (), remove: Seq
     """One row for each ACL that is to be there, or not to be: what would be done about it."""
     there = set(present)
     unknown = unknown_parts(remove)
-    rows = [_change(acl, "already there" if acl in there else "would add") for acl in add]
+    rows = [_change(acl, ItemResult.ALREADY_THERE if acl in there else ItemResult.WOULD_ADD) for acl in add]
     for acl in remove:
         if acl in unknown:
-            rows.append(_change(acl, "failed", unknown[acl]))
+            rows.append(_change(acl, ItemResult.FAILED, unknown[acl]))
         else:
-            rows.append(_change(acl, "would remove" if acl in there else "not there"))
+            rows.append(_change(acl, ItemResult.WOULD_REMOVE if acl in there else ItemResult.NOT_THERE))
     return rows
 
 
@@ -95,8 +95,8 @@ def carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> list[AclChang
     Adds first, and removes nothing when one could not be added: nobody is without a right that only changes its form.
     Raises what concerns all of it, when nothing was done.
     """
-    adding = [acl_of(row) for row in plan if row.result == "would add"]
-    removing = [acl_of(row) for row in plan if row.result == "would remove"]
+    adding = [acl_of(row) for row in plan if row.result is ItemResult.WOULD_ADD]
+    removing = [acl_of(row) for row in plan if row.result is ItemResult.WOULD_REMOVE]
     outcomes: dict[Acl, KctlError | None] = {}
     if adding:
         outcomes.update(add_acls(client, adding))
@@ -112,7 +112,7 @@ def carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> list[AclChang
             outcomes.update(dict.fromkeys(removing, exc))
     _raise_if_all_failed_alike(outcomes)
     there = _read_back(client, outcomes, adding)
-    return [_outcome(row, outcomes, there) if row.result in TODO else row for row in plan]
+    return [_outcome(row, outcomes, there) if row.result.planned else row for row in plan]
 
 
 def _raise_if_all_failed_alike(outcomes: Mapping[Acl, KctlError | None]) -> None:
@@ -144,11 +144,11 @@ def _outcome(row: AclChange, outcomes: Mapping[Acl, KctlError | None], there: fr
     acl = acl_of(row)
     error = outcomes[acl]
     if error is not None:
-        return replace(row, result="failed", error=error.message)
-    add = row.result == "would add"
+        return replace(row, result=ItemResult.FAILED, error=error.message)
+    add = row.result is ItemResult.WOULD_ADD
     if isinstance(there, KctlError):
-        return replace(row, result="failed", error=f"taken, but could not be read back: {there.message}")
+        return replace(row, result=ItemResult.FAILED, error=f"taken, but could not be read back: {there.message}")
     if (acl in there) is not add:
         what = "not there yet" if add else "still there"
-        return replace(row, result="failed", error=f"taken, but {what} when it was read back")
-    return replace(row, result="added" if add else "removed")
+        return replace(row, result=ItemResult.FAILED, error=f"taken, but {what} when it was read back")
+    return replace(row, result=row.result.done)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.access.words import quoted_name
-from kctl.base.outcomes import raise_refusal
+from kctl.base.outcomes import ItemResult, raise_refusal
 from kctl.base.suggestions import did_you_mean
 from kctl.base.units import parse_size
 from kctl.errors import KctlError, OperationFailed, UsageError
@@ -77,7 +77,7 @@ class QuotaChange:
     key: str
     before: float | None
     after: float | None
-    result: str
+    result: ItemResult
     error: str | None = None
 
 
@@ -168,7 +168,13 @@ def plan_quotas(
     for who, values in wanted.items():
         for key, after in values.items():
             before = present.get(who, {}).get(key)
-            result = "unchanged" if before == after else "would unset" if after is None else "would set"
+            result = (
+                ItemResult.UNCHANGED
+                if before == after
+                else ItemResult.WOULD_UNSET
+                if after is None
+                else ItemResult.WOULD_SET
+            )
             rows.append(QuotaChange(str(who), who.user, who.client_id, who.ip, key, before, after, result))
     return rows
 
@@ -180,7 +186,7 @@ def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_on
     """
     todo: dict[Entity, list[QuotaChange]] = {}
     for row in plan:
-        if row.result.startswith("would "):
+        if row.result.planned:
             todo.setdefault(_of(row), []).append(row)
     if not todo:
         return list(plan)
@@ -191,7 +197,7 @@ def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_on
     done = {who: rows for who, rows in todo.items() if who not in errors}
     if done and not validate_only:
         there = _read_back(client, done)
-    return [_outcome(row, errors.get(_of(row)), there) if row.result.startswith("would ") else row for row in plan]
+    return [_outcome(row, errors.get(_of(row)), there) if row.result.planned else row for row in plan]
 
 
 def _of(row: QuotaChange) -> Entity:
@@ -245,15 +251,15 @@ def _read_back(client: ClusterClient, done: Mapping[Entity, Sequence[QuotaChange
 
 def _outcome(row: QuotaChange, error: KctlError | None, there: Quotas | KctlError | None) -> QuotaChange:
     if error is not None:
-        return replace(row, result="failed", error=error.message)
+        return replace(row, result=ItemResult.FAILED, error=error.message)
     if there is None:  # only checked
         return row
     if isinstance(there, KctlError):
-        return replace(row, result="failed", error=f"taken, but could not be read back: {there.message}")
+        return replace(row, result=ItemResult.FAILED, error=f"taken, but could not be read back: {there.message}")
     found = there.get(_of(row), {}).get(row.key)
     if found != row.after:
-        return replace(row, after=found, result="failed", error="taken, but not so when it was read back")
-    return replace(row, result=row.result.removeprefix("would "))
+        return replace(row, after=found, result=ItemResult.FAILED, error="taken, but not so when it was read back")
+    return replace(row, result=row.result.done)
 
 
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:

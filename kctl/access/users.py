@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.access.model import name_of
-from kctl.base.outcomes import raise_refusal
+from kctl.base.outcomes import ItemResult, raise_refusal
 from kctl.errors import KctlError, OperationFailed, UsageError
 from kctl.protocol.codes import ErrorCode
 
@@ -46,7 +46,7 @@ class UserChange:
     user: str
     mechanism: str | None
     iterations: int | None
-    result: str
+    result: ItemResult
     error: str | None = None
 
 
@@ -105,7 +105,12 @@ def plan_add(present: Iterable[ScramUser], name: str, mechanisms: Sequence[str],
         raise UsageError(f"--iterations is from {MIN_ITERATIONS:,} to {MAX_ITERATIONS:,}, not {iterations:,}")
     there = {(user.user, user.mechanism) for user in present}
     return [
-        UserChange(name, mechanism, iterations, "would replace" if (name, mechanism) in there else "would add")
+        UserChange(
+            name,
+            mechanism,
+            iterations,
+            ItemResult.WOULD_REPLACE if (name, mechanism) in there else ItemResult.WOULD_ADD,
+        )
         for mechanism in mechanisms
     ]
 
@@ -120,11 +125,14 @@ def plan_remove(present: Iterable[ScramUser], names: Sequence[str], mechanisms: 
             there = mine.get(mechanism)
             rows.append(
                 UserChange(
-                    name, mechanism, there.iterations if there else None, "would remove" if there else "not there"
+                    name,
+                    mechanism,
+                    there.iterations if there else None,
+                    ItemResult.WOULD_REMOVE if there else ItemResult.NOT_THERE,
                 )
             )
         if not (mechanisms or mine):
-            rows.append(UserChange(name, None, None, "not there"))
+            rows.append(UserChange(name, None, None, ItemResult.NOT_THERE))
     return rows
 
 
@@ -133,7 +141,7 @@ def carry_out(client: ClusterClient, plan: Sequence[UserChange], password: str |
 
     Raises what concerns all of it, when nothing was done.
     """
-    todo = [row for row in plan if row.result.startswith("would ")]
+    todo = [row for row in plan if row.result.planned]
     if not todo:
         return list(plan)
     errors: dict[UserChange, KctlError] = {}
@@ -184,12 +192,12 @@ def _request(todo: Sequence[UserChange], password: str | None) -> Any:
             salted_password=salted_password(password or "", _mechanism(row), salt, row.iterations or MIN_ITERATIONS),
         )
         for row in todo
-        if row.result != "would remove"
+        if row.result is not ItemResult.WOULD_REMOVE
     ]
     deletions = [
         AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=row.user, mechanism=MECHANISMS[_mechanism(row)])
         for row in todo
-        if row.result == "would remove"
+        if row.result is ItemResult.WOULD_REMOVE
     ]
     return AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
 
@@ -221,7 +229,7 @@ def _read_back(client: ClusterClient, done: Sequence[UserChange]) -> dict[tuple[
 
 def _as_wanted(row: UserChange, there: dict[tuple[str, str], int]) -> bool:
     found = there.get((row.user, _mechanism(row)))
-    return found is None if row.result == "would remove" else found == row.iterations
+    return found is None if row.result is ItemResult.WOULD_REMOVE else found == row.iterations
 
 
 def _outcome(row: UserChange, error: KctlError | None, there: dict[tuple[str, str], int] | KctlError) -> UserChange:
@@ -230,9 +238,8 @@ def _outcome(row: UserChange, error: KctlError | None, there: dict[tuple[str, st
     elif error is None and not isinstance(there, KctlError) and not _as_wanted(row, there):
         error = OperationFailed("taken, but not so when it was read back")
     if error is not None:
-        return UserChange(row.user, row.mechanism, row.iterations, "failed", error.message)
-    word = {"would add": "added", "would replace": "replaced", "would remove": "removed"}[row.result]
-    return UserChange(row.user, row.mechanism, row.iterations, word)
+        return UserChange(row.user, row.mechanism, row.iterations, ItemResult.FAILED, error.message)
+    return UserChange(row.user, row.mechanism, row.iterations, row.result.done)
 
 
 def _error(code: int, message: str | None, subject: str, operation: str) -> KctlError:

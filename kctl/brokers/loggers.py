@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.grouping import grouped
+from kctl.base.outcomes import ItemResult
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import KctlError, NotFound, UsageError
 from kctl.protocol.codes import ApiKey
@@ -45,7 +46,7 @@ class LoggerChange:
     logger: str
     before: str
     after: str
-    result: str
+    result: ItemResult
     error: str | None = None
 
 
@@ -118,7 +119,11 @@ def plan_levels(current: Mapping[int, Levels], wanted: Levels) -> list[LoggerCha
             )
     return [
         LoggerChange(
-            node, name, current[node][name], level, "unchanged" if current[node][name] == level else "would set"
+            node,
+            name,
+            current[node][name],
+            level,
+            ItemResult.UNCHANGED if current[node][name] == level else ItemResult.WOULD_SET,
         )
         for node in sorted(current)
         for name, level in wanted.items()
@@ -127,18 +132,22 @@ def plan_levels(current: Mapping[int, Levels], wanted: Levels) -> list[LoggerCha
 
 def set_levels(client: ClusterClient, plan: Sequence[LoggerChange]) -> list[LoggerChange]:
     """Set what the plan would set, and read it back. A failure is in its row."""
-    todo = [row for row in plan if row.result == "would set"]
+    todo = [row for row in plan if row.result is ItemResult.WOULD_SET]
     failed = _alter(client, {(row.broker, row.logger): row.after for row in todo})
     now = fetch_loggers(client, {row.broker for row in todo}) if todo else {}
-    return [_seen(row, failed, now) if row.result == "would set" else row for row in plan]
+    return [_seen(row, failed, now) if row.result is ItemResult.WOULD_SET else row for row in plan]
 
 
 def put_back(client: ClusterClient, done: Sequence[LoggerChange]) -> list[LoggerChange]:
     """Give the loggers that were set, or may have been, their levels from before, unless others have set them since."""
-    mine = [row for row in done if row.result in {"set", "failed"}]
+    mine = [row for row in done if row.result in {ItemResult.SET, ItemResult.FAILED}]
     now = fetch_loggers(client, {row.broker for row in mine}) if mine else {}
     rows = {(row.broker, row.logger): _before_return(row, now[row.broker]) for row in mine}
-    todo = {key: row.before for key, row in rows.items() if row.result in {"set", "failed"} and _to_do(row, now)}
+    todo = {
+        key: row.before
+        for key, row in rows.items()
+        if row.result in {ItemResult.SET, ItemResult.FAILED} and _to_do(row, now)
+    }
     failed = _alter(client, todo)
     then = fetch_loggers(client, {node for node, _ in todo}) if todo else {}
     for key in todo:
@@ -153,18 +162,18 @@ def _to_do(row: LoggerChange, now: Mapping[int, Levels | KctlError]) -> bool:
 
 def _before_return(row: LoggerChange, now: Levels | KctlError) -> LoggerChange:
     if isinstance(now, KctlError):
-        return dataclasses.replace(row, result="not put back", error=now.message)
+        return dataclasses.replace(row, result=ItemResult.NOT_PUT_BACK, error=now.message)
     if now.get(row.logger) == row.before:  # a broker that was restarted, say; or it had not been set
-        return row if row.result == "failed" else dataclasses.replace(row, result="put back")
+        return row if row.result is ItemResult.FAILED else dataclasses.replace(row, result=ItemResult.PUT_BACK)
     if now.get(row.logger) != row.after:
-        return dataclasses.replace(row, result="changed by others", error=f"it is {now.get(row.logger)} now")
+        return dataclasses.replace(row, result=ItemResult.CHANGED_BY_OTHERS, error=f"it is {now.get(row.logger)} now")
     return row
 
 
 def _after_return(row: LoggerChange, error: KctlError | None, then: Levels | KctlError) -> LoggerChange:
     if not isinstance(then, KctlError) and then.get(row.logger) == row.before:
-        return dataclasses.replace(row, result="put back")
-    return dataclasses.replace(row, result="not put back", error=_why(row, error, then))
+        return dataclasses.replace(row, result=ItemResult.PUT_BACK)
+    return dataclasses.replace(row, result=ItemResult.NOT_PUT_BACK, error=_why(row, error, then))
 
 
 def _seen(
@@ -172,8 +181,8 @@ def _seen(
 ) -> LoggerChange:
     error, then = failed.get((row.broker, row.logger)), now[row.broker]
     if not isinstance(then, KctlError) and then.get(row.logger) == row.after:
-        return dataclasses.replace(row, result="set")
-    return dataclasses.replace(row, result="failed", error=_why(row, error, then))
+        return dataclasses.replace(row, result=ItemResult.SET)
+    return dataclasses.replace(row, result=ItemResult.FAILED, error=_why(row, error, then))
 
 
 def _why(row: LoggerChange, error: KctlError | None, then: Levels | KctlError) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base import journal
+from kctl.base.outcomes import ItemResult
 from kctl.base.paths import state_dir
 from kctl.base.units import format_size
 from kctl.cluster.log_dirs import fetch_log_dirs
@@ -153,7 +154,7 @@ class MeasurementTopic:
         plan = plan_create(self._client, [new])
         self._requested = True
         (row,) = create_topics(self._client, [new], plan, timeout_s=self._options.timeout_s)
-        self._created = row.result == "created"
+        self._created = row.result is ItemResult.CREATED
         if not self._created or row.error:
             raise OperationFailed(f"topic {new.name} cannot be used: {row.error or row.result}")
         return self._client.metadata([new.name])
@@ -187,9 +188,9 @@ def _delete(client: ClusterClient, name: str, *, timeout_s: float) -> None:
     if topic is None:
         return
     (row,) = delete_topics(
-        client, [DeletedTopic(name, "would delete", topic.topic_id, None, None, None)], timeout_s=timeout_s
+        client, [DeletedTopic(name, ItemResult.WOULD_DELETE, topic.topic_id, None, None, None)], timeout_s=timeout_s
     )
-    if row.result != "deleted":
+    if row.result is not ItemResult.DELETED:
         raise OperationFailed(
             f"topic {name} was not deleted: {row.error}",
             hint=f"run `kctl topic delete {name}`; otherwise the next `kctl capacity --measure` deletes it",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.cluster.rights import cluster_operations
@@ -32,13 +33,22 @@ _TOPIC = {8: "", 3: "consume", 4: "produce", 6: "delete, delete records", 7: "ad
 _ANY, _ALL_RESOURCES = 1, 1
 
 
+class Access(str, Enum):
+    """Whether an operation is allowed. PARTLY: on some of the objects."""
+
+    OK = "ok"
+    PARTLY = "partly"
+    DENIED = "denied"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One line. result: ok, partly, denied or unknown."""
+    """One line."""
 
     resource: str
     operation: str
-    result: str
+    result: Access
     detail: str
 
 
@@ -54,7 +64,7 @@ def principal_of(security: Security) -> str:
 def read_rights(client: ClusterClient) -> tuple[Right, ...]:
     """What the login may do. A probe that fails is a line of its own: nothing is raised."""
     cluster = _cluster(client)
-    may_describe = any(right.operation == "DESCRIBE" and right.result == "ok" for right in cluster)
+    may_describe = any(right.operation == "DESCRIBE" and right.result is Access.OK for right in cluster)
     return (*cluster, *_topics(client), _groups(client, may_describe=may_describe), _acls(client))
 
 
@@ -62,47 +72,47 @@ def _cluster(client: ClusterClient) -> list[Right]:
     try:
         return cluster_rights(cluster_operations(client))
     except KctlError as exc:
-        return [Right("cluster", "DESCRIBE", "unknown", exc.message)]
+        return [Right("cluster", "DESCRIBE", Access.UNKNOWN, exc.message)]
 
 
 def cluster_rights(allowed: Collection[int] | None) -> list[Right]:
     """The operations of DescribeCluster. There are none without DESCRIBE: of the others nothing is known then."""
     if allowed is None:
-        return [Right("cluster", "DESCRIBE", "unknown", "the broker does not tell")]
+        return [Right("cluster", "DESCRIBE", Access.UNKNOWN, "the broker does not tell")]
     if not allowed:
         hidden = "brokers tell only whom they let describe the cluster"
         return [
-            Right("cluster", _OPERATIONS[code], *(("denied", use) if code == 8 else ("unknown", hidden)))
+            Right("cluster", _OPERATIONS[code], *((Access.DENIED, use) if code == 8 else (Access.UNKNOWN, hidden)))
             for code, use in _CLUSTER.items()
         ]
     return [
-        Right("cluster", _OPERATIONS[code], "ok" if code in allowed else "denied", use)
+        Right("cluster", _OPERATIONS[code], Access.OK if code in allowed else Access.DENIED, use)
         for code, use in _CLUSTER.items()
     ]
 
 
 def _topics(client: ClusterClient) -> list[Right]:
-    from kafka.protocol.metadata import MetadataRequest
-
     try:
-        request = MetadataRequest(
-            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True, min_version=8
-        )
-        answer = client.send(request)
+        state = client.metadata(operations=True, keep_errors=True)
     except KctlError as exc:
-        return [Right("topics", "DESCRIBE", "unknown", exc.message)]
-    return topic_rights([topic.authorized_operations for topic in answer.topics if not topic.is_internal])
+        return [Right("topics", "DESCRIBE", Access.UNKNOWN, exc.message)]
+    return topic_rights(
+        [
+            state.operations[name]
+            for name, topic in state.topics.items()
+            if not topic.internal and name in state.operations
+        ]
+    )
 
 
-def topic_rights(allowed: Sequence[Collection[int] | None]) -> list[Right]:
-    """The operations of each topic that was seen."""
-    seen = [each for each in allowed if each is not None]
+def topic_rights(seen: Sequence[Collection[int]]) -> list[Right]:
+    """Return the rights on topics, from the allowed operations of each."""
     if not seen:
-        return [Right("topics", "DESCRIBE", "unknown", "sees no topic: there is none, or none may be described")]
+        return [Right("topics", "DESCRIBE", Access.UNKNOWN, "sees no topic: there is none, or none may be described")]
     found = []
     for code, use in _TOPIC.items():
         count = sum(1 for each in seen if code in each)
-        result = "ok" if count == len(seen) else "partly" if count else "denied"
+        result = Access.OK if count == len(seen) else Access.PARTLY if count else Access.DENIED
         of = f"{'all' if count == len(seen) else f'{count} of the'} {len(seen)} topics that it sees"
         found.append(Right("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
     return found
@@ -114,15 +124,15 @@ def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
     try:
         listed = list_groups(client)
     except KctlError as exc:
-        return Right("groups", "DESCRIBE", "unknown", exc.message)
+        return Right("groups", "DESCRIBE", Access.UNKNOWN, exc.message)
     if listed.unlisted:
-        return Right("groups", "DESCRIBE", "unknown", next(iter(listed.unlisted.values())).message)
+        return Right("groups", "DESCRIBE", Access.UNKNOWN, next(iter(listed.unlisted.values())).message)
     count = len(listed.groups)
     if may_describe:
-        return Right("groups", "DESCRIBE", "ok", f"sees all {count} groups")
+        return Right("groups", "DESCRIBE", Access.OK, f"sees all {count} groups")
     if count:
-        return Right("groups", "DESCRIBE", "partly", f"sees {count} groups; others, if there are any, are hidden")
-    return Right("groups", "DESCRIBE", "unknown", "sees no group: there is none, or none may be described")
+        return Right("groups", "DESCRIBE", Access.PARTLY, f"sees {count} groups; others, if there are any, are hidden")
+    return Right("groups", "DESCRIBE", Access.UNKNOWN, "sees no group: there is none, or none may be described")
 
 
 def _acls(client: ClusterClient) -> Right:
@@ -137,12 +147,12 @@ def _acls(client: ClusterClient) -> Right:
     try:
         answer = client.send(request)
     except KctlError as exc:
-        return Right("acls", "DESCRIBE", "unknown", exc.message)
+        return Right("acls", "DESCRIBE", Access.UNKNOWN, exc.message)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
-        return Right("acls", "DESCRIBE", "ok", "no authorizer: everybody may do everything")
+        return Right("acls", "DESCRIBE", Access.OK, "no authorizer: everybody may do everything")
     if answer.error_code:
         error = error_for(answer.error_code, answer.error_message, subject="ACLs")
-        result = "denied" if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else "unknown"
+        result = Access.DENIED if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else Access.UNKNOWN
         return Right("acls", "DESCRIBE", result, error.message)
     count = sum(len(resource.acls) for resource in answer.resources)
-    return Right("acls", "DESCRIBE", "ok", f"reads all {count} ACLs")
+    return Right("acls", "DESCRIBE", Access.OK, f"reads all {count} ACLs")

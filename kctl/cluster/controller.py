@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.cluster.membership import BrokerView, read_views
 from kctl.cluster.quorum import Quorum, QuorumReplica, describe_quorum
-from kctl.errors import KctlError, OperationFailed
+from kctl.errors import KctlError, NotHealthy, OperationFailed
 from kctl.model import ClusterState
 
 if TYPE_CHECKING:
@@ -61,6 +61,18 @@ class Controller:
     def agreed(self) -> bool:
         """There is one, and every broker that answered names it."""
         return self.controller_id is not None and set(self.named_by.values()) <= {self.controller_id}
+
+    def require_healthy(self) -> None:
+        """Raise NotHealthy if there is no controller, or brokers name different ones."""
+        if self.controller_id is None:
+            raise NotHealthy("there is no controller", hint="are enough of ZooKeeper's servers or of the voters up?")
+        if not self.agreed:
+            others = "; ".join(
+                f"broker {node}: {'none' if named is None else named}"
+                for node, named in self.named_by.items()
+                if named != self.controller_id
+            )
+            raise NotHealthy(f"broker {self.controller_id} is the controller, but not all brokers say so ({others})")
 
 
 def read_controller(client: ClusterClient) -> Controller:

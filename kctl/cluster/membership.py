@@ -23,17 +23,10 @@ class BrokerView:
 
 def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerView | KctlError]:
     """Each broker's view, by one Metadata without topics to each; a KctlError for one that does not answer."""
-    from kafka.protocol.metadata import MetadataRequest
-
-    answers = client.send_each({node: MetadataRequest(topics=[], min_version=1) for node in sorted(brokers)})
-    found: dict[int, BrokerView | KctlError] = {}
-    for node, answer in answers.items():
-        if isinstance(answer, KctlError):
-            found[node] = answer
-        else:
-            known = None if answer.controller_id < 0 else answer.controller_id
-            found[node] = BrokerView(tuple(sorted(b.node_id for b in answer.brokers)), known)
-    return found
+    return {
+        node: state if isinstance(state, KctlError) else BrokerView(tuple(sorted(state.brokers)), state.controller_id)
+        for node, state in client.metadata_of_each(sorted(brokers), ()).items()
+    }
 
 
 def down_brokers(client: ClusterClient) -> list[int]:

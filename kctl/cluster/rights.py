@@ -60,19 +60,11 @@ def may_describe_all_topics(client: ClusterClient) -> bool | None:
 def topics_denied(client: ClusterClient, names: Collection[str], operation: int) -> list[str]:
     """Those of the topics on which brokers say that the user has not this right (KIP-430); none where they do not tell,
     as before 2.3. operation: READ, WRITE, DELETE."""
-    from kafka.protocol.metadata import MetadataRequest
-
-    topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(names)]
     try:
-        answer = client.send(
-            MetadataRequest(
-                topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=True, min_version=8
-            )
-        )
+        state = client.metadata(sorted(names), operations=True, keep_errors=True)
     except KctlError:
         return []
-    allowed = {topic.name: topic.authorized_operations for topic in answer.topics if not topic.error_code}
-    return [name for name, operations in allowed.items() if operations is not None and operation not in operations]
+    return [name for name, allowed in state.operations.items() if operation not in allowed]
 
 
 def refuse_hidden_topics(client: ClusterClient, *, hint: str) -> None:

@@ -97,13 +97,9 @@ def fetch_topic_configs(
     Some hundred topics are asked of each broker at once: any broker can answer for any topic. limit_s: for one
     answer. While ZooKeeper is down no broker gives one; then the others are not waited for as well.
     """
-    from kafka.protocol.admin import DescribeConfigsRequest
-
-    resource = DescribeConfigsRequest.DescribeConfigsResource
-    found: dict[str, list[ConfigEntry] | KctlError] = {}
-    wanted = sorted(topics)
-    keys = None if names is None else sorted(names)
-    pending = [wanted[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(wanted), _TOPICS_PER_REQUEST)]
+    configs: dict[str, list[ConfigEntry] | KctlError] = {}
+    ordered = sorted(topics)
+    pending = [ordered[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(ordered), _TOPICS_PER_REQUEST)]
     able = sorted(brokers)
     last: KctlError = ConnectionFailed("there is no broker that could tell a topic's configs")
     while pending and able:
@@ -111,33 +107,38 @@ def fetch_topic_configs(
         pending = pending[len(asked) :]
         began = time.monotonic()
         responses = client.send_each(
-            {
-                node: DescribeConfigsRequest(
-                    resources=[
-                        resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
-                        for name in chunk
-                    ],
-                    include_synonyms=False,
-                    include_documentation=False,
-                )
-                for node, chunk in asked.items()
-            },
+            {node: _request(chunk, names) for node, chunk in asked.items()},
             timeout_s=min(limit_s, client.timeout_s),
         )
         silent = time.monotonic() - began > limit_s / 2  # connecting fails sooner
         for node, chunk in asked.items():
             response = responses[node]
             if isinstance(response, KctlError):
-                found.update(dict.fromkeys(chunk, response))
+                configs.update(dict.fromkeys(chunk, response))
             else:
-                found.update(_parse(response, chunk, defaults=defaults))
+                configs.update(_parse(response, chunk, defaults=defaults))
             if isinstance(response, ConnectionFailed):  # a broker that is down: the next one can tell as well
                 able = [] if silent else [other for other in able if other != node]
                 pending.append(chunk)
                 last = response
     for chunk in pending:
-        found.update(dict.fromkeys(chunk, last))
-    return found
+        configs.update(dict.fromkeys(chunk, last))
+    return configs
+
+
+def _request(topics: Sequence[str], names: Collection[str] | None) -> Any:
+    """Return the request for configs of topics: all, or those with these names."""
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    keys = None if names is None else sorted(names)
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=keys) for topic in topics
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
 
 
 def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:

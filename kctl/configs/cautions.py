@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.base.config_values import comparable, items, same
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.configs.change import ChangedConfig, Plan
 
@@ -29,7 +30,7 @@ def cautions(client: ClusterClient, plan: Plan) -> list[str]:
     if plan.resource.kind == "topic" and any(row.name == _MIN_ISR for row in plan.rows):
         topic = client.metadata([plan.resource.name]).topics.get(plan.resource.name)
         factor = min((len(p.replicas) for p in topic.partitions), default=None) if topic else None
-    found = (caution_of(row, factor) for row in plan.rows if row.result != "unchanged")
+    found = (caution_of(row, factor) for row in plan.rows if row.result is not ItemResult.UNCHANGED)
     return [caution for caution in found if caution]
 
 
@@ -38,7 +39,7 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
     after = row.after or ""
     if row.name in _LIMITS and _shrinks(row.before, row.after):
         return f"{row.name} gets smaller: {_LIMITS[row.name]}"
-    if row.name in _LIMITS and row.result == "would unset" and row.before is not None and row.after is None:
+    if row.name in _LIMITS and row.result is ItemResult.WOULD_UNSET and row.before is not None and row.after is None:
         # Brokers leave the values out that hold behind a topic's own, when these are of log.retention.hours.
         return f"{row.name} falls back to a value that brokers do not tell; if it is less, {_LIMITS[row.name]}"
     if row.name in _POLICIES and row.before is not None and row.after is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kctl.base.config_values import fault_of, items, same
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.configs.describe import UNKNOWN_TYPE, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.dynamic import Items, alter_dynamic
@@ -35,7 +36,12 @@ Operation = Literal["set", "unset", "append", "subtract"]
 _LISTS = frozenset(
     {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 )
-_DONE: dict[Operation, str] = {"set": "set", "unset": "unset", "append": "appended", "subtract": "subtracted"}
+_PLANNED: dict[Operation, ItemResult] = {
+    "set": ItemResult.WOULD_SET,
+    "unset": ItemResult.WOULD_UNSET,
+    "append": ItemResult.WOULD_APPEND,
+    "subtract": ItemResult.WOULD_SUBTRACT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class ChangedConfig:
 
     resource: str
     name: str
-    result: str
+    result: ItemResult
     before: str | None
     before_source: str | None
     after: str | None
@@ -209,7 +215,8 @@ def _changes(edits: Sequence[Edit]) -> dict[str, str | Items | None]:
 
 
 def _planned(resource: Resource, edit: Edit, config: Config, *, changes: bool) -> ChangedConfig:
-    row = _row(resource, edit.name, f"would {edit.operation}" if changes else "unchanged", config, config)
+    result = _PLANNED[edit.operation] if changes else ItemResult.UNCHANGED
+    row = _row(resource, edit.name, result, config, config)
     if not changes:
         return row
     after, source = _expected(resource, edit, config)
@@ -235,7 +242,7 @@ def _expected(resource: Resource, edit: Edit, config: Config) -> tuple[str | Non
     return ",".join(item for item in there if item not in given), source
 
 
-def _row(resource: Resource, name: str, result: str, before: Config, after: Config) -> ChangedConfig:
+def _row(resource: Resource, name: str, result: ItemResult, before: Config, after: Config) -> ChangedConfig:
     return ChangedConfig(
         resource.path,
         name,
@@ -268,11 +275,8 @@ def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> lis
     for error in alter_dynamic(client, {resource: _changes(plan.edits)}).values():
         raise _without_secrets(error, plan.edits, plan.before)
     after = _read_back(client, plan, Deadline(min(timeout_s, _READ_BACK_S)))
-    changed = {edit.name: edit for edit in plan.edits}
     return [
-        _row(resource, row.name, _DONE[changed[row.name].operation], plan.before[row.name], after[row.name])
-        if row.name in changed
-        else row
+        _row(resource, row.name, row.result.done, plan.before[row.name], after[row.name]) if row.result.planned else row
         for row in plan.rows
     ]
 

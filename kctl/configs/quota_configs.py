@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kctl.access.quotas import DEFAULT, Entity, QuotaChange, Quotas, carry_out, check_value, list_quotas
 from kctl.base.config_values import comparable
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Kind, Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.model import OWN_SOURCE, Config, Synonym
@@ -97,7 +98,7 @@ def _changes(who: Entity, values: Mapping[str, str | None]) -> list[QuotaChange]
     rows = []
     for key, text in values.items():
         after = None if text is None else check_value(key, float(str(comparable("double", text))))
-        result = "would unset" if after is None else "would set"
+        result = ItemResult.WOULD_UNSET if after is None else ItemResult.WOULD_SET
         rows.append(QuotaChange(str(who), who.user, who.client_id, who.ip, key, None, after, result))
     return rows
 

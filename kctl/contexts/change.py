@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kctl.contexts.choose import find_context
 from kctl.contexts.context import Context
-from kctl.errors import AlreadyExists
+from kctl.errors import AlreadyExists, UsageError
 from kctl.protocol.security import SecuritySettings
 
 if TYPE_CHECKING:
@@ -22,6 +22,32 @@ class AddedContext:
 
     entry: Context
     current_context: str | None
+
+    @property
+    def missing_files(self) -> list[str]:
+        """Files that the security settings name and that do not exist yet."""
+        security = self.entry.security
+        paths = (
+            security.ssl_cafile,
+            security.ssl_certfile,
+            security.ssl_keyfile,
+            security.sasl_password_file,
+            security.ssl_key_password_file,
+        )
+        return [path for path in paths if path is not None and not Path(path).exists()]
+
+
+def refuse_temporary_files(*paths: str | None) -> None:
+    """Raise UsageError for a secret that exists only while this process runs, such as stdin or a pipe of the shell.
+
+    paths: as the user wrote them.
+    """
+    for path in paths:
+        if path == "-" or (path or "").startswith(("/dev/", "/proc/")):
+            raise UsageError(
+                f"cannot store {path} in a context: it exists only while this command runs",
+                hint="write the secret to a file, or name an environment variable",
+            )
 
 
 def add_context(

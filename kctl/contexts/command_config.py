@@ -46,12 +46,6 @@ class ClientConfig:
     left_out: tuple[str, ...]
 
 
-def read_command_config(file: str, *, ignore_unknown: bool = False) -> Security:
-    """The security settings of a .properties file. Raises UsageError, InvalidFile; the message never has a value
-    of a secret."""
-    return read_client_config(file, ignore_unknown=ignore_unknown)[1]
-
-
 def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tuple[str, ...], Security, Security]:
     """The bootstrap servers of a .properties file (empty without), how to talk to brokers, and to ZooKeeper. The file
     is read once: it may be a pipe. Raises UsageError, InvalidFile."""

@@ -7,6 +7,7 @@ The config file never holds a password: those of the file are put into files of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,16 +36,24 @@ class Source:
     current: str | None = None
 
 
+class ImportAction(str, Enum):
+    """What an import does, or would do, with a context."""
+
+    ADD = "add"
+    REPLACE = "replace"
+    UNCHANGED = "unchanged"
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedContext:
-    """A context that is (or would be) written. action: add, replace or unchanged.
+    """A context that is (or would be) written.
 
     secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from:
     files of config providers whose secrets were copied; before: the entry that it replaces.
     """
 
     name: str
-    action: str
+    action: ImportAction
     current: bool
     entry: Context
     secret_files: tuple[str, ...]
@@ -133,47 +142,45 @@ def plan_import(
     """
     from kctl.contexts import config
 
-    if source.refused:
-        name, reason = next(iter(source.refused.items()))
-        others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
-        raise InvalidFile(
-            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
-        )
-    if (password_env or key_password_env or make_current) and len(source.clusters) > 1:
-        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
+    _check_choice(source, one_only=bool(password_env or key_password_env or make_current))
     file = config.read()
     secrets = _Secrets()
-    found: list[ImportedContext] = []
+    imported: list[ImportedContext] = []
     current = _current(source, file, make_current=make_current)
     for cluster in source.clusters:
         config.check_name(cluster.name)
         places = _places(cluster, password_env, key_password_env)
         own = _secrets_of(cluster, places)
         before = file.contexts.get(cluster.name)
-        entry = replace(
-            before or Context(()),
-            bootstrap_servers=cluster.bootstrap_servers,
-            security=_settings(cluster.security, places),
-            cluster_id=None,
-        ).in_place_of(before)
-        if protected is not None:
-            entry = replace(entry, protected=protected)
+        entry = _entry(cluster, places, before, protected)
         config.check_entry(entry)
         action = _action(before, entry, own)
-        if action == "replace" and not replace_existing:
+        if action is ImportAction.REPLACE and not replace_existing:
             raise AlreadyExists(
                 f"context {cluster.name!r} exists with other settings",
                 hint=f"see `kctl context show {cluster.name}`; --replace overwrites it",
             )
         secrets.update(own)
         files = tuple(str(path) for path in own)
-        found.append(
+        imported.append(
             ImportedContext(
                 cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
-                before if action == "replace" else None, _copied_from(cluster, own),
+                before if action is ImportAction.REPLACE else None, _copied_from(cluster, own),
             )
         )  # fmt: skip
-    return ImportPlan(tuple(found), current, secrets)
+    return ImportPlan(tuple(imported), current, secrets)
+
+
+def _check_choice(source: Source, *, one_only: bool) -> None:
+    """Raises InvalidFile for a context that cannot be imported, UsageError for several if only one can be meant."""
+    if source.refused:
+        name, reason = next(iter(source.refused.items()))
+        others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
+        raise InvalidFile(
+            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
+        )
+    if one_only and len(source.clusters) > 1:
+        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
 
 
 def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | None:
@@ -192,6 +199,17 @@ class _Places:
     password_file: str | None
     key_password_env: str | None
     key_password_file: str | None
+
+
+def _entry(cluster: FoundCluster, places: _Places, before: Context | None, protected: bool | None) -> Context:
+    """Return the context as it will be. before: the one that it replaces; protected: None keeps its protection."""
+    entry = replace(
+        before or Context(()),
+        bootstrap_servers=cluster.bootstrap_servers,
+        security=_settings(cluster.security, places),
+        cluster_id=None,
+    ).in_place_of(before)
+    return entry if protected is None else replace(entry, protected=protected)
 
 
 def _places(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Places:
@@ -250,10 +268,11 @@ def _copied_from(cluster: FoundCluster, secrets: _Secrets) -> tuple[str, ...]:
     return tuple(each.path for each in references if each is not None and each.kind == "file" and each.path)
 
 
-def _action(before: Context | None, entry: Context, secrets: _Secrets) -> str:
+def _action(before: Context | None, entry: Context, secrets: _Secrets) -> ImportAction:
     if before is None:
-        return "add"
-    return "unchanged" if before == entry and all(_holds(path, *each) for path, each in secrets.items()) else "replace"
+        return ImportAction.ADD
+    same = before == entry and all(_holds(path, *each) for path, each in secrets.items())
+    return ImportAction.UNCHANGED if same else ImportAction.REPLACE
 
 
 def _holds(path: Path, secret: str, what: str) -> bool:

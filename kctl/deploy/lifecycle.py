@@ -33,6 +33,10 @@ class RestartResult:
     stopped: StopResult
     started: StartResult
 
+    @property
+    def changed(self) -> bool:
+        return self.stopped.changed or self.started.changed
+
 
 def load_cluster(name: str, host: Host | None = None) -> ClusterSpec:
     """The description of a cluster. Raises NotFound, InvalidFile."""

@@ -49,6 +49,10 @@ class StartResult:
     resumed: tuple[str, ...]
     duration_ms: int
 
+    @property
+    def changed(self) -> bool:
+        return bool(self.started or self.resumed)
+
 
 @dataclass
 class _Spawned:

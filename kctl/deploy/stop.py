@@ -36,6 +36,10 @@ class StopResult:
     already_stopped: tuple[str, ...]
     duration_ms: int
 
+    @property
+    def changed(self) -> bool:
+        return bool(self.stopped or self.killed)
+
 
 @dataclass
 class _Stop:

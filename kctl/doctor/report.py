@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kctl.base.text import counted
 from kctl.doctor.examine import Finding, RuleOutcome, examine, select_rules
 from kctl.doctor.rule import Rule, Severity
 from kctl.doctor.rule_facts import GroupFacts, RuleFacts, lacks_facts
 from kctl.doctor.rule_table import RULES, SUBJECTS
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotHealthy
 from kctl.health.model import Health
 from kctl.model import ClusterState
 
@@ -42,6 +43,18 @@ class DoctorReport:
     def at_least(self, severity: Severity) -> list[Finding]:
         """Return the findings of this severity or a more urgent one."""
         return [finding for finding in self.findings if finding.severity.rank <= severity.rank]
+
+    def require_healthy(self, severity: Severity) -> None:
+        """Raise NotHealthy if a finding has this severity or a more urgent one."""
+        failing = self.at_least(severity)
+        if not failing:
+            return
+        more = f", and {counted(len(failing) - 1, 'other finding')}" if len(failing) > 1 else ""
+        raise NotHealthy(
+            f"{failing[0].rule}: {failing[0].message}{more}",
+            hint=failing[0].fix,
+            details={"rules_found": list(dict.fromkeys(each.rule for each in failing))},
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ RULES = (
     _rule(
         "disks", Severity.ERROR, "Disks are nearly full",
         "A broker whose disk is full stops, or takes the log dir offline.",
-        "Run `kctl spark retention` to see what uses the space. Shorten a retention, move replicas, or add disks.",
+        "Run `kctl history retention` to see what uses the space. Shorten a retention, move replicas, or add disks.",
         Versions(since=(3, 3)),
     ),
     _rule(

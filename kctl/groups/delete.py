@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, Group
@@ -38,7 +39,7 @@ class DeletedOffset:
     group: str
     topic: str
     partition: int
-    result: str
+    result: ItemResult
     committed_offset: int | None
     error: str | None = None
 
@@ -48,7 +49,7 @@ class DeletedGroup:
     """What becomes of one group, and what is lost with it. result: «would delete», «deleted», «absent» or «failed»."""
 
     group: str
-    result: str
+    result: ItemResult
     state: str | None
     type: str | None
     topic_count: int | None
@@ -76,28 +77,30 @@ def _plan(name: str, group: Group | None, commits: Mapping[TopicPartition, Commi
     if isinstance(commits, KctlError):
         raise commits
     if group is None:
-        return DeletedGroup(name, "absent", None, None, None, ())
-    offsets = tuple(DeletedOffset(name, *tp, "would delete", commits[tp].offset) for tp in sorted(commits))
-    return DeletedGroup(name, "would delete", group.state, group.type, len({tp.topic for tp in commits}), offsets)
+        return DeletedGroup(name, ItemResult.ABSENT, None, None, None, ())
+    offsets = tuple(DeletedOffset(name, *tp, ItemResult.WOULD_DELETE, commits[tp].offset) for tp in sorted(commits))
+    return DeletedGroup(
+        name, ItemResult.WOULD_DELETE, group.state, group.type, len({tp.topic for tp in commits}), offsets
+    )
 
 
 def delete_groups(client: ClusterClient, plan: Sequence[DeletedGroup]) -> tuple[list[DeletedGroup], list[KctlError]]:
     """Delete what `plan` says «would delete», look whether it is gone, and say what was seen; and the error of each row
     that failed."""
-    names = [row.group for row in plan if row.result == "would delete"]
+    names = [row.group for row in plan if row.result is ItemResult.WOULD_DELETE]
     outcomes = ask_coordinators(client, names, partial(_delete, client))
     left = describe_groups(client, names)
     done = []
     errors: list[KctlError] = []
     for row in plan:
-        if row.result != "would delete":
+        if row.result is not ItemResult.WOULD_DELETE:
             done.append(row)
         elif isinstance(left.failed_groups.get(row.group), NotFound):
-            done.append(_with_result(row, "deleted"))
+            done.append(_with_result(row, ItemResult.DELETED))
         else:
             error = _why_not(outcomes.get(row.group), left.failed_groups.get(row.group))
             errors.append(error)
-            done.append(_with_result(row, "failed", error.message))
+            done.append(_with_result(row, ItemResult.FAILED, error.message))
     return done, errors
 
 
@@ -109,7 +112,7 @@ def _why_not(outcome: object, unseen: KctlError | None) -> KctlError:
     return OperationFailed("it is there again")
 
 
-def _with_result(row: DeletedGroup, result: str, error: str | None = None) -> DeletedGroup:
+def _with_result(row: DeletedGroup, result: ItemResult, error: str | None = None) -> DeletedGroup:
     offsets = tuple(replace(offset, result=result) for offset in row.offsets)
     return replace(row, result=result, offsets=offsets, error=error)
 
@@ -144,8 +147,8 @@ def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[Top
     if without:  # a slip, when there is no such topic; else there is nothing left to do
         known_topics(client, sorted(without))
     named = {TopicPartition(choice.topic, number) for choice in choices for number in choice.partitions or ()}
-    rows = [DeletedOffset(group, *tp, "would delete", commits[tp].offset) for tp in chosen]
-    rows += [DeletedOffset(group, *tp, "absent", None) for tp in named.difference(chosen)]
+    rows = [DeletedOffset(group, *tp, ItemResult.WOULD_DELETE, commits[tp].offset) for tp in chosen]
+    rows += [DeletedOffset(group, *tp, ItemResult.ABSENT, None) for tp in named.difference(chosen)]
     return sorted(rows, key=lambda row: (row.topic, row.partition))
 
 
@@ -154,13 +157,13 @@ def delete_offsets(
 ) -> tuple[list[DeletedOffset], list[KctlError]]:
     """Delete what `plan` says «would delete», read it back, and say what was seen; and the error of each row that
     failed."""
-    todo = [TopicPartition(row.topic, row.partition) for row in plan if row.result == "would delete"]
+    todo = [TopicPartition(row.topic, row.partition) for row in plan if row.result is ItemResult.WOULD_DELETE]
     answer = ask_coordinators(client, [group], partial(_delete_offsets, client, todo))[group]
     outcomes = dict.fromkeys(todo, answer) if isinstance(answer, KctlError) else answer
     left = fetch_commits(client, [group])[group]
     done = [
         _read_back(row, outcomes.get(TopicPartition(row.topic, row.partition)), left)
-        if row.result == "would delete"
+        if row.result is ItemResult.WOULD_DELETE
         else (row, None)
         for row in plan
     ]
@@ -172,12 +175,12 @@ def _read_back(
 ) -> tuple[DeletedOffset, KctlError | None]:
     if isinstance(left, KctlError):
         error = error or OperationFailed(f"deleted, but it could not be read back: {left.message}")
-        return replace(row, result="failed", error=error.message), error
+        return replace(row, result=ItemResult.FAILED, error=error.message), error
     there = left.get(TopicPartition(row.topic, row.partition))
     if there is None:
-        return replace(row, result="deleted"), None
+        return replace(row, result=ItemResult.DELETED), None
     error = error or OperationFailed(f"{there.offset} is committed, as read back")
-    return replace(row, result="failed", error=error.message), error
+    return replace(row, result=ItemResult.FAILED, error=error.message), error
 
 
 def _delete_offsets(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, failure
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, STREAMS
@@ -31,7 +32,7 @@ class RemovedMember:
     client_id: str
     host: str
     partition_count: int | None
-    result: str
+    result: ItemResult
     error: str | None = None
 
 
@@ -68,7 +69,7 @@ def _row(group: str, member: Member) -> RemovedMember:
         client_id=member.client_id,
         host=member.host,
         partition_count=None if member.partitions is None else len(member.partitions),
-        result="would remove",
+        result=ItemResult.WOULD_REMOVE,
     )
 
 
@@ -98,12 +99,12 @@ def _read_back(
     if unseen is not None:
         error = error or OperationFailed(f"removed, but it could not be read back: {unseen.message}")
     elif isinstance(error, _Restarted):
-        return replace(row, result="joined again"), None
+        return replace(row, result=ItemResult.JOINED_AGAIN), None
     elif row.member_id not in there:
-        return replace(row, result="removed"), None
+        return replace(row, result=ItemResult.REMOVED), None
     elif error is None:
-        return replace(row, result="joined again"), None
-    return replace(row, result="failed", error=error.message), error
+        return replace(row, result=ItemResult.JOINED_AGAIN), None
+    return replace(row, result=ItemResult.FAILED, error=error.message), error
 
 
 class _Restarted(Refused):

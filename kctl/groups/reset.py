@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.grouping import grouped
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups.coordinators import ask_coordinators
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, WITHOUT_MEMBERS, Group
@@ -43,7 +44,7 @@ class OffsetChange:
     group: str
     topic: str
     partition: int
-    result: str
+    result: ItemResult
     old_offset: int | None
     new_offset: int | None
     difference: int | None
@@ -67,7 +68,7 @@ class ResetPlan:
 
     @property
     def todo(self) -> list[OffsetChange]:
-        return [row for row in self.rows if row.result == "would reset"]
+        return [row for row in self.rows if row.result is ItemResult.WOULD_RESET]
 
     def check(self) -> None:
         """Raise Refused while a group is active, or when a row has no new offset: nothing is done by halves."""
@@ -157,9 +158,9 @@ def plan_reset(
 
 def _settled(row: OffsetChange, in_transaction: bool) -> OffsetChange:
     """The row, or why it cannot be: what a transaction commits later would take its place without a word."""
-    if not in_transaction or row.result != "would reset":
+    if not in_transaction or row.result is not ItemResult.WOULD_RESET:
         return row
-    return replace(row, result="failed", error=_IN_TRANSACTION)
+    return replace(row, result=ItemResult.FAILED, error=_IN_TRANSACTION)
 
 
 def _nothing(choices: Sequence[TopicChoice], given: Given | None) -> str:
@@ -234,7 +235,7 @@ def _row(
         group=group,
         topic=tp.topic,
         partition=tp.partition,
-        result="unchanged" if same and not other_metadata else "would reset",
+        result=ItemResult.UNCHANGED if same and not other_metadata else ItemResult.WOULD_RESET,
         old_offset=old,
         new_offset=new.offset,
         difference=None if old is None else new.offset - old,
@@ -249,7 +250,7 @@ def _row(
 
 def _hopeless(group: str, tp: TopicPartition, old: int | None, log: LogOffsets | None, error: str) -> OffsetChange:
     start, end = (log.start, log.end) if log else (None, None)
-    return OffsetChange(group, *tp, "failed", old, None, None, None, None, start, end, error=error)
+    return OffsetChange(group, *tp, ItemResult.FAILED, old, None, None, None, None, start, end, error=error)
 
 
 def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChange], list[KctlError]]:
@@ -268,7 +269,7 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
     seen = fetch_commits(client, list(by_group), known=plan.coordinators)
     done = [
         _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group])
-        if row.result == "would reset"
+        if row.result is ItemResult.WOULD_RESET
         else (row, None)
         for row in plan.rows
     ]
@@ -306,13 +307,13 @@ def _read_back(
     """The row as it was found; and, where that failed, why."""
     if isinstance(seen, KctlError):
         error = error or OperationFailed(f"committed, but it could not be read back: {seen.message}")
-        return replace(row, result="failed", error=error.message), error
+        return replace(row, result=ItemResult.FAILED, error=error.message), error
     there = seen.get(_tp(row))
     if there is not None and (there.offset, there.metadata) == (row.new_offset, row.metadata):
-        return replace(row, result="reset"), None
+        return replace(row, result=ItemResult.RESET), None
     now = "nothing is committed" if there is None else f"{there.offset} {there.metadata}".rstrip() + " is committed"
     error = error or OperationFailed(f"{now}, as read back")
-    return replace(row, result="failed", error=error.message), error
+    return replace(row, result=ItemResult.FAILED, error=error.message), error
 
 
 def fetch_commits(

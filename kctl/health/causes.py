@@ -36,6 +36,20 @@ class Suspect:
     replica_count: int
     missing_percent: float
 
+    @property
+    def place(self) -> str:
+        """The rack, the broker, or the broker and its log dir."""
+        if self.kind == "rack":
+            return str(self.rack)
+        return f"{self.broker} {self.log_dir}" if self.log_dir else str(self.broker)
+
+    @property
+    def description(self) -> str:
+        """For example "broker 2 (down), in 100 % of them, with 100 % of its replicas"."""
+        down = " (down)" if self.state == "down" else ""
+        shares = f"in {self.share_percent:g} % of them, with {self.missing_percent:g} % of its replicas"
+        return f"{self.kind} {self.place}{down}, {shares}"
+
 
 Places = Mapping[tuple[TopicPartition, int], str | None]  # (partition, broker) → log dir
 

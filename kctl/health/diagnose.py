@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.text import counted
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotHealthy
 from kctl.health.causes import Suspect, find_suspects, troubled
 from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.held_back import HeldBack, find_held_back
@@ -42,6 +43,24 @@ class Diagnosis:
     @property
     def healthy(self) -> bool:
         return not (self.offline or self.under_replicated or self.held_back or self.isr_changes)
+
+    def require_healthy(self) -> None:
+        """Raise NotHealthy if a partition has a problem, with the most likely cause."""
+        if self.healthy:
+            return
+        problems = [
+            f"{len(names):,} {what}"
+            for names, what in (
+                (self.offline, "without a leader"),
+                (self.under_replicated, "under-replicated"),
+                (self.under_min_isr, "under min ISR, where acks=all is refused"),
+                (self.held_back, "with records behind the high watermark"),
+                (self.isr_changes, "with a changing ISR"),
+            )
+            if names
+        ]
+        cause = f"; most in common: {self.suspects[0].description}" if self.suspects else ""
+        raise NotHealthy(f"of {counted(self.partition_count, 'partition')}: {', '.join(problems)}{cause}")
 
 
 def diagnose(

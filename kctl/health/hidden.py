@@ -12,7 +12,6 @@ from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Check, Facts, Status
 from kctl.model import ClusterState
-from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -26,21 +25,17 @@ def hidden_topics(
     Those that are on disks and not in `state` are asked for by name: they may have come or gone meanwhile. log_dirs:
     with all replicas. Where this user may not read them, it is asked whether topics can be hidden at all.
     """
-    from kafka.protocol.metadata import MetadataRequest
-
     unseen = sorted(_on_disks(log_dirs) - state.topics.keys())
     if not unseen:
         kept = any(isinstance(found, NotAuthorized) for found in log_dirs.values())
         if kept and may_describe_all_topics(client) is False:
             return NotAuthorized(f"only topics that this user may describe are judged: {NEED_ALL_TOPICS}")
         return ()
-    topic_class = MetadataRequest.MetadataRequestTopic
-    request = MetadataRequest(topics=[topic_class(name=name) for name in unseen], allow_auto_topic_creation=False)
     try:
-        answer = client.send(request)
+        failed = client.metadata(unseen, keep_errors=True).failed
     except KctlError as exc:
         return exc
-    return tuple(sorted(row.name for row in answer.topics if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    return tuple(sorted(name for name, error in failed.items() if isinstance(error, NotAuthorized)))
 
 
 def _on_disks(log_dirs: Mapping[int, Sequence[LogDir] | KctlError]) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from kctl.base.text import counted
+from kctl.errors import NotHealthy
 from kctl.model import ClusterState, PartitionState
 
 
@@ -61,6 +63,26 @@ class LeaderStatus:
     def over(self, max_percent: float) -> list[BrokerLeaders]:
         """Brokers whose imbalance is above the limit."""
         return [row for row in self.brokers if 100 * row.missing > max_percent * row.preferred]
+
+    def require_healthy(self, max_percent: float) -> None:
+        """Raise NotHealthy if a partition has no leader, or the imbalance of a broker is above the limit."""
+        over = self.over(max_percent)
+        problems = []
+        if self.leaderless:
+            problems.append(f"{counted(self.leaderless, 'partition')} without a leader")
+        if over:
+            worst = max(over, key=lambda row: row.imbalance_percent)
+            problems.append(
+                f"imbalance above {max_percent:g} % on {counted(len(over), 'broker')}, "
+                f"the largest {worst.imbalance_percent:g} % on broker {worst.broker}"
+            )
+        if not problems:
+            return
+        if any(row.electable for row in self.not_preferred):
+            hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
+        else:
+            hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
+        raise NotHealthy("; ".join(problems), hint=hint)
 
 
 def leader_status(

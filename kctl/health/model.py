@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError
+from kctl.base.text import counted
+from kctl.errors import KctlError, NotHealthy
 from kctl.model import Broker, ClusterState, TopicPartition
 
 if TYPE_CHECKING:
@@ -96,3 +97,15 @@ class Health:
     def unknown(self) -> list[str]:
         """What could not be read, each with its reason, once."""
         return list(dict.fromkeys(reason for check in self.checks for reason in check.reasons))
+
+    def require_healthy(self) -> None:
+        """Raise NotHealthy if a check found a problem."""
+        if not self.problems:
+            return
+        first = self.problems[0]
+        more = f", and {counted(len(self.problems) - 1, 'other problem')}" if len(self.problems) > 1 else ""
+        raise NotHealthy(
+            f"{first.check.replace('_', ' ')}: {first.summary}{more}",
+            hint="`kctl cluster diagnose` looks for what they have in common",
+            details={"problems_found": [check.check for check in self.problems]},
+        )

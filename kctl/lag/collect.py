@@ -81,30 +81,21 @@ def collect(
     with small lags, count the offsets that hold no message, which takes a Fetch to each leader. Raises NotFound when a
     group that was named does not exist, and what `ClusterClient` raises when no broker can be reached.
     """
-    found = (
-        all_groups(client, members=members) if groups is None else describe_groups(client, map(check_group_id, groups))
-    )
-    _raise_unknown(client, found)
-    if groups is not None and found.failed_groups and not found.groups:
-        raise next(iter(found.failed_groups.values()))  # nothing was read
-    failed = {name: error.message for name, error in found.failed_groups.items()}
-    failed |= {name: error.message for name, error in found.unlisted.items()}
+    described = _describe(client, groups, members=members)
+    failed = {name: error.message for name, error in described.failed_groups.items()}
+    failed |= {name: error.message for name, error in described.unlisted.items()}
     chosen = {
         name: group
-        for name, group in found.groups.items()
+        for name, group in described.groups.items()
         if (groups is not None or share or group.type != SHARE) and (states is None or group.state.lower() in states)
     }
     committed = _commits_of(client, chosen, failed)
     start_offsets = read_start_offsets(client, chosen, failed) if groups is not None or share else {}
     owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
     started = [partitions_of(rows) for rows in start_offsets.values()] if share else []
-    wanted = _partitions([*committed.values(), *started], owners.values(), topics)
-    offsets, deleted, unread = read_log_offsets(client, wanted)
-    if _beyond(committed, offsets):
-        # A new leader's high watermark may lag behind for a moment: what is beyond it is looked at again.
-        time.sleep(LEADER_PAUSES_S[-1])
-        again, _, _ = read_log_offsets(client, _beyond(committed, offsets))
-        offsets |= again
+    partitions = _partitions([*committed.values(), *started], owners.values(), topics)
+    offsets, deleted, unread = read_log_offsets(client, partitions)
+    offsets |= _read_again(client, committed, offsets)
     # Assigned and not there, and never committed: nothing lags. A task has a partition of a longer topic beside it.
     owners = {
         name: {tp: member for tp, member in owned.items() if tp not in deleted or tp in committed[name]}
@@ -124,6 +115,29 @@ def collect(
         rows = with_control_records(client, rows, most=control_records, share_groups=start_offsets)
     reasons = {tp: error.message for tp, error in unread.items()}
     return LagReport(rows, chosen, sorted(deleted), reasons, failed, start_offsets)
+
+
+def _describe(client: ClusterClient, groups: Collection[str] | None, *, members: bool) -> Groups:
+    """Return the groups with these names, or all. Raises NotFound, and the error if no named group could be read."""
+    if groups is None:
+        described = all_groups(client, members=members)
+    else:
+        described = describe_groups(client, map(check_group_id, groups))
+    _raise_unknown(client, described)
+    if groups is not None and described.failed_groups and not described.groups:
+        raise next(iter(described.failed_groups.values()))
+    return described
+
+
+def _read_again(
+    client: ClusterClient, committed: Mapping[str, Committed], offsets: Mapping[TopicPartition, LogOffsets]
+) -> dict[TopicPartition, LogOffsets]:
+    """Return the offsets of logs that end before a commit: a new leader's high watermark may lag for a moment."""
+    if not (beyond := _beyond(committed, offsets)):
+        return {}
+    time.sleep(LEADER_PAUSES_S[-1])
+    again, _, _ = read_log_offsets(client, beyond)
+    return again
 
 
 def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]) -> dict[str, Committed]:

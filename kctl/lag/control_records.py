@@ -24,7 +24,7 @@ from kctl.errors import KctlError
 from kctl.lag.log_times import Wanted
 from kctl.model import TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
-from kctl.segment.format.batch import CONTROL_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER
+from kctl.segment.format.batch import BATCH_HEADER, CONTROL_MASK, LOG_OVERHEAD, V2_HEADER
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -114,7 +114,7 @@ def markers_of(data: bytes, first: int, end: int) -> Markers | None:
     """
     at, following, offsets = 0, first, list[int]()
     while following < end and at + V2_HEADER <= len(data):
-        base, length, _, magic, _, attributes, delta, *_, records = HEADER_V2.unpack_from(data, at)
+        base, length, _, magic, _, attributes, delta, *_, records = BATCH_HEADER.unpack_from(data, at)
         size, offsets_of_batch = LOG_OVERHEAD + length, delta + 1
         if magic < 2 or size < V2_HEADER or not 0 <= records <= offsets_of_batch:
             break

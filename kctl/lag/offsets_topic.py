@@ -6,15 +6,15 @@ topic.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from kctl.base.binary_layout import INT32, UINT16
 from kctl.cluster.offsets import OffsetSpec, fetch_offsets_each
 from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.model import TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
-from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
+from kctl.segment.format.batch import BATCH_HEADER, LEGACY_HEADER, LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
 from kctl.segment.format.offset_commits import TOPIC
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 FETCH_BYTES = 4 << 20
 _PATIENCE_MS = 500
 _MOST_EMPTY = 5  # answers without anything below the log end, until it is given up
-_HEAD = struct.Struct(">qiib")
-_DELTA_AT = 23
+_DELTA_AT = BATCH_HEADER.offset("last_offset_delta")
 
 
 class OffsetsLog(NamedTuple):
@@ -43,8 +42,8 @@ def partition_of(group: str, partitions: int) -> int:
     """
     code = 0
     units = group.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    for (unit,) in UINT16.iter_unpack(units):
+        code = (31 * code + unit) & 0xFFFFFFFF
     signed = code - (1 << 32) if code >= 1 << 31 else code
     return 0 if signed == -(1 << 31) else abs(signed) % partitions  # Utils.abs
 
@@ -123,10 +122,10 @@ def whole_batches(data: bytes) -> tuple[int, int]:
     """How many bytes the whole batches at the beginning of `data` are, and the offset behind them; (0, −1): none."""
     at, following = 0, -1
     while at + LOG_OVERHEAD + V0_OVERHEAD <= len(data):
-        base, length, _, magic = _HEAD.unpack_from(data, at)
+        base, length, _, magic, _ = LEGACY_HEADER.unpack_from(data, at)  # these fields are where magic 2 has them
         end = at + LOG_OVERHEAD + length
         if length < V0_OVERHEAD or end > len(data) or (magic >= 2 and end - at < V2_HEADER):
             break
-        delta = int.from_bytes(data[at + _DELTA_AT : at + _DELTA_AT + 4], "big", signed=True) if magic >= 2 else 0
+        delta = INT32.unpack_from(data, at + _DELTA_AT)[0] if magic >= 2 else 0
         at, following = end, base + max(delta, 0) + 1
     return at, following

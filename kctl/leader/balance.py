@@ -1,27 +1,39 @@
-"""Leaders spread evenly: replicas are put into another order, which copies nothing, and then leaders are elected.
+"""Leaders spread evenly: replicas are reordered, which copies nothing, and then leaders are elected.
 
-There is no journal. Another order is harmless by itself, each partition stands alone, and a run that was interrupted
-is simply run again: it plans from what there is then.
+There is no journal. A reorder is harmless by itself, partitions are independent, and an interrupted balance is run
+again: it plans from the state of the cluster then.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult, any_changed
+from kctl.base.text import counted
 from kctl.cluster import unchanged
 from kctl.cluster.reassignments import ongoing_reassignments
-from kctl.errors import KctlError, OutcomeUnknown
-from kctl.leader.election import Election, carry_out, choose, plan_preferred
+from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
+from kctl.leader.election import (
+    Election,
+    OnProgress,
+    carry_out,
+    choose,
+    first_few,
+    plan_preferred,
+    require_elected,
+)
 from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.reassign.plan_file.document import document, text_of
 from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.planner.batches import make_batches
 from kctl.reassign.planner.cluster import from_state
+from kctl.reassign.planner.execution import Execution
 from kctl.reassign.planner.goals import Goals
-from kctl.reassign.planner.plan import Plan, make_plan
-from kctl.reassign.planner.plan_document import reassignments
+from kctl.reassign.planner.plan import Plan, make_plan, reassignments
 from kctl.reassign.run import journals
 from kctl.reassign.run.alter import alter_reassignments
 
@@ -30,8 +42,6 @@ if TYPE_CHECKING:
 
 REORDER_PER_BATCH = 200
 _POLL_S = 0.2
-
-Told = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +74,24 @@ class Balance:
     failed: dict[TopicPartition, str] = field(default_factory=dict)
 
     @property
+    def changed(self) -> bool:
+        """Whether something was changed or, of a plan, would be."""
+        return bool(self.reorders) or any_changed(self.elections)
+
+    def require_balanced(self) -> None:
+        """Raise OperationFailed if something was not reordered or elected, NotHealthy for skipped partitions."""
+        if self.failed:
+            failed = [f"{tp}: {reason}" for tp, reason in sorted(self.failed.items())]
+            raise OperationFailed(
+                f"{len(failed)} of {counted(len(self.reorders), 'partition')} not put into the new order: "
+                f"{first_few(failed)}",
+                hint="run it again: it plans from what there is then",
+            )
+        require_elected(self.elections)
+
+    @property
     def nothing_to_do(self) -> bool:
-        return not self.reorders and not any(row.result == "would elect" for row in self.elections)
+        return not self.reorders and not any(row.result is ItemResult.WOULD_ELECT for row in self.elections)
 
 
 def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> Balance:
@@ -85,6 +111,13 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Seque
     return Balance(plan, reorders, elections, _brokers(state, plan))
 
 
+def saved_plan(planned: Balance, options: Mapping[str, Sequence[str]]) -> str:
+    """Return the reorders as a plan file. options: what the balance was planned for."""
+    batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
+    goals = {"leaders_only": True, **{key: sorted(values) for key, values in options.items() if values}}
+    return text_of(document(planned.plan, Execution(batches=batches, goals=goals)))
+
+
 def basis(client: ClusterClient, planned: Balance) -> unchanged.Basis:
     """Return the basis of a balance: the topic ids, and the replicas of each partition."""
     names = {tp.topic for tp in (*(r.tp for r in planned.reorders), *(row.tp for row in planned.elections))}
@@ -99,7 +132,7 @@ def _refuse_unfinished(cluster_id: str | None) -> None:
 
 
 def _reordered(p: PartitionState, after: Mapping[TopicPartition, tuple[int, ...]]) -> PartitionState:
-    """As it will be when its replicas have the new order."""
+    """Return the partition with its replicas in the new order."""
     return replace(p, replicas=after.get(p.tp, p.replicas))
 
 
@@ -119,27 +152,29 @@ def _brokers(state: ClusterState, plan: Plan) -> list[BrokerBalance]:
     ]
 
 
-def balance(client: ClusterClient, planned: Balance, *, timeout_s: float = 30.0, told: Told | None = None) -> Balance:
-    """Reorder, see that it is done, elect, and count the leaders that there are then.
+def balance(
+    client: ClusterClient, planned: Balance, *, timeout_s: float = 30.0, on_progress: OnProgress | None = None
+) -> Balance:
+    """Reorder, read back, elect, and count the leaders again.
 
-    A partition whose replicas are others than when it was planned is left alone, and named. timeout_s: for each batch
-    to be seen. Raises what `alter_reassignments` and `carry_out` raise when nothing was done.
+    A partition whose replicas have changed since the plan is left alone, and listed in `failed`. timeout_s: the wait
+    for each batch. Raises what `alter_reassignments` and `carry_out` raise when nothing was done.
     """
     failed: dict[TopicPartition, str] = {}
     rows = planned.reorders
     for start in range(0, len(rows), REORDER_PER_BATCH):
-        if told:
-            told("putting replicas in order", start, len(rows))
+        if on_progress:
+            on_progress("putting replicas in order", start, len(rows))
         failed |= _reorder(client, rows[start : start + REORDER_PER_BATCH], timeout_s)
     wanted = [row for row in planned.elections if row.tp not in failed]
-    elections = carry_out(client, wanted, timeout_s=timeout_s, told=told)
+    elections = carry_out(client, wanted, timeout_s=timeout_s, on_progress=on_progress)
     leaders = _leaders(client.metadata(planned.plan.cluster.topics))
     brokers = [replace(b, leaders_after=leaders.get(b.broker, 0)) for b in planned.brokers]
     return Balance(planned.plan, rows, elections, brokers, failed)
 
 
 def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: float) -> dict[TopicPartition, str]:
-    """Partitions that do not have the new order in the end, with the reason."""
+    """Reorder a batch; return the partitions that do not have the new order in the end, with the reason."""
     now = _replicas(client, batch)
     failed = {r.tp: _stale(now.get(r.tp)) for r in batch if now.get(r.tp) not in {r.before, r.after}}
     todo = {r.tp: r for r in batch if r.tp not in failed and now[r.tp] != r.after}

@@ -1,4 +1,4 @@
-"""Elections planned, carried out batch by batch, and looked at: what counts is the leader that is seen afterwards."""
+"""Elections: planned, carried out in batches, and read back. The leader that brokers report decides the result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
+from kctl.base.text import counted
 from kctl.cluster.partition_numbers import no_partition
-from kctl.errors import KctlError, OutcomeUnknown, Refused
+from kctl.errors import KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused
 from kctl.health.leaders import not_preferred
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, PartitionState, TopicPartition
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 
-Told = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
+OnProgress = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Election:
     partition: int
     leader: int | None
     elected: int | None
-    result: str
+    result: ItemResult
     reason: str | None = None
 
     @property
@@ -49,9 +51,9 @@ def choose(
     match: Sequence[str] = (),
     partitions: Sequence[int] | None = None,
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions that are meant. Neither topics nor match: of all topics. partitions: of each topic; None for all.
+    """Return the selected partitions. Neither topics nor match: all topics. partitions: of each topic; None for all.
 
-    Raises NotFound for topics and partitions that there are not, UsageError for impossible names and patterns.
+    Raises NotFound for topics and partitions that do not exist, UsageError for invalid names and patterns.
     """
     from kctl.cluster.topics import chosen_states, only_chosen
 
@@ -62,7 +64,7 @@ def choose(
 def choose_each(
     client: ClusterClient, partitions: Collection[TopicPartition]
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
+    """Return the partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
     from kctl.cluster.topics import known_topics
 
     state = known_topics(client, sorted({tp.topic for tp in partitions}))
@@ -75,13 +77,13 @@ def choose_each(
 
 
 def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) -> list[Election]:
-    """An election for each partition that another than its preferred replica leads. Pure."""
+    """Return an election for each partition that is not led by its preferred replica. Pure."""
     plan = []
     for p in partitions:
         if p.leader == p.preferred_leader:
             continue
         found = not_preferred(state, p)
-        result = "would elect" if found.electable else "skipped"
+        result = ItemResult.WOULD_ELECT if found.electable else ItemResult.SKIPPED
         plan.append(Election(p.topic, p.partition, found.leader, p.preferred_leader, result, found.reason))
     return plan
 
@@ -94,7 +96,7 @@ def plan_unclean(
     eligible: Mapping[TopicPartition, Eligible] | None = None,
     ignore_eligible: bool = False,
 ) -> list[Election]:
-    """An election for each partition without a leader, whoever is alive. Pure.
+    """Return an election for each partition without a leader. Pure.
 
     The controller takes the first live replica in the order of the assignment, in sync or not
     (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were asked for one by one;
@@ -114,7 +116,7 @@ def plan_unclean(
         in_sync = [node for node in alive if node in p.isr]
         candidate = next(iter(in_sync or alive), None)
         reason = _against_unclean(state, p, alive, (eligible or {}).get(p.tp, NONE_ELIGIBLE), ignore_eligible)
-        result = "skipped" if reason else "would elect"
+        result = ItemResult.SKIPPED if reason else ItemResult.WOULD_ELECT
         plan.append(Election(p.topic, p.partition, None, candidate if alive else None, result, reason))
     return plan
 
@@ -142,24 +144,24 @@ def carry_out(
     *,
     unclean: bool = False,
     timeout_s: float = 30.0,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Election]:
-    """Elect what `plan` would, some at a time, and say for each partition which leader it has then.
+    """Carry out the elections in batches, and return each with the leader that was read back.
 
-    timeout_s: for the leaders of one batch to be seen. Raises what elect_leaders raises, when nothing was done.
+    timeout_s: the wait for the new leaders of one batch. Raises what elect_leaders raises if nothing was done.
     """
-    todo = [row for row in plan if row.result == "would elect"]
+    todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT]
     done: dict[TopicPartition, Election] = {}
     for start in range(0, len(todo), PER_REQUEST):
         batch = todo[start : start + PER_REQUEST]
-        if told:
-            told("electing", start, len(todo))
+        if on_progress:
+            on_progress("electing", start, len(todo))
         try:
             errors = elect_leaders(client, [row.tp for row in batch], unclean=unclean)
         except KctlError as exc:
             if start == 0:
                 raise
-            done |= {row.tp: replace(row, result="failed", reason=exc.message) for row in todo[start:]}
+            done |= {row.tp: replace(row, result=ItemResult.FAILED, reason=exc.message) for row in todo[start:]}
             break
         done |= _read_back(client, batch, errors, unclean, timeout_s)
     return [done.get(row.tp, row) for row in plan]
@@ -172,7 +174,7 @@ def _read_back(
     unclean: bool,
     timeout_s: float,
 ) -> dict[TopicPartition, Election]:
-    """Wait until the new leaders are seen. One that the controller refused is not waited for, but looked at too."""
+    """Wait until brokers report the new leaders. Refused elections are read back once, without a wait."""
     deadline = Deadline(timeout_s)
     waiting = {row.tp: row for row in batch}
     done: dict[TopicPartition, Election] = {}
@@ -182,14 +184,14 @@ def _read_back(
             leader = leaders.get(tp)
             error = errors.get(tp)
             if leader is not None and (unclean or leader == row.elected):
-                done[tp] = replace(row, result="elected", elected=leader)
+                done[tp] = replace(row, result=ItemResult.ELECTED, elected=leader)
             elif error is not None and (deadline.expired or not isinstance(error, OutcomeUnknown)):
-                done[tp] = replace(row, result="failed", reason=error.message)
+                done[tp] = replace(row, result=ItemResult.FAILED, reason=error.message)
             elif deadline.expired:
                 reason = (
                     f"no new leader was seen within {timeout_s:g} s" if leader is None else f"broker {leader} leads"
                 )
-                done[tp] = replace(row, result="failed", reason=reason)
+                done[tp] = replace(row, result=ItemResult.FAILED, reason=reason)
             else:
                 continue
             del waiting[tp]
@@ -201,3 +203,25 @@ def _read_back(
 def _leaders(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
     state = client.metadata(sorted({tp.topic for tp in partitions}))
     return {p.tp: None if p.offline else p.leader for topic in state.topics.values() for p in topic.partitions}
+
+
+def require_elected(plan: Sequence[Election]) -> None:
+    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were skipped."""
+    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.FAILED]
+    if failed:
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {first_few(failed)}",
+            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
+        )
+    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.SKIPPED]
+    if skipped:
+        raise NotHealthy(
+            f"{counted(len(skipped), 'partition')} left alone: {first_few(skipped)}",
+            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
+        )
+
+
+def first_few(lines: Sequence[str]) -> str:
+    """Return the first lines, and how many there are besides."""
+    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return "; ".join(lines[:3]) + more

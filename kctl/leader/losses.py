@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.offsets import fetch_replica_ends
 from kctl.errors import KctlError
 from kctl.leader.election import Election
@@ -91,7 +92,7 @@ def find_losses(
     eligible: Mapping[TopicPartition, Eligible] | None = None,
 ) -> list[Loss]:
     """For each election that would be held. What could not be read is None, never an error."""
-    todo = [row for row in plan if row.result == "would elect" and row.elected is not None]
+    todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT and row.elected is not None]
     states = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
     by_node: dict[int, list[TopicPartition]] = {}
     for row in todo:

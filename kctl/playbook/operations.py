@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from kctl.errors import KctlError
+from kctl.playbook.own_steps import OWN_STEPS
+
+if TYPE_CHECKING:
+    from kctl.playbook.model import Step
 
 Kind = Literal["text", "integer", "number", "flag"]
 
@@ -40,8 +44,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """name: «topic.create». command: ("topic", "create"). changes: it changes something when it is not a dry run.
-    dry_run: it can tell what it would do."""
+    """name: "topic.create". command: ("topic", "create"). changes: it changes something when it is not a dry run.
+    dry_run: it can tell what it would do. changes_with: the argument without which it changes nothing."""
 
     name: str
     command: tuple[str, ...]
@@ -49,6 +53,11 @@ class Operation:
     arguments: tuple[Argument, ...]
     changes: bool
     dry_run: bool
+    changes_with: str | None = None
+
+    def can_change(self, arguments: Mapping[str, Any]) -> bool:
+        """Return whether it may change something with these arguments."""
+        return self.changes and (self.changes_with is None or arguments.get(self.changes_with) not in (None, False))
 
     def argument(self, name: str) -> Argument | None:
         return next((each for each in self.arguments if each.name == name), None)
@@ -70,11 +79,15 @@ class Where:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of an operation: the exit code that its command has, what it printed as JSON (JSON Lines as a list,
-    None for nothing), and the error that ended it."""
+    None for nothing), and the error that ended it.
+
+    changed: whether it changed something or, in a dry run, would; None if its command did not report that.
+    """
 
     exit_code: int
     value: Any
     error: KctlError | None = None
+    changed: bool | None = None
 
 
 class Operations(Protocol):
@@ -88,9 +101,6 @@ class Operations(Protocol):
 
     def find(self, name: str) -> Operation:
         """One operation. Raises NotFound, with what was probably meant."""
-
-    def command_line(self, operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
-        """The arguments as a terminal would have them, from «topic» on. Raises UsageError for what does not fit."""
 
     def check(self, operation: Operation, arguments: Mapping[str, Any]) -> None:
         """Parse the arguments as the command line does, and do nothing. Raises UsageError."""
@@ -106,6 +116,14 @@ class Operations(Protocol):
         note: Callable[[str], None],
     ) -> Outcome:
         """Carry it out, confirmed; note: each line that it says on stderr. Raises KeyboardInterrupt only."""
+
+
+def step_can_change(step: Step, known: Operations) -> bool:
+    """Return whether a step, other than an include, may change something."""
+    own = OWN_STEPS.get(step.kind)
+    if own is not None:
+        return own.changes
+    return not step.dry_run and known.find(step.kind).can_change(step.arguments)
 
 
 @lru_cache(maxsize=1)

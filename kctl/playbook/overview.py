@@ -9,8 +9,7 @@ from typing import Any
 
 from kctl.errors import KctlError
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
-from kctl.playbook.operations import Operations, operations
-from kctl.playbook.run.changes import can_change_step
+from kctl.playbook.operations import Operations, operations, step_can_change
 from kctl.playbook.shipped import Found, find, text_of
 
 
@@ -142,7 +141,7 @@ class _Effects:
     def of(self, playbook: Playbook, step: Step, depth: int = 0) -> tuple[bool, bool]:
         """An included playbook that cannot be read may do anything."""
         if step.kind != "include":
-            changes = can_change_step(step, self._known)
+            changes = step_can_change(step, self._known)
             return changes, not changes or (step.is_operation and self._known.find(step.kind).dry_run)
         try:
             found = find(str(step.arguments.get("playbook")), beside=playbook.source)

@@ -10,7 +10,7 @@ from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
 from kctl.base.text import STEERING
 from kctl.errors import KctlError, NotFound
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import MAX_PROBLEMS, Problems, position
 from kctl.playbook.model import OnError, Step
 from kctl.playbook.operations import Operations

@@ -14,7 +14,6 @@ from kctl.playbook.own_steps import OWN_STEPS, OwnArgument, OwnStep
 from kctl.playbook.read import MAX_NAME
 from kctl.playbook.read_steps import MAX_RETRIES, MAX_STEP_NAME, STEP_KEYS
 
-FILE_NAME = "playbook.schema.json"
 _LAID_OUT = 3  # levels
 _EXPRESSION = {"type": "string", "pattern": r"\{\{.*\}\}"}
 _SCALAR = {"type": ["string", "number", "boolean"]}

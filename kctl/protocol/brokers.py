@@ -21,8 +21,6 @@ from kctl.protocol import preflight
 from kctl.protocol.codes import ApiKey
 from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
 
-ANY = None  # as a node id: whichever broker is connected
-
 # Requests that change something: without an answer nobody knows whether they did. (api keys)
 CHANGES = frozenset(
     {

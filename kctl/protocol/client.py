@@ -27,15 +27,16 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import Broker, ClusterState
-from kctl.protocol import preflight, wire
-from kctl.protocol.brokers import Brokers, version_needed
-from kctl.protocol.codes import ApiKey, ErrorCode
+from kctl.protocol import wire
+from kctl.protocol.brokers import Brokers, negotiate, version_needed
+from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Dialer, PeerClosed
 from kctl.protocol.error_codes import error_for, error_name
+from kctl.protocol.metadata_messages import MetadataRequest, metadata_is_flexible
 from kctl.protocol.silence import Silence
 
 if TYPE_CHECKING:
-    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+    from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
 
     from kctl.protocol.target import Target
@@ -75,7 +76,6 @@ class ClusterClient:
         advertised = tuple(str(Address(broker.host, broker.port)) for broker in state.brokers.values())
         self.target = replace(target, cluster_id=state.cluster_id, advertised=advertised)
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
-        self._admin: KafkaAdminClient | None = None
         self._silence = Silence()
         self._last: Deadline | None = None
 
@@ -88,26 +88,30 @@ class ClusterClient:
     def close(self) -> None:
         """Close all connections; harmless when it is closed."""
         self._brokers.close()
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
 
     # --- state ----------------------------------------------------------------------------------------------------
 
     def metadata(
-        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        keep_errors: bool = False,
+        operations: bool = False,
     ) -> ClusterState:
-        """Brokers, controller and topics. topics: None for all, empty for none; unknown ones are simply absent.
+        """Return brokers, controller and topics. topics: None for all, empty for none; unknown ones are absent.
 
-        Never creates a topic. 100,000 partitions take about half a CPU second.
+        Never creates a topic. 100,000 partitions take about half a CPU second. operations: also ask for the operations
+        that the user may perform on each topic.
         Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
-        ConnectionFailed's subclasses.
+        ConnectionFailed's subclasses; NotSupported for `operations` before Kafka 2.3.
         """
+        request = MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
             began = time.monotonic()
             try:
-                state = self._metadata(topics, deadline, keep_errors=keep_errors)
+                state = self._metadata(request, deadline)
                 break
             except PeerClosed:
                 if attempt == 2:
@@ -118,25 +122,27 @@ class ClusterClient:
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
 
-    def _metadata(self, topics: Collection[str] | None, deadline: Deadline, *, keep_errors: bool) -> ClusterState:
+    def _metadata(self, request: MetadataRequest, deadline: Deadline) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
-        version = preflight.metadata_version(connection)
-        wanted = None if topics is None else dict.fromkeys(topics)
-        # Before v4 a name that is asked for is created when brokers have auto.create.topics.enable.
-        asked = None if wanted and version < 4 else wanted
+        version = negotiate(request, None, connection)
         connection.step = "the answer to Metadata"
-        body = wire.encode_metadata(version, asked)
-        flexible = wire.metadata_is_flexible(version)
-        reader = connection.exchange(ApiKey.METADATA, version, body, deadline, flexible=flexible)
+        flexible = metadata_is_flexible(version)
+        reader = connection.exchange(request.API_KEY, version, request.body(version), deadline, flexible=flexible)
         try:
-            state = wire.decode_metadata(reader, version, keep_errors=keep_errors)
+            return request.read(reader, version)
         except wire.WireError as exc:
             connection.close()
             raise ConnectionFailed(f"{connection.address} gave metadata that cannot be read ({exc})") from None
-        if wanted is not None and asked is None:
-            kept = {name: topic for name, topic in state.topics.items() if name in wanted}
-            return ClusterState(state.cluster_id, state.controller_id, state.brokers, kept)
-        return state
+
+    def metadata_of_each(
+        self, nodes: Iterable[int], topics: Collection[str] | None = None, *, timeout_s: float | None = None
+    ) -> dict[int, ClusterState | KctlError]:
+        """Return what each broker reports, which may differ while metadata spreads; `topics` as in `metadata`.
+
+        Topics that the user may not describe are in `failed` of the states.
+        """
+        request = MetadataRequest(topics, keep_errors=True)
+        return self.send_each(dict.fromkeys(nodes, request), timeout_s=timeout_s)
 
     @property
     def reached(self) -> str:
@@ -275,18 +281,6 @@ class ClusterClient:
             time.sleep(_ELECTION_POLL_S)
 
     # --- kafka-python's clients -------------------------------------------------------------------------------------
-
-    def admin(self) -> KafkaAdminClient:
-        """kafka-python's admin client, made on first use and closed with this client."""
-        if self._admin is None:
-            from kctl.base.logs import quiet_kafka
-
-            quiet_kafka()
-            from kafka import KafkaAdminClient
-
-            with _kafka_errors(self.target.name):
-                self._admin = KafkaAdminClient(**self._settings(), request_timeout_ms=round(self.timeout_s * 1000))
-        return self._admin
 
     def producer(self, **settings: Any) -> KafkaProducer:
         """kafka-python's producer: idempotent with acks=all unless `settings` say otherwise. The caller closes it."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kctl.base.binary_layout import INT32
 from kctl.base.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -260,7 +261,7 @@ class Connection:
         start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:
             return pending.answer.decode(memoryview(payload)[start:], version=pending.version)
-        except UNREADABLE as exc:
+        except (*UNREADABLE, wire.WireError) as exc:
             self.close()
             raise ConnectionFailed(
                 f"{self.address} gave an answer to {pending.name} that cannot be read ({type(exc).__name__})"
@@ -279,9 +280,9 @@ class Connection:
 
     def read(self, deadline: Deadline) -> bytes:
         """One frame without its size. After an error the connection is closed: a late answer would be mistaken."""
-        head = self._take(4, deadline)
-        size = int.from_bytes(head, "big", signed=True)
-        if not 4 <= size <= (MAX_RESPONSE_BYTES if self.ready else MAX_FIRST_RESPONSE_BYTES):
+        head = self._take(INT32.size, deadline)
+        (size,) = INT32.unpack(head)
+        if not INT32.size <= size <= (MAX_RESPONSE_BYTES if self.ready else MAX_FIRST_RESPONSE_BYTES):
             raise self._not_kafka(head + bytes(self._received))
         return self._take(size, deadline)
 

@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from kctl.base.address import Address
+from kctl.base.binary_layout import INT32
 from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
 from kctl.errors import (
@@ -34,6 +35,7 @@ from kctl.model import ClusterState
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, not_kafka
+from kctl.protocol.metadata_messages import METADATA_MAX, METADATA_MIN, MetadataRequest, metadata_is_flexible
 
 if TYPE_CHECKING:
     import socket
@@ -117,18 +119,18 @@ def _open(connection: Connection, dialer: Dialer, deadline: Deadline) -> Cluster
 
 
 def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[str] = ()) -> ClusterState:
-    """Brokers, controller and cluster id, and topics that exist: brokers before 0.11 would make others.
+    """Return brokers, controller, cluster id, and those of `topics` that exist.
 
     A listener that wants a login closes the connection here.
     """
     version = metadata_version(connection)
+    request = MetadataRequest(topics)
     connection.step = "the answer to Metadata"
     try:
         reader = connection.exchange(
-            ApiKey.METADATA, version, wire.encode_metadata(version, topics), deadline,
-            flexible=wire.metadata_is_flexible(version),
-        )  # fmt: skip
-        return wire.decode_metadata(reader, version)
+            ApiKey.METADATA, version, request.body(version), deadline, flexible=metadata_is_flexible(version)
+        )
+        return request.read(reader, version)
     except BaseException:
         connection.close()
         raise
@@ -137,8 +139,8 @@ def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[
 def metadata_version(connection: Connection) -> int:
     """The newest version of Metadata that both know. Raises NotSupported."""
     low, high = connection.api_versions[ApiKey.METADATA]
-    version = min(high, wire.METADATA_MAX)
-    if version < max(low, wire.METADATA_MIN):
+    version = min(high, METADATA_MAX)
+    if version < max(low, METADATA_MIN):
         raise NotSupported(f"{connection.address}: its versions of Metadata are not supported", hint="see docs/")
     return version
 
@@ -356,7 +358,9 @@ def _tls_alert(address: Address, dialer: Dialer, deadline: Deadline) -> KctlErro
 def _old_kafka(address: Address, deadline: Deadline) -> KctlError | None:
     """Brokers before 0.10 close the connection at ApiVersions, but answer Metadata v0."""
     with _dial(address, deadline) as sock:
-        sock.sendall(wire.frame(ApiKey.METADATA, 0, 7, b"\0\0\0\0"))
-        if sock.recv(8)[4:8] != b"\0\0\0\x07":
+        correlation_id = 7
+        sock.sendall(wire.frame(ApiKey.METADATA, 0, correlation_id, INT32.pack(0)))  # no topics: all of them
+        response = sock.recv(wire.RESPONSE_HEADER.size)
+        if len(response) < wire.RESPONSE_HEADER.size or wire.RESPONSE_HEADER.unpack(response)[1] != correlation_id:
             return None
     return NotSupported(f"{address} is a Kafka broker older than 0.10", hint="Kafka 0.10 or newer is needed")

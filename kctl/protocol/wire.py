@@ -15,26 +15,28 @@ length + 1, and every structure ends in tagged fields.
 
 from __future__ import annotations
 
-import base64
 import re
-import struct
-from collections.abc import Collection, Sequence
 from typing import NamedTuple
-from uuid import UUID
 
-from kctl.errors import KctlError, NotAuthorized
-from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.base.binary_layout import INT16, INT32, INT64, Layout
 from kctl.protocol.codes import ErrorCode
 
 API_VERSIONS_FLEXIBLE, API_VERSIONS_MAX = 3, 4  # v3 (2.4): KIP-511; v4 (3.9) has the same layout
-METADATA_MIN, METADATA_MAX = 1, 12  # v1 (0.10.0): controller, null for all topics; v12 (2.8): topic ids
 CLIENT_ID = "kctl"
 
-_HEADER = struct.Struct(">hhih")
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_API_RANGE = struct.Struct(">hhh")
-_NO_UUID = bytes(16)
+# A request header v1; the client id follows.
+_REQUEST_HEADER = Layout(
+    api_key=INT16,
+    api_version=INT16,
+    correlation_id=INT32,
+    client_id_length=INT16,
+)
+# The beginning of every response.
+RESPONSE_HEADER = Layout(
+    size=INT32,  # bytes after this field
+    correlation_id=INT32,
+)
+_API_RANGE = Layout(api_key=INT16, min_version=INT16, max_version=INT16)
 
 
 class WireError(Exception):
@@ -69,10 +71,13 @@ class Reader:
         return self.take(1)[0]
 
     def int16(self) -> int:
-        return int(_INT16.unpack(self.take(2))[0])
+        return int(INT16.unpack(self.take(INT16.size))[0])
 
     def int32(self) -> int:
-        return int(_INT32.unpack(self.take(4))[0])
+        return int(INT32.unpack(self.take(INT32.size))[0])
+
+    def int64(self) -> int:
+        return int(INT64.unpack(self.take(INT64.size))[0])
 
     def unsigned_varint(self) -> int:
         value = shift = 0
@@ -111,7 +116,7 @@ class Reader:
 def string(text: str) -> bytes:
     """A string of a version that is not flexible."""
     raw = text.encode()
-    return _INT16.pack(len(raw)) + raw
+    return INT16.pack(len(raw)) + raw
 
 
 def compact_string(text: str) -> bytes:
@@ -132,9 +137,14 @@ def unsigned_varint(value: int) -> bytes:
 
 def frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool = False) -> bytes:
     """A whole request, size first."""
+    header = request_header(api_key, version, correlation_id) + (b"\0" if flexible else b"")
+    return INT32.pack(len(header) + len(body)) + header + body
+
+
+def request_header(api_key: int, version: int, correlation_id: int) -> bytes:
+    """Return a request header v1."""
     client = CLIENT_ID.encode()
-    header = _HEADER.pack(api_key, version, correlation_id, len(client)) + client + (b"\0" if flexible else b"")
-    return _INT32.pack(len(header) + len(body)) + header + body
+    return _REQUEST_HEADER.pack(api_key, version, correlation_id, len(client)) + client
 
 
 # --- ApiVersions (KIP-35) -----------------------------------------------------------------------------------------
@@ -192,149 +202,14 @@ def decode_sasl_handshake(reader: Reader) -> SaslHandshake:
 
 def encode_sasl_authenticate(token: bytes) -> bytes:
     """SaslAuthenticateRequest v0 and v1."""
-    return _INT32.pack(len(token)) + token
+    return INT32.pack(len(token)) + token
 
 
 def decode_sasl_authenticate(reader: Reader, version: int) -> SaslAuthentication:
     """SaslAuthenticateResponse v0 and v1."""
     error, message, token = reader.int16(), reader.nullable_string(), reader.nullable_bytes()
-    lifetime = struct.unpack(">q", reader.take(8))[0] if version >= 1 else 0
+    lifetime = reader.int64() if version >= 1 else 0
     return SaslAuthentication(error, message, token or b"", max(0, lifetime))
 
 
 # --- Metadata -----------------------------------------------------------------------------------------------------
-
-
-def metadata_is_flexible(version: int) -> bool:
-    """Versions from 9 (KIP-482)."""
-    return version >= 9
-
-
-def encode_metadata(version: int, topics: Collection[str] | None) -> bytes:
-    """MetadataRequest v1 to v12. topics None: all; empty: none. Never creates a topic (from v4; see decode)."""
-    flexible = metadata_is_flexible(version)
-    out = bytearray()
-    if flexible:
-        out += unsigned_varint(0 if topics is None else len(topics) + 1)
-    else:
-        out += _INT32.pack(-1 if topics is None else len(topics))
-    for name in topics or ():
-        out += _NO_UUID if version >= 10 else b""
-        out += compact_string(name) + b"\0" if flexible else string(name)
-    if version >= 4:
-        out += b"\0"  # allow_auto_topic_creation
-    if 8 <= version <= 10:
-        out += b"\0"  # include_cluster_authorized_operations
-    if version >= 8:
-        out += b"\0"  # include_topic_authorized_operations
-    return bytes(out + b"\0") if flexible else bytes(out)
-
-
-def decode_metadata(reader: Reader, version: int, *, keep_errors: bool = False) -> ClusterState:
-    """MetadataResponse v1 to v12 as a ClusterState; topics that do not exist are left out.
-
-    Raises NotAuthorized for a topic that the user may not describe, KctlError for other topic errors (with keep_errors
-    they are the state's `failed`), WireError.
-    """
-    if version >= 3:
-        reader.int32()  # throttle_time_ms
-    brokers = {}
-    for _ in range(reader.count()):
-        broker = Broker(reader.int32(), reader.string(), reader.int32(), reader.nullable_string())
-        reader.tags()
-        brokers[broker.id] = broker
-    cluster_id = reader.nullable_string() if version >= 2 else None
-    controller = reader.int32()
-    topics: dict[str, TopicState] = {}
-    failed: dict[str, KctlError] = {}
-    partitions = _PartitionReader(reader, version)
-    for _ in range(reader.count()):
-        name, topic = _topic(reader, version, partitions)
-        if isinstance(topic, KctlError):
-            if not keep_errors:
-                raise topic
-            failed[name] = topic
-        elif topic is not None:
-            topics[name] = topic
-    return ClusterState(cluster_id, controller if controller >= 0 else None, brokers, topics, failed)
-
-
-def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> tuple[str, TopicState | KctlError | None]:
-    """The next topic: its name, and None when it does not exist."""
-    error = reader.int16()
-    name = reader.string()
-    topic_id = UUID(bytes=reader.take(16)) if version >= 10 else UUID(int=0)
-    internal = bool(reader.int8())
-    states = partitions.read(name)
-    if version >= 8:
-        reader.int32()  # topic_authorized_operations
-    reader.tags()
-    if error in _ABSENT:
-        return name, None
-    if error not in _PRESENT:
-        return name, _topic_error(error, name)
-    states.sort(key=lambda state: state.partition)
-    return name, TopicState(name, internal, topic_id_text(topic_id), tuple(states))
-
-
-_ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_ID}
-_PRESENT = {ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE}  # the latter: the topic has just been created
-
-
-def _topic_error(code: int, name: str) -> KctlError:
-    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        return NotAuthorized(
-            f"topic {name!r}: not authorized to describe it",
-            hint="ask for the ACL operation Describe on the topic",
-        )
-    from kctl.protocol.error_codes import error_for
-
-    return error_for(code, None, subject=f"topic {name!r}")
-
-
-def topic_id_text(topic_id: UUID | None) -> str | None:
-    """A topic id as Kafka writes it (org.apache.kafka.common.Uuid): base64url. None for none, also for all zeros."""
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id and topic_id.int else None
-
-
-def topic_id_from_text(text: str) -> UUID:
-    """The reverse. Raises ValueError."""
-    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
-
-
-class _PartitionReader:
-    """The partitions of a topic: the part that counts at 100,000 partitions, so it avoids calls for each field.
-
-    Layout: int16 error_code, int32 partition_index, int32 leader_id, [v7 int32 leader_epoch], arrays of int32
-    replica_nodes, isr_nodes, [v5 offline_replicas], tagged fields.
-    """
-
-    def __init__(self, reader: Reader, version: int) -> None:
-        self._reader = reader
-        self._head = struct.Struct(">hiii" if version >= 7 else ">hii")
-        self._epoch = version >= 7
-        self._arrays = 3 if version >= 5 else 2
-        self._known: dict[bytes, tuple[int, ...]] = {}  # the same few replica lists come again and again
-
-    def read(self, topic: str) -> list[PartitionState]:
-        reader, head = self._reader, self._head
-        result = []
-        for _ in range(reader.count()):
-            fields = head.unpack(reader.take(head.size))
-            replicas, isr, offline = self._lists()
-            reader.tags()
-            epoch = fields[3] if self._epoch else -1
-            result.append(PartitionState(topic, fields[1], fields[2], epoch, replicas, isr, offline))
-        return result
-
-    def _lists(self) -> Sequence[tuple[int, ...]]:
-        reader, known = self._reader, self._known
-        lists = []
-        for _ in range(self._arrays):
-            count = reader.count()
-            raw = reader.take(4 * count) if count > 0 else b""
-            values = known.get(raw)
-            if values is None:
-                values = known[raw] = struct.unpack(f">{len(raw) // 4}i", raw)
-            lists.append(values)
-        return lists if self._arrays == 3 else [*lists, ()]

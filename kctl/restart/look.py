@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.controller import read_controller, read_epoch
 from kctl.cluster.membership import BrokerView, down_brokers, fenced_brokers, read_views
 from kctl.cluster.quorum import Quorum, describe_quorum
@@ -189,8 +190,8 @@ class LiveCluster:
         client = self.client()
         state, chosen = choose(client)
         rows = carry_out(client, plan_preferred(state, chosen))
-        left = [f"{row.tp}: {row.reason}" for row in rows if row.result != "elected"]
-        return Elected(sum(row.result == "elected" for row in rows), tuple(left))
+        left = [f"{row.tp}: {row.reason}" for row in rows if row.result is not ItemResult.ELECTED]
+        return Elected(sum(row.result is ItemResult.ELECTED for row in rows), tuple(left))
 
     def why_no_election(self) -> str | None:
         from kctl.topics.elect import why_no_election

@@ -65,13 +65,13 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class RestartedBroker:
-    """result: as kctl.restart.steps.Phase has it. in_sync_ms: from its stop until all was in sync.
+    """in_sync_ms: from its stop until all was in sync.
 
     longest_under_replicated_ms: of the partition that lacked a replica for longest, as it was seen.
     """
 
     broker: int
-    result: str
+    result: Phase
     stop_ms: int | None
     start_ms: int | None
     in_sync_ms: int | None
@@ -266,9 +266,7 @@ def result_of(run: Run, plan: RestartPlan, began: float) -> RollingRestart:
     """What came of a run, also of one that stopped on its way."""
     state = run.state
     rows = [
-        RestartedBroker(
-            node, row.phase.value, row.stop_ms, row.start_ms, row.in_sync_ms, row.longest_under_replicated_ms
-        )
+        RestartedBroker(node, row.phase, row.stop_ms, row.start_ms, row.in_sync_ms, row.longest_under_replicated_ms)
         for node, row in state.brokers.items()
     ]
     return RollingRestart(

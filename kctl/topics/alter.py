@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.base.config_values import same
 from kctl.base.deadline import Deadline
 from kctl.base.grouping import chunks
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig, Edit, check
@@ -62,7 +63,7 @@ class AlteredTopic:
     """
 
     topic: str
-    result: str
+    result: ItemResult
     partition_count_before: int
     partition_count_after: int
     config_changes: tuple[ChangedConfig, ...]
@@ -125,8 +126,8 @@ def _planned(
     )
     count = len(topic.partitions)
     after = change.partitions if change.partitions is not None else count
-    changes = after != count or any(row.result != "unchanged" for row in configs)
-    return AlteredTopic(topic.name, "would alter" if changes else "unchanged", count, after, configs)
+    changes = after != count or any(row.result is not ItemResult.UNCHANGED for row in configs)
+    return AlteredTopic(topic.name, ItemResult.WOULD_ALTER if changes else ItemResult.UNCHANGED, count, after, configs)
 
 
 def _planned_config(topic: str, name: str, value: str | None, config: Config, behind: Synonym | None) -> ChangedConfig:
@@ -136,10 +137,12 @@ def _planned_config(topic: str, name: str, value: str | None, config: Config, be
     source = config.source.value if config.source else None
     if value is None and own is not None:
         after = _after_unset(config, own, behind)
-        return ChangedConfig(path, name, "would unset", config.value, source, *after, config.sensitive)
+        return ChangedConfig(path, name, ItemResult.WOULD_UNSET, config.value, source, *after, config.sensitive)
     if value is None or (own is not None and same(config.type, own.value, value) and not config.sensitive):
-        return ChangedConfig(path, name, "unchanged", config.value, source, config.value, source, config.sensitive)
-    return ChangedConfig(path, name, "would set", config.value, source, value, _OWN, config.sensitive)
+        return ChangedConfig(
+            path, name, ItemResult.UNCHANGED, config.value, source, config.value, source, config.sensitive
+        )
+    return ChangedConfig(path, name, ItemResult.WOULD_SET, config.value, source, value, _OWN, config.sensitive)
 
 
 def _after_unset(config: Config, own: Synonym, behind: Synonym | None) -> tuple[str | None, str | None]:
@@ -151,7 +154,7 @@ def _after_unset(config: Config, own: Synonym, behind: Synonym | None) -> tuple[
 
 
 def _todo(rows: Sequence[AlteredTopic], changes: Sequence[TopicChange]) -> list[TopicChange]:
-    return [change for row, change in zip(rows, changes, strict=True) if row.result == "would alter"]
+    return [change for row, change in zip(rows, changes, strict=True) if row.result is ItemResult.WOULD_ALTER]
 
 
 def _config_changes(todo: Sequence[TopicChange], rows: Sequence[AlteredTopic]) -> dict[Resource, dict[str, str | None]]:
@@ -159,7 +162,7 @@ def _config_changes(todo: Sequence[TopicChange], rows: Sequence[AlteredTopic]) -
     planned = {row.topic: row for row in rows}
     found: dict[Resource, dict[str, str | None]] = {}
     for change in todo:
-        names = [row.name for row in planned[change.name].config_changes if row.result != "unchanged"]
+        names = [row.name for row in planned[change.name].config_changes if row.result is not ItemResult.UNCHANGED]
         if names:
             found[Resource.topic(change.name)] = {name: change.configs[name] for name in names}
     return found
@@ -334,17 +337,17 @@ def _outcome(
     unread: KctlError | None = None,
 ) -> AlteredTopic:
     """What became of a topic. error: what was answered; when that is not certain, what was read back decides. Pure."""
-    if row.result != "would alter":
+    if row.result is not ItemResult.WOULD_ALTER:
         return row
     configs = tuple(_read_back(planned, after.get(planned.name)) for planned in row.config_changes)
     count = len(topic.partitions) if topic else row.partition_count_after if unread else row.partition_count_before
     reason = error.message if error else None
     if _may_be_done(error):
-        lack = _lack(row, topic, [each.name for each in configs if each.result == "failed"], unread)
+        lack = _lack(row, topic, [each.name for each in configs if each.result is ItemResult.FAILED], unread)
         reason = None if lack is None else reason or lack
     return replace(
         row,
-        result="failed" if reason else "altered",
+        result=ItemResult.FAILED if reason else ItemResult.ALTERED,
         partition_count_after=count
         if row.partition_count_after != row.partition_count_before
         else row.partition_count_after,
@@ -369,11 +372,10 @@ def _lack(row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], u
 
 
 def _read_back(planned: ChangedConfig, config: Config | None) -> ChangedConfig:
-    if planned.result == "unchanged":
+    if planned.result is ItemResult.UNCHANGED:
         return planned
     source = config.source.value if config and config.source else None
     value = config.value if config else None
-    wanted = None if planned.result == "would unset" else planned.after
+    wanted = None if planned.result is ItemResult.WOULD_UNSET else planned.after
     done = config is not None and _is_set(config, wanted)
-    word = planned.result.removeprefix("would ")
-    return replace(planned, result=word if done else "failed", after=value, after_source=source)
+    return replace(planned, result=planned.result.done if done else ItemResult.FAILED, after=value, after_source=source)

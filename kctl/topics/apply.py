@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topic_names import unified
 from kctl.cluster.topics import hidden
@@ -30,7 +31,7 @@ class AppliedTopic:
     """
 
     topic: str
-    result: str
+    result: ItemResult
     changes: tuple[Change, ...]
     error: str | None = None
 
@@ -57,7 +58,7 @@ class ApplyPlan:
     @property
     def todo(self) -> int:
         """How many topics are to be created or altered."""
-        return len(self.new) + sum(row.result == "would alter" for row in self.altered)
+        return len(self.new) + sum(row.result is ItemResult.WOULD_ALTER for row in self.altered)
 
 
 def plan_apply(client: ClusterClient, specs: Sequence[TopicSpec], state: ClusterState) -> ApplyPlan:
@@ -144,7 +145,7 @@ def _altered(row: AlteredTopic) -> AppliedTopic:
     changes = []
     if row.partition_count_after != row.partition_count_before:
         changes.append(Change("partitions", str(row.partition_count_before), str(row.partition_count_after)))
-    changes += [Change(c.name, c.before, c.after) for c in row.config_changes if c.result != "unchanged"]
+    changes += [Change(c.name, c.before, c.after) for c in row.config_changes if c.result is not ItemResult.UNCHANGED]
     return AppliedTopic(row.topic, row.result, tuple(changes), row.error)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import some_of
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_names import check_name, collisions
@@ -45,7 +46,7 @@ class CreatedTopic:
     """
 
     topic: str
-    result: str
+    result: ItemResult
     partition_count: int | None
     replication_factor: int | None
     configs: Mapping[str, str]
@@ -114,7 +115,7 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
         differences.append(f"has replication factor {found.replication_factor}, not {factor}")
     return CreatedTopic(
         topic=wanted.name,
-        result="exists",
+        result=ItemResult.EXISTS,
         partition_count=len(found.partitions),
         replication_factor=found.replication_factor,
         configs={},
@@ -147,7 +148,9 @@ def _validate(
         if count < 0:  # brokers before 2.4 do not say
             count = len(topic.assignment) if topic.assignment else topic.partitions or BROKER_DEFAULT
             factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor or BROKER_DEFAULT
-        planned[row.name] = CreatedTopic(row.name, "would create", _known(count), _known(factor), dict(topic.configs))
+        planned[row.name] = CreatedTopic(
+            row.name, ItemResult.WOULD_CREATE, _known(count), _known(factor), dict(topic.configs)
+        )
     for name in asked:
         if name not in planned and name not in taken:
             raise OperationFailed(f"topic {name}: the controller's response does not name the topic")
@@ -204,7 +207,7 @@ def create_topics(
     if_not_exists: a topic that somebody else has made meanwhile «exists», and has not failed. Failures of single topics
     are results. Raises OutcomeUnknown when no answer came and the topics are not there.
     """
-    todo = {row.topic for row in plan if row.result == "would create"}
+    todo = {row.topic for row in plan if row.result is ItemResult.WOULD_CREATE}
     said = _ask(client, [topic for topic in topics if topic.name in todo], timeout_s, if_not_exists=if_not_exists)
     expected = todo - said.errors.keys()
     try:
@@ -288,11 +291,11 @@ def _outcome(row: CreatedTopic, errors: Mapping[str, str], found: Mapping[str, T
     state = found.get(row.topic)
     if state is None:
         error = error or "the controller accepted it, but no broker shows the topic yet"
-        return replace(row, result="failed", error=error, partition_count=None, replication_factor=None)
+        return replace(row, result=ItemResult.FAILED, error=error, partition_count=None, replication_factor=None)
     leaderless = [str(p.partition) for p in state.partitions if p.offline]
     return replace(
         row,
-        result="created",
+        result=ItemResult.CREATED,
         partition_count=len(state.partitions),
         replication_factor=state.replication_factor,
         error=f"partitions without a leader: {', '.join(leaderless)}" if leaderless else None,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.moments import moment_text
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.quorum import DESCRIBE_QUORUM
 from kctl.cluster.topic_names import check_name
 from kctl.cluster.topics import choose_to_change
@@ -28,7 +29,7 @@ from kctl.errors import (
 )
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.codes import ErrorCode
-from kctl.protocol.wire import topic_id_from_text, topic_id_text
+from kctl.protocol.metadata_messages import topic_id_from_text, topic_id_text
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
@@ -66,7 +67,7 @@ class DeletedTopic:
     """
 
     topic: str
-    result: str
+    result: ItemResult
     topic_id: str | None
     partition_count: int | None
     replication_factor: int | None
@@ -119,7 +120,7 @@ def losses(
         rows.append(
             DeletedTopic(
                 topic=topic.name,
-                result="would delete",
+                result=ItemResult.WOULD_DELETE,
                 topic_id=topic.topic_id,
                 partition_count=len(topic.partitions),
                 replication_factor=topic.replication_factor,
@@ -143,7 +144,7 @@ def _reader(reader: Reader) -> TopicReader:
 
 
 def _absent(name: str) -> DeletedTopic:
-    return DeletedTopic(name, "absent", None, None, None, None)
+    return DeletedTopic(name, ItemResult.ABSENT, None, None, None, None)
 
 
 def delete_topics(
@@ -157,7 +158,7 @@ def delete_topics(
 
     By topic id where brokers have them, so that a topic made anew under the name meanwhile is left alone.
     """
-    todo = [row for row in plan if row.result == "would delete"]
+    todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
     said: dict[str, KctlError] = {}
     unanswered: KctlError | None = None
     if todo:
@@ -171,14 +172,14 @@ def delete_topics(
     left, untold = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
     done: list[DeletedTopic] = []
     for row in plan:
-        if row.result != "would delete":
+        if row.result is not ItemResult.WOULD_DELETE:
             done.append(row)
         elif row.topic in errors:
-            done.append(replace(row, result="failed", error=errors[row.topic]))
+            done.append(replace(row, result=ItemResult.FAILED, error=errors[row.topic]))
         elif row.topic in untold:
             done.append(_not_told(row, untold[row.topic], said.get(row.topic) or unanswered))
         elif row.topic not in left:
-            done.append(replace(row, result="deleted"))
+            done.append(replace(row, result=ItemResult.DELETED))
         else:
             done.append(_still_there(row, said.get(row.topic) or unanswered, timeout_s))
     return done
@@ -188,15 +189,15 @@ def _not_told(row: DeletedTopic, untold: KctlError, doubt: KctlError | None) -> 
     """Nobody told whether it is gone. doubt: why it is not even known that it was marked."""
     reason = f"whether it is finished could not be asked: {untold.message}"
     if doubt:
-        return replace(row, result="failed", error=f"no answer ({doubt.message}), and {reason}")
-    return replace(row, result="marked", error=f"marked for deletion; {reason}")
+        return replace(row, result=ItemResult.FAILED, error=f"no answer ({doubt.message}), and {reason}")
+    return replace(row, result=ItemResult.MARKED, error=f"marked for deletion; {reason}")
 
 
 def _still_there(row: DeletedTopic, doubt: KctlError | None, timeout_s: float) -> DeletedTopic:
     if doubt:
-        return replace(row, result="failed", error=f"no answer, and still there: {doubt.message}")
+        return replace(row, result=ItemResult.FAILED, error=f"no answer, and still there: {doubt.message}")
     reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
-    return replace(row, result="marked", error=reason)
+    return replace(row, result=ItemResult.MARKED, error=reason)
 
 
 def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float) -> Any:
@@ -265,25 +266,18 @@ def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str],
 
     Raises the first broker's error when none answers.
     """
-    from kafka.protocol.metadata import MetadataRequest
-
-    topic_class = MetadataRequest.MetadataRequestTopic
-    topics = [topic_class(name=name) for name in ids]
-    brokers = client.metadata(()).brokers
     shown: set[str] = set()
     anew: set[str] = set()
-    request = {node: MetadataRequest(topics=topics, allow_auto_topic_creation=False) for node in brokers}
-    answers = client.send_each(request)
+    answers = client.metadata_of_each(client.metadata(()).brokers, ids)
     errors = [answer for answer in answers.values() if isinstance(answer, KctlError)]
     if len(errors) == len(answers):
         raise errors[0] if errors else OperationFailed("there is no broker to be asked")
-    for response in answers.values():
-        if isinstance(response, KctlError):
+    for state in answers.values():
+        if isinstance(state, KctlError):
             continue  # a broker that is down shows nothing
-        for row in response.topics:
-            if row.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                same = ids[row.name] in {None, topic_id_text(row.topic_id)}
-                (shown if same else anew).add(row.name)
+        topic_ids = {name: topic.topic_id for name, topic in state.topics.items()} | dict.fromkeys(state.failed)
+        for name, topic_id in topic_ids.items():
+            (shown if ids[name] in {None, topic_id} else anew).add(name)
     return shown, anew
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from kctl.cluster.reassignments import Moving, reassignments_if_told
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
-from kctl.cluster.topics import hidden
+from kctl.cluster.topics import choose, hidden, not_seen
 from kctl.errors import KctlError
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.topics.offsets import LogSpan
-from kctl.topics.sizes import Sizes
+from kctl.topics.offsets import LogSpan, log_spans
+from kctl.topics.sizes import Sizes, fetch_sizes
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -99,6 +99,75 @@ def only(topic: TopicDescription, problems: Collection[Problem]) -> TopicDescrip
     """The topic with those of its partitions that have one of `problems`."""
     kept = tuple(p for p in topic.partitions if any(has_problem(p, problem) for problem in problems))
     return replace(topic, partitions=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeRequest:
+    """The topics and partitions to describe. names, match: neither for all topics.
+
+    problems: only partitions that have one of them. with_overrides: only topics with configs of their own. size,
+    offsets: read these as well. internal: Kafka's own topics too; a filter by problems always takes them, as
+    kafka-topics does, because groups and transactions need theirs to be healthy.
+    """
+
+    names: Sequence[str] = ()
+    match: Sequence[str] = ()
+    problems: Sequence[Problem] = ()
+    with_overrides: bool = False
+    size: bool = False
+    offsets: bool = False
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTopics:
+    """doubts: facts about the topics that are unknown. failures: unknown facts that were requested."""
+
+    topics: list[TopicDescription]
+    doubts: list[str]
+    failures: list[str]
+
+
+def describe_topics(client: ClusterClient, request: DescribeRequest) -> DescribedTopics:
+    """Describe topics as `kctl topic describe` does. Raises NotFound for unknown names."""
+    internal = request.internal or bool(request.problems)
+    state, chosen = choose(client, request.names, request.match, internal=internal)
+    topics = describe_chosen(client, state, chosen)
+    unknown = [topic.configs_error for topic in topics if topic.configs_error]
+    by_configs = request.with_overrides or not NEEDS_CONFIGS.isdisjoint(request.problems)
+    filtered = request.with_overrides or bool(request.problems)
+    doubts, failures = not_seen(client, request.names, chosen, filtered=filtered)
+    (failures if by_configs else doubts).extend(unknown)
+    if request.with_overrides:
+        topics = [topic for topic in topics if topic.overrides]
+    if request.problems:
+        topics = [topic for topic in (only(topic, request.problems) for topic in topics) if topic.partitions]
+    topics = _measured(client, state, topics, failures, size=request.size, offsets=request.offsets)
+    if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
+        doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
+    return DescribedTopics(topics, doubts, failures)
+
+
+def _measured(
+    client: ClusterClient,
+    state: ClusterState,
+    topics: list[TopicDescription],
+    failures: list[str],
+    *,
+    size: bool,
+    offsets: bool,
+) -> list[TopicDescription]:
+    """Return the topics with sizes and offsets; reasons for unknown ones are added to `failures`."""
+    there = [state.topics[topic.topic] for topic in topics]
+    if size and there:
+        sizes = fetch_sizes(client, state, there)
+        failures += sizes.failures
+        topics = [with_sizes(topic, sizes) for topic in topics]
+    if offsets and there:
+        spans, lacking = log_spans(client, state, there)
+        failures += lacking
+        topics = [with_offsets(topic, spans) for topic in topics]
+    return topics
 
 
 def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]) -> list[TopicDescription]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kctl.cluster.topics import hidden
+from kctl.cluster.topics import choose, hidden, not_seen
 from kctl.health.collect import adding_replicas
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, adding_unknown, under_replicated
@@ -34,6 +34,48 @@ class TopicSummary:
     size_bytes: int | None = None
     leader_size_bytes: int | None = None
     messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """The topics to list. match: all without. problems: only topics with a partition that has one of them.
+
+    size, count: read sizes and numbers of messages. internal: Kafka's own topics too, as with any problems.
+    """
+
+    match: Sequence[str] = ()
+    problems: Sequence[Problem] = ()
+    size: bool = False
+    count: bool = False
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTopics:
+    """doubts: whether these are all topics. failures: facts about them that are unknown, and were requested."""
+
+    topics: list[TopicSummary]
+    doubts: list[str]
+    failures: list[str]
+
+
+def list_topics(client: ClusterClient, request: ListRequest) -> ListedTopics:
+    """List topics as `kctl topic list` does."""
+    filtered = bool(request.problems)
+    state, chosen = choose(client, match=request.match, internal=request.internal or filtered)
+    doubts, failures = not_seen(client, (), chosen, filtered=filtered)
+    topics, unsure = summarize(client, state, chosen)
+    doubts += unsure
+    if request.problems:
+        topics, lacking = having(client, state, topics, request.problems)
+        failures += lacking
+    if request.size:
+        topics, lacking = with_sizes(client, state, topics)
+        failures += lacking
+    if request.count:
+        topics, lacking = with_messages(client, state, topics)
+        failures += lacking
+    return ListedTopics(topics, doubts, failures)
 
 
 def summarize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.grouping import grouped
+from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.cluster.offsets import OffsetSpec, listed
@@ -39,7 +40,7 @@ class TruncatedPartition:
 
     topic: str
     partition: int
-    result: str
+    result: ItemResult
     log_start_offset: int
     before_offset: int
     log_end_offset: int
@@ -101,7 +102,13 @@ def planned(tp: TopicPartition, offset: int, start: int, end: int) -> TruncatedP
     before = end if offset == HIGH_WATERMARK else offset
     messages = max(before - start, 0)
     return TruncatedPartition(
-        tp.topic, tp.partition, "would delete" if messages else "unchanged", start, before, end, messages
+        tp.topic,
+        tp.partition,
+        ItemResult.WOULD_DELETE if messages else ItemResult.UNCHANGED,
+        start,
+        before,
+        end,
+        messages,
     )
 
 
@@ -140,7 +147,7 @@ def truncate(
     A leader that has changed since is looked up anew, and asked once more: what was deleted stays deleted. Raises
     NotAuthorized when leaders refuse all of it for that.
     """
-    todo = {row.tp: row.before_offset for row in rows if row.result == "would delete"}
+    todo = {row.tp: row.before_offset for row in rows if row.result is ItemResult.WOULD_DELETE}
     if not todo:
         return list(rows)
 
@@ -173,14 +180,14 @@ def truncate(
 
 
 def _outcome(row: TruncatedPartition, error: KctlError | None, start: int | None) -> TruncatedPartition:
-    if row.result != "would delete":
+    if row.result is not ItemResult.WOULD_DELETE:
         return row
     if start is not None and start >= row.before_offset:  # whatever was answered: it is so
-        return replace(row, result="deleted", low_watermark=start)
+        return replace(row, result=ItemResult.DELETED, low_watermark=start)
     reason = error.message if error else "the leader took it, but where the log begins now cannot be read"
     if error is None and start is not None:
         reason = f"the leader took it, but the log begins at {start}"
-    return replace(row, result="failed", low_watermark=start, error=reason)
+    return replace(row, result=ItemResult.FAILED, low_watermark=start, error=reason)
 
 
 def _delete(

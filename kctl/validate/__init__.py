@@ -12,7 +12,7 @@ A scenario makes a topic of its own, runs an Experiment over it, does its fault,
         control.start(1)
         experiment.wait_recovered(timeout_s=120)           # every leader is there, every ISR is full
         verdict = experiment.finish(client, budgets=Budgets(max_gap_ms=15_000, max_isr_ms=60_000))
-    verdict.ok, verdict.violated, verdict.breaches, verdict.findings.lost.first, verdict.worst_gaps …
+    verdict.ok, verdict.violated, verdict.breaches, verdict.findings.lost.first …
 
 What each invariant means is in kctl.validate.invariants; what a set-up does not promise (duplicated and out_of_order
 without idempotence, lost with acks=1) is given as `tolerated`, and still counted. Everything that judges is pure:

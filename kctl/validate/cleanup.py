@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.base import journal
 from kctl.base.deadline import Deadline
 from kctl.base.journal import Journal
+from kctl.base.outcomes import ItemResult
 from kctl.errors import KctlError, OperationFailed
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
@@ -100,10 +101,10 @@ def delete(held: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
     """Topics of the run, as far as they exist: the controller says whether they do. A broker that was started a moment
     ago may not know of them yet. Raises OperationFailed when one is still there.
     """
-    rows = [DeletedTopic(topic, "would delete", None, None, None, None) for topic in topics]
+    rows = [DeletedTopic(topic, ItemResult.WOULD_DELETE, None, None, None, None) for topic in topics]
     failures = []
     for row in delete_topics(client, rows, timeout_s=_DELETE_S):
-        if row.result == "deleted":
+        if row.result is ItemResult.DELETED:
             held.append(DELETED, topic=row.topic)
         else:
             failures.append(f"topic {row.topic} could not be deleted: {row.error}")

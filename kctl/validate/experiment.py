@@ -12,7 +12,7 @@ from kctl.protocol.target import Target
 from kctl.validate.noted_faults import note_fault
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.timeline import recoveries
-from kctl.validate.report.verdict import Budgets, Verdict, judge
+from kctl.validate.report.verdict import Budgets, Evidence, Verdict, judge
 from kctl.validate.sampler import Sampler
 from kctl.validate.workload.processes import (
     ConsumerWorker,
@@ -109,8 +109,5 @@ class Experiment:
         self.consumer.stop()
         self.sampler.stop()
         found = recoveries(self.faults, self.sampler.samples, self.sampler.controllers)
-        return judge(
-            self.settings.topic, self.settings.run, read_sent(self.folder), log, read_delivered(self.folder),
-            faults=self.faults, recoveries=found, budgets=budgets, tolerated=tolerated,
-            doubts=self.doubts,
-        )  # fmt: skip
+        evidence = Evidence(read_sent(self.folder), log, read_delivered(self.folder), self.faults, found, self.doubts)
+        return judge(self.settings.topic, self.settings.run, evidence, budgets=budgets, tolerated=tolerated)

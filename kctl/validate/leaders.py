@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.health.partitions import partitions_of
 from kctl.leader.election import Election, carry_out, plan_preferred
 from kctl.model import ClusterState, TopicPartition
@@ -38,6 +39,6 @@ def put_back(client: ClusterClient, before: Collection[TopicPartition], *, wait_
     deadline = Deadline(wait_s)
     while True:
         plan = moved(client.metadata(), before)
-        if deadline.expired or all(row.result == "would elect" for row in plan):
-            return [row for row in carry_out(client, plan) if row.result != "elected"]
+        if deadline.expired or all(row.result is ItemResult.WOULD_ELECT for row in plan):
+            return [row for row in carry_out(client, plan) if row.result is not ItemResult.ELECTED]
         time.sleep(_POLL_S)

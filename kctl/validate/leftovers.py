@@ -21,7 +21,6 @@ from kctl.model import Broker
 
 _KIND = "validations"
 BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
-STEPS = (BEGIN, TOPIC, DELETED, DOWN, UP, END)
 KEPT = 20  # runs of a cluster whose evidence is kept
 PREFIX = "kctl-validate-"  # of every topic that a validation makes
 

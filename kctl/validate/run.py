@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.journal import Journal
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.controller import read_controller
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import KctlError, OperationFailed
@@ -202,7 +203,7 @@ class ValidationRun:
         plan = plan_create(self.client, [topic])
         self.journal.append(leftovers.TOPIC, topic=trial.topic)
         for row in create_topics(self.client, [topic], plan):
-            if row.result != "created":
+            if row.result is not ItemResult.CREATED:
                 raise OperationFailed(f"topic {trial.topic} could not be created: {row.error or row.result}")
 
     def _experiment(

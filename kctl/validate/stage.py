@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.controller import read_controller
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, TimedOut
 from kctl.model import PartitionState
@@ -71,7 +72,7 @@ class Stage:
         state, chosen = choose(self.client, self.topics)
         rows = carry_out(self.client, plan_preferred(state, chosen))
         for row in rows:
-            if row.result != "elected":
+            if row.result is not ItemResult.ELECTED:
                 raise OperationFailed(f"{row.tp} did not get its preferred leader: {row.reason}")
 
     # --- looks ----------------------------------------------------------------------------------------------------

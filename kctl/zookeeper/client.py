@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import socket
-import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kctl.base.address import Address
+from kctl.base.binary_layout import INT32
 from kctl.base.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -276,7 +276,7 @@ class ZooKeeper:
         self._sent_at = time.monotonic()
 
     def _frame(self, deadline: Deadline, limit: int) -> bytes:
-        (size,) = struct.unpack(">i", self._take(4, deadline))
+        (size,) = INT32.unpack(self._take(INT32.size, deadline))
         if not 0 <= size <= limit:
             self._drop()
             raise NotZooKeeper(

@@ -6,23 +6,40 @@ and record. Strings and buffers have an int32 length (-1: null), vectors an int3
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
+from kctl.base.binary_layout import BOOLEAN, INT32, INT64, Layout, fixed_bytes
+
 PING_XID, EVENT_XID = -2, -1
-EXISTS, GET_DATA, GET_ACL, PING, GET_CHILDREN, CLOSE = (
-    3,
-    4,
-    6,
-    11,
-    12,
-    -11,
-)  # GET_CHILDREN is getChildren2, which returns the stat
+EXISTS, GET_DATA, GET_ACL, PING, CLOSE = 3, 4, 6, 11, -11
+GET_CHILDREN = 12  # getChildren2, which returns the stat
 NO_NODE, NO_AUTH = -101, -102
 
-_INT = struct.Struct(">i")
-_HEADER = struct.Struct(">iqi")
-_STAT = struct.Struct(">qqqqiiiqiiq")
+_REQUEST_HEADER = Layout(xid=INT32, type=INT32)
+_RESPONSE_HEADER = Layout(xid=INT32, zxid=INT64, error=INT32)
+_CONNECT_REQUEST = Layout(
+    protocol_version=INT32,
+    last_zxid_seen=INT64,
+    timeout_ms=INT32,
+    session_id=INT64,  # 0: a new session
+    password_length=INT32,
+    password=fixed_bytes(16),
+    read_only=BOOLEAN,  # also connect to a server without a quorum
+)
+# The fields of Stat.
+_STAT = Layout(
+    czxid=INT64,
+    mzxid=INT64,
+    ctime=INT64,
+    mtime=INT64,
+    version=INT32,
+    cversion=INT32,
+    aversion=INT32,
+    ephemeral_owner=INT64,
+    data_length=INT32,
+    num_children=INT32,
+    pzxid=INT64,
+)
 _NAMES = {
     -1: "SystemError", -2: "RuntimeInconsistency", -3: "DataInconsistency", -4: "ConnectionLoss",
     -5: "MarshallingError", -6: "Unimplemented", -7: "OperationTimeout", -8: "BadArguments", -112: "SessionExpired",
@@ -74,11 +91,11 @@ class RecordReader:
         self._data = data
         self._at = 0
 
-    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+    def unpack(self, layout: Layout) -> tuple[int, ...]:
         return layout.unpack(self._take(layout.size))
 
     def int32(self) -> int:
-        return self.unpack(_INT)[0]
+        return int(INT32.unpack(self._take(INT32.size))[0])
 
     def buffer(self) -> bytes | None:
         size = self.int32()
@@ -113,7 +130,12 @@ class RecordReader:
 
 def connect_request(timeout_ms: int) -> bytes:
     """Return the frame that opens a session (ConnectRequest). Read-only servers without a quorum are accepted."""
-    return _framed(struct.pack(">iqiqi16s?", 0, 0, timeout_ms, 0, 16, bytes(16), True))
+    return _framed(
+        _CONNECT_REQUEST.encode(
+            protocol_version=0, last_zxid_seen=0, timeout_ms=timeout_ms, session_id=0, password_length=16,
+            password=bytes(16), read_only=True,
+        )
+    )  # fmt: skip
 
 
 def session_timeout_ms(frame: bytes) -> int:
@@ -125,10 +147,10 @@ def session_timeout_ms(frame: bytes) -> int:
 
 def request(xid: int, kind: int, path: str | None = None, *, watch: bool | None = None) -> bytes:
     """Return the frame of a request. path: None for PING and CLOSE. watch: None for requests without a watch flag."""
-    body = struct.pack(">ii", xid, kind)
+    body = _REQUEST_HEADER.pack(xid, kind)
     if path is not None:
         raw = path.encode()
-        body += _INT.pack(len(raw)) + raw
+        body += INT32.pack(len(raw)) + raw
     if watch is not None:
         body += b"\1" if watch else b"\0"
     return _framed(body)
@@ -137,7 +159,7 @@ def request(xid: int, kind: int, path: str | None = None, *, watch: bool | None 
 def response(frame: bytes) -> Response:
     """Parse the header of a response. Raises MalformedResponse."""
     reader = RecordReader(frame)
-    xid, _zxid, error = reader.unpack(_HEADER)
+    xid, _zxid, error = reader.unpack(_RESPONSE_HEADER)
     return Response(xid, error, reader)
 
 
@@ -147,4 +169,4 @@ def error_name(code: int) -> str:
 
 
 def _framed(body: bytes) -> bytes:
-    return _INT.pack(len(body)) + body
+    return INT32.pack(len(body)) + body

@@ -15,11 +15,15 @@ GROUPS, PARTITIONS = 50, 60
 
 @dataclass
 class Setting:
-    """Where the cases run: a console script with a home of its own, Kafka's jars, how often to repeat."""
+    """Where the cases run: a console script with a home of its own, Kafka's jars, how often to repeat.
+
+    before: a checkout of an older kctl to compare with.
+    """
 
     kctl: Kctl
     libs: Path
     runs: int
+    before: Path | None = None
     bootstrap: str = field(default="", init=False)
 
     def cluster(self) -> str:
@@ -96,6 +100,7 @@ def make_groups(setting: Setting, count: int) -> None:
     """Groups bench-0 … with a committed offset on every partition of one topic."""
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
+    from kafka_admin import kafka_admin
     from kctl.protocol.client import connect
     from kctl.protocol.target import Target
 
@@ -104,7 +109,6 @@ def make_groups(setting: Setting, count: int) -> None:
     # The first group of all makes the brokers create the topic of the offsets.
     setting.kctl.ok("consume", "groups", "--group", "first", "--from-beginning", "--max-messages", "1", "--quiet")
     offsets = {TopicPartition("groups", p): OffsetAndMetadata(p, "", -1) for p in range(PARTITIONS)}
-    with connect(Target(NAME, tuple(setting.cluster().split(",")))) as client:
-        admin = client.admin()
+    with connect(Target(NAME, tuple(setting.cluster().split(",")))) as client, kafka_admin(client) as admin:
         for number in range(count):
             admin.alter_group_offsets(f"bench-{number}", offsets)

@@ -34,6 +34,7 @@ TITLES = {
     "scale": "Lag against the number of groups (60 partitions each)",
     "cluster": "Three ZooKeepers and three brokers",
     "produce": "Writing lines to a topic of three replicas, acks=all",
+    "clone": "Copying a topic of four partitions on one broker with `topic clone --data`, before and after",
     "consume-100": "Reading records of 100 B",
     "consume-1k": "Reading records of 1,000 B",
     "segment-batches": "A segment of 315 MB: batches as text, and verified; one core",
@@ -48,11 +49,17 @@ TITLES = {
     "spark": "Spark reports from a cold start (200 groups × 60 partitions of a live cluster); wall: until the answer",
     "spark-window": "A status for each of 30 million rows by its last ten; two cores, the same answers",
     "spark-rows": "`kctl spark lag` over a store: rows, and tasks at once",
+    "history": "One store of 100,000 group-partitions each minute, with Spark and without",
     "spark-day": "A day of 100,000 group-partitions each minute, and a month of its roll-ups",
 }
 
 
 NOTES = {
+    "clone": (
+        "500,000 records of 100 B and 100,000 of 1,000 B in batches of 16 KB, on one broker. Before: kctl over"
+        " kafka-python's consumer and producer, record by record. Now batches are passed on with their records as they"
+        " are; for another codec their payload is compressed anew."
+    ),
     "spark": (
         "The aim was an answer within 12 s with the class archive and 18 s without it. Most of it is the start of the"
         " JVM and of Python workers: a bare data source and an aggregate took 10 and 19 s. `kctl lag` is the tool for"
@@ -61,6 +68,12 @@ NOTES = {
     "spark-window": (
         "The aims were 0.7 million rows a CPU second and three times what Spark SQL gives. kctl's lines also tell time"
         " lags, rates and more, and kctl in Spark includes the start of Spark."
+    ),
+    "history": (
+        "The aims were 7 s for the last 15 minutes, and the time of Spark for all of the store. Ratios are to the line"
+        " of Spark above. Both engines give the same rows. The last 15 minutes include the 60 minutes before, which"
+        " rates and windows need. This run had a store of 8 hours instead of a day (`KCTL_BENCH_HOURS=8`), on a machine"
+        " that other work kept busy. Memory is the sum of two processes."
     ),
     "spark-day": (
         "The aims were 5 minutes for the day, 15 s for its last 15 minutes (**missed by 2 s**) and 20 s for the month."

@@ -15,6 +15,7 @@ from typing import Any, cast
 from kctl.model import ClusterState
 from kctl.protocol import wire
 from kctl.protocol.client import ClusterClient
+from kctl.protocol.metadata_messages import decode_metadata, metadata_is_flexible
 from kctl.reassign.planner.live_cluster import read_cluster
 
 METADATA_VERSION, LOG_DIRS_VERSION = 12, 4
@@ -29,7 +30,7 @@ class RecordedClient:
     def metadata(self) -> ClusterState:
         self.requests += 1
         data = (self.folder / "metadata").read_bytes()
-        return wire.decode_metadata(wire.Reader(data, wire.metadata_is_flexible(METADATA_VERSION)), METADATA_VERSION)
+        return decode_metadata(wire.Reader(data, metadata_is_flexible(METADATA_VERSION)), METADATA_VERSION)
 
     def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
         from kafka.protocol.admin import DescribeLogDirsResponse
@@ -52,7 +53,7 @@ class RecordedClient:
 def main() -> None:
     """Read once, and say what it took."""
     client = RecordedClient(Path(sys.argv[1]))
-    found = read_cluster(cast(ClusterClient, client))
+    found = read_cluster(cast("ClusterClient", client))
     sizes = sum(size >= 0 for size in found.cluster.size_bytes)
     told = {"requests": client.requests, "partitions": len(found.cluster), "sizes": sizes, "lacks": found.lacks}
     sys.stdout.write(json.dumps(told) + "\n")

@@ -1,4 +1,4 @@
-"""Benchmarks: `python tests/bench/run.py [NAME…] [--runs 7]`; the names are below.
+"""Benchmarks: `python tests/bench/run.py [NAME…] [--runs 7] [--before CHECKOUT]`; the names are below.
 
 Each compares kctl and a peer on the same input in one run, as medians and a ratio, on a cluster of its own, and
 writes results/DATE-NAME.json. Not tests: machines are noisy, nothing here passes or fails.
@@ -18,6 +18,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 import cases
+import clone_cases
 import consume_cases
 import daily_cases
 import produce_cases
@@ -37,6 +38,7 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "consume-100": consume_cases.consume_small,
     "consume-1k": consume_cases.consume_large,
     "produce": produce_cases.produce,
+    "clone": clone_cases.clone,
     "segment-batches": segment_cases.segment_batches,
     "segment-records": segment_cases.segment_records,
     "segment-jobs": segment_cases.segment_jobs,
@@ -50,13 +52,14 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "spark-window": spark_cases.window_status,
     "spark-rows": spark_cases.rows_and_tasks,
     "spark-day": spark_cases.a_day,
+    "history": spark_cases.engines,
 }
 
 
 PEERS = (  # the tools of Kafka itself, and what is measured beside them
     "DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer", "ConsoleConsumer", "kafka-topics",
     "kafka-get-offsets", "kafka-configs", "kafka-consumer-groups", "kafka-log-dirs", "kafka-broker-api-versions",
-    "kafka-transactions",
+    "kafka-transactions", clone_cases.BEFORE,
 )  # fmt: skip
 
 
@@ -64,7 +67,7 @@ def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
     base = next(iter(figures.values()))
     rows: dict[str, Any] = {}
     for command, f in figures.items():
-        if command.startswith(PEERS):
+        if command.startswith(PEERS) or (name == "history" and command.startswith("kctl spark")):
             base = f  # several peers in one table: each is the base of what follows it
         rows[command] = {
             "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,
@@ -94,13 +97,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}; all without")
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="of an older kctl, measured beside by clone")
     chosen = parser.parse_args()
     names = chosen.names or list(CASES)
     with tempfile.TemporaryDirectory(prefix="kctl-bench-") as home:
         from kctl.deploy.runtime.runtime import ensure_runtime
 
         libs = ensure_runtime().libs
-        setting = cases.Setting(Kctl(Path(home), {"KAFKA_HOME": str(libs.parent)}), libs, chosen.runs)
+        setting = cases.Setting(Kctl(Path(home), {"KAFKA_HOME": str(libs.parent)}), libs, chosen.runs, chosen.before)
         try:
             for name in names:
                 rows = _report(name, CASES[name](setting))

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kctl.history.rollup import COLUMNS, GROUPS
+from kctl.history.evaluate.column_arrays import numeric
+from kctl.history.rollups.rollup import COLUMNS, GROUPS
 from kctl.history.snapshots import rollup_files, schema
 from kctl.history.snapshots.layout import HOUR_MS, DataFile, Hour
 from kctl.history.snapshots.store import Store, create_store, open_store
-from kctl.spark.column_arrays import numeric
 
 MINUTE_MS, PASSES_PER_HOUR = 60_000, 60
 START_MS = 1_790_000_000_000 // rollup_files.DAY_MS * rollup_files.DAY_MS

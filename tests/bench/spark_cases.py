@@ -5,6 +5,7 @@ CPU and memory are of the process and all that it starts (process_tree.py). Wall
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -95,15 +96,36 @@ def a_day(setting: Setting) -> dict[str, Figures]:
     return figures
 
 
+def engines(setting: Setting) -> dict[str, Figures]:
+    """`kctl history lag` and `kctl spark lag` over the same store: the last quarter of an hour of it, and all of it.
+
+    KCTL_BENCH_HOURS: fewer hours than a day.
+    """
+    _warm(setting)
+    shape = replace(DAY, hours=int(os.environ.get("KCTL_BENCH_HOURS", "24")))
+    figures: dict[str, Figures] = {}
+    with _store(shape) as root:
+        for span, from_ms in (("the last 15 minutes", shape.end_ms - 15 * 60_000), (f"{shape.hours} hours", START_MS)):
+            for engine in ("spark", "history"):
+                found = _over(root, setting, from_ms, shape.end_ms, engine=engine)
+                rows = shape.rows if from_ms == START_MS else None
+                figures[f"kctl {engine} lag, {span}"] = replace(found, rows=rows)
+    return figures
+
+
 def _warm(setting: Setting) -> None:
     """Make the class archive, once for all cases of a run: they share a home."""
     setting.kctl.ok("spark", "warm", timeout=300)
 
 
-def _over(root: Path, setting: Setting, from_ms: int, to_ms: int, *, master: str = "local") -> Figures:
+def _over(
+    root: Path, setting: Setting, from_ms: int, to_ms: int, *, master: str = "local", engine: str = "spark"
+) -> Figures:
     times = [f"{datetime.fromtimestamp(ms / 1000, timezone.utc):%Y-%m-%dT%H:%M:%SZ}" for ms in (from_ms, to_ms)]
     span = ["--from", times[0], "--to", times[1]]
-    argv = [str(SCRIPT), "spark", "lag", "--store", str(root), *span, "--by", "group", "--master", master]
+    argv = [str(SCRIPT), engine, "lag", "--store", str(root), *span, "--by", "group"]
+    if engine == "spark":
+        argv += ["--master", master]
     return _alone(argv, setting)
 
 

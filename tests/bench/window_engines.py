@@ -1,7 +1,7 @@
 """The status of each row of a store by its last ten: `python window_engines.py ENGINE STORE`.
 
 Prints how many rows have each status, and the sum of their lags: all engines have to print the same. The peers do what
-kctl.history.window does of it with rows a minute apart and without null; kctl also gets time lags, rates and more.
+kctl.history.lag.window does of it with rows a minute apart and without null; kctl also gets time lags, rates and more.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kctl.spark.snapshot_ranges import GroupRange
+    from kctl.history.evaluate.group_ranges import GroupRange
 
 CORES = 2
 Found = dict[int, tuple[int, int]]  # status → rows, sum of lags
 
-# kctl.history.status, as SQL: Spark's and DuckDB's. Numbers as kctl.history.status.Status has them.
+# kctl.history.lag.status, as SQL: Spark's and DuckDB's. Numbers as kctl.history.lag.status.Status has them.
 SQL = """
 WITH seen AS (
   SELECT *, greatest(log_end_offset - committed_offset, 0) AS behind FROM commits
@@ -31,7 +31,7 @@ WITH seen AS (
 ), marks AS (
   SELECT *,
     CASE WHEN offset_before IS NULL OR committed_offset <> offset_before THEN at_ms END AS changed_ms,
-    CASE WHEN committed_offset < offset_before THEN 1 ELSE 0 END AS went_back,
+    CASE WHEN committed_offset < offset_before THEN 1 ELSE 0 END AS is_back,
     CASE WHEN behind < behind_before THEN 1 ELSE 0 END AS less_behind
   FROM steps
 ), windows AS (
@@ -39,7 +39,7 @@ WITH seen AS (
     count(*) OVER w AS observations, min(at_ms) OVER w AS first_ms, max(changed_ms) OVER w AS last_changed_ms,
     first_value(behind) OVER w AS first_behind, first_value(log_end_offset) OVER w AS first_end,
     min(behind) OVER w AS least_behind, max(committed_offset) OVER w AS most_committed,
-    max(went_back) OVER v AS rewound, max(less_behind) OVER v AS recovered
+    max(is_back) OVER v AS rewound, max(less_behind) OVER v AS recovered
   FROM marks
   WINDOW w AS (PARTITION BY `group`, topic, `partition` ORDER BY at_ms ROWS BETWEEN 9 PRECEDING AND CURRENT ROW),
          v AS (PARTITION BY `group`, topic, `partition` ORDER BY at_ms ROWS BETWEEN 8 PRECEDING AND CURRENT ROW)
@@ -75,10 +75,10 @@ def kctl_spark(store: Path) -> Found:
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.types import LongType, StructField, StructType
 
+    from kctl.history.evaluate.group_ranges import group_ranges
     from kctl.history.snapshots.store import open_store
     from kctl.spark.session import SparkDriver
     from kctl.spark.settings import SparkSettings
-    from kctl.spark.snapshot_ranges import group_ranges
     from kctl.spark.task_source import load
 
     schema = StructType([StructField(name, LongType()) for name in ("status", "row_count", "unread")])
@@ -101,7 +101,7 @@ def _task(store: Path, groups: GroupRange) -> Iterator[pa.RecordBatch]:
 
 def kctl_python(store: Path) -> Found:
     """The same in one process without Spark."""
-    from kctl.spark.snapshot_ranges import EVERY_GROUP
+    from kctl.history.evaluate.group_ranges import EVERY_GROUP
 
     return _judged(store, EVERY_GROUP)
 
@@ -110,10 +110,10 @@ def _judged(store: Path, groups: GroupRange) -> Found:
     import numpy as np
     import pyarrow as pa
 
+    from kctl.history.evaluate.column_arrays import numbers
+    from kctl.history.evaluate.windows import judge_batches
     from kctl.history.snapshots.read import read_sorted
     from kctl.history.snapshots.store import open_store
-    from kctl.spark.column_arrays import numbers
-    from kctl.spark.windows import judge_batches
 
     damaged: list[Any] = []
     batches = read_sorted(open_store(store), "commits", 0, 10**13, damaged=damaged.append, **groups._asdict())
@@ -152,7 +152,7 @@ def polars(store: Path) -> Found:
         behind=(pl.col("log_end_offset") - c).clip(0),
     ).sort(*keys, "at_ms").with_columns(
         changed_ms=by_key(pl.when(c.ne_missing(c.shift(1))).then(at)),
-        went_back=by_key((c < c.shift(1)).fill_null(value=False).cast(pl.Int8)),
+        is_back=by_key((c < c.shift(1)).fill_null(value=False).cast(pl.Int8)),
         less_behind=by_key((behind < behind.shift(1)).fill_null(value=False).cast(pl.Int8)),
         full=by_key(at.shift(9)).is_not_null(),
         first_ms=by_key(at.shift(9)), first_behind=by_key(behind.shift(9)),
@@ -161,7 +161,7 @@ def polars(store: Path) -> Found:
         last_changed_ms=by_key(pl.col("changed_ms").rolling_max(10, min_samples=1)),
         least_behind=by_key(behind.rolling_min(10, min_samples=1)),
         most_committed=by_key(c.rolling_max(10, min_samples=1)),
-        rewound=by_key(pl.col("went_back").rolling_max(9, min_samples=1)),
+        rewound=by_key(pl.col("is_back").rolling_max(9, min_samples=1)),
         recovered=by_key(pl.col("less_behind").rolling_max(9, min_samples=1)),
         unread=(pl.col("log_end_offset") - pl.max_horizontal("committed_offset", "log_start_offset")).clip(0),
     ).with_columns(since_ms=pl.max_horizontal(pl.col("last_changed_ms"), pl.col("first_ms"))).with_columns(

@@ -1,6 +1,7 @@
 """For each command that changes something: what is changed while its question waits, so that it has to refuse.
 
-A word names a change of tests/integration/test_changed_meanwhile.py; a sentence is the reason why there is none.
+A word names a change of tests/integration/commands/test_changed_meanwhile.py.
+A sentence is the reason why there is none.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ CHANGES: dict[str, str] = {
          "validate matrix"),
         "uses topics of its own, and looks at the cluster before each fault",
     ),
-    **dict.fromkeys(("cluster export", "group export", "spark snapshot"), "reads"),
+    **dict.fromkeys(("cluster export", "group export", "history snapshot", "spark snapshot"), "reads"),
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), _OWN_FILES),
     **dict.fromkeys(("segment verify", "spark warm", "spark bundle"), _OWN_FILES),
     **dict.fromkeys(("runtime install", "runtime remove"), _OWN_FILES),

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from kctl.commands.app import GROUPS, load
-from kctl.commands.terminal.invocation import common_options
+from kctl.commands.terminal.common_options import common_options
 
 # An example goes to the end of its paragraph.
 _EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)

@@ -21,6 +21,7 @@ READING = {
     "acl list", "acl explain", "user list", "quota list",
     "transaction list", "transaction describe", "transaction producers", "transaction hanging",
     "segment dump", "segment find", "segment stats", "segment diff",
+    "history lag", "history retention", "history trends", "history report",
     "spark lag", "spark retention", "spark trends", "spark report",
     "playbook list", "playbook show", "playbook lint", "playbook schema",
     "runtime list", "runtime verify", "completion",

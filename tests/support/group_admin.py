@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from kafka_admin import kafka_admin
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.records.consume.consumer import unstick
@@ -35,11 +36,11 @@ class Admin:
         from kafka.structs import OffsetAndMetadata, TopicPartition
 
         positions = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
-        with connect(self.target) as client:
+        with connect(self.target) as client, kafka_admin(client) as admin:
 
             def committed() -> bool:
                 try:
-                    client.admin().alter_group_offsets(group, positions)
+                    admin.alter_group_offsets(group, positions)
                 except KafkaError as exc:
                     if not exc.retriable:
                         raise
@@ -69,8 +70,8 @@ class Admin:
         """Delete the records before an offset."""
         from kafka.structs import TopicPartition
 
-        with connect(self.target) as client:
-            client.admin().delete_records({TopicPartition(topic, partition): before})
+        with connect(self.target) as client, kafka_admin(client) as admin:
+            admin.delete_records({TopicPartition(topic, partition): before})
 
     def fill(self, topic: str, partitions: int, records: int) -> None:
         """Write so many records to each partition."""

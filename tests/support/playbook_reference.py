@@ -6,22 +6,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from kctl.commands.terminal.operations import JSON_LINES
 from kctl.playbook import schema
-from kctl.playbook.expressions.evaluation import MAX_ITEMS
-from kctl.playbook.expressions.expressions import (
+from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
+from kctl.playbook.expressions.functions import Function
+from kctl.playbook.expressions.limits import (
+    CPU_SECONDS,
     MAX_CHARACTERS,
     MAX_DEPTH,
-    MAX_INSERTED,
+    MAX_ITEMS,
+    MAX_NESTING,
     MAX_RESULT,
     MAX_TEXT,
+    MAX_TEXT_EXPRESSIONS,
     MAX_VALUES,
 )
-from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
 from kctl.playbook.expressions.value_tests import TESTS
 from kctl.playbook.model import FAILURE, GIVEN, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTERED
 from kctl.playbook.operations import Argument, Operation, operations
@@ -31,7 +33,7 @@ from kctl.playbook.read_steps import STEP_KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs" / "playbooks.md"
-SCHEMA = ROOT / "playbooks" / schema.FILE_NAME
+SCHEMA = ROOT / "playbooks" / "playbook.schema.json"
 BEGIN = "<!-- reference: made by tests/support/playbook_reference.py -->\n"
 END = "<!-- end of the reference -->\n"
 
@@ -94,16 +96,14 @@ def _own_row(argument: OwnArgument) -> tuple[str, str, str]:
     return f"`{argument.name}`{' (required)' if argument.required else ''}", kind, argument.help
 
 
-def _functions(table: Mapping[str, Callable[..., Any]]) -> Iterator[str]:
-    yield from _table(
-        ("name", "gives"), ((f"`{_call(name, each)}`", each.__doc__ or "") for name, each in table.items())
-    )
+def _functions(table: Mapping[str, Function]) -> Iterator[str]:
+    yield from _table(("name", "gives"), ((f"`{_call(name, each)}`", each.summary) for name, each in table.items()))
 
 
-def _call(name: str, function: Callable[..., Any]) -> str:
+def _call(name: str, function: Function) -> str:
     """«join(separator, attribute)»."""
-    found = list(inspect.signature(function).parameters.values())
-    own = [each for each in found if each.name not in {"run", "value"}]
+    found = list(inspect.signature(function.call).parameters.values())
+    own = [each for each in found if each.name != "value"]
     arguments = ", ".join("…" if each.kind is each.VAR_POSITIONAL else each.name for each in own)
     return f"{name}({arguments})" if arguments else name
 
@@ -158,9 +158,10 @@ def render() -> str:
         f"{MAX_VALUES:,} values and {MAX_RESULT >> 20} Mi characters at most, each counted as often as it is there"
     )
     lines += [f"An expression has {limits}, a whole number 64 bits."]
-    lines += [
-        f"What is inserted into one step has {inserted}, in {MAX_DEPTH} levels; a text {MAX_INSERTED:,} expressions.\n"
-    ]
+    nesting = f"Operators, filters and brackets nest {MAX_NESTING} deep"
+    lines += [f"{nesting}; the expressions of one argument have {CPU_SECONDS:g} s of CPU time."]
+    inserted = f"{inserted}, in {MAX_DEPTH} levels; a text {MAX_TEXT_EXPRESSIONS:,} expressions"
+    lines += [f"What is inserted into one step has {inserted}.\n"]
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
     lines += ["### Functions\n", *_functions(FUNCTIONS)]

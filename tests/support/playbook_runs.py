@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base import journal
+from kctl.base.outcomes import ItemResult
 from kctl.commands.terminal import operations as real
 from kctl.deploy.process import Completed
 from kctl.errors import KctlError, NotConfirmed, TimedOut
@@ -18,9 +19,9 @@ from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.parameters import collect
 from kctl.playbook.run import run_journal
-from kctl.playbook.run.engine import Ending, Engine, Settings
-from kctl.playbook.run.outside import Choice, Outside
+from kctl.playbook.run.engine import Engine, RunOutcome, Settings
 from kctl.playbook.run.resume import check_names, check_unsure, to_resume
+from kctl.playbook.run.run_environment import Choice, RunEnvironment
 from kctl.playbook.run.run_journal import RunJournal
 
 Answer = Callable[[Mapping[str, Any]], Any]
@@ -91,8 +92,8 @@ class FakeOperations:
         if operation.name in world.answers:
             return _outcome(_next(world.answers, operation.name), arguments)
         if operation.name == "topic.create":
-            return Outcome(0, [self._create(name, dry_run) for name in arguments["names"]])
-        return Outcome(0, [])
+            return _reported([self._create(name, dry_run) for name in arguments["names"]])
+        return _reported([])
 
     def _create(self, name: str, dry_run: bool) -> dict[str, Any]:
         exists = name in self.world.topics
@@ -116,7 +117,15 @@ def _outcome(answer: Any, arguments: Mapping[str, Any]) -> Outcome:
         return Outcome(int(answer.exit_code), None, answer)
     if isinstance(answer, BaseException):
         raise answer
-    return answer if isinstance(answer, Outcome) else Outcome(0, answer)
+    return answer if isinstance(answer, Outcome) else _reported(answer)
+
+
+def _reported(value: Any) -> Outcome:
+    """Return a success whose rows say what has changed, as commands report it; a value without rows says nothing."""
+    if not isinstance(value, list):
+        return Outcome(0, value)
+    results = [row["result"] for row in value if isinstance(row, dict) and "result" in row]
+    return Outcome(0, value, changed=any(each.changed for each in ItemResult if each in results))
 
 
 class _Clock:
@@ -174,7 +183,7 @@ class _Lines:
         self.world.lines.append("interrupted")
 
 
-def outside_of(world: World) -> Outside:
+def environment_of(world: World) -> RunEnvironment:
     def run_program(
         argv: Sequence[str],
         *,
@@ -193,7 +202,9 @@ def outside_of(world: World) -> Outside:
         code, out, err = answer
         return Completed(tuple(argv), code, out, err)
 
-    return Outside(FakeOperations(world), _Clock(world), run_program, _Person(world), _Lines(world), {"PATH": "/bin"})
+    return RunEnvironment(
+        FakeOperations(world), _Clock(world), run_program, _Person(world), _Lines(world), {"PATH": "/bin"}
+    )
 
 
 @lru_cache(maxsize=8)
@@ -214,13 +225,13 @@ def run(
     secrets: Mapping[str, str] | None = None,
     journaled: bool = False,
     where: Where | None = None,
-) -> Ending:
+) -> RunOutcome:
     """Run a playbook to its end. secrets: by the names of parameters. journaled: into kctl's state folder."""
     playbook = playbook_from(text, source)
     values = collect(playbook, given, environment=_environment(secrets))
     settings = settings or Settings()
     if not journaled or settings.check:
-        return Engine(outside_of(world), RunJournal(None), settings).run(playbook, values, where or Where())
+        return Engine(environment_of(world), RunJournal(None), settings).run(playbook, values, where or Where())
     header = {
         "name": playbook.name, "file": playbook.file, "source": None if source is None else str(source),
         "text": playbook.text, "digest": playbook.digest, "steps": [each.id for each in playbook.steps],
@@ -228,7 +239,7 @@ def run(
         "cluster_id": "c1", "from": None, "limit": [], "folder": "/", "version": "0",
     }  # fmt: skip
     with run_journal.begin(header) as held:
-        return Engine(outside_of(world), RunJournal(held), settings).run(playbook, values, Where())
+        return Engine(environment_of(world), RunJournal(held), settings).run(playbook, values, Where())
 
 
 def resume(
@@ -237,7 +248,7 @@ def resume(
     redo: Iterable[str] = (),
     skip: Iterable[str] = (),
     secrets: Mapping[str, str] | None = None,
-) -> Ending:
+) -> RunOutcome:
     """Go on with the only run there is. Raises Refused as the command does."""
     path = to_resume(None)
     with journal.resume(path) as held:
@@ -247,19 +258,19 @@ def resume(
         check_names(state, playbook, [*redo, *skip])
         state.take_up(redo, skip)
         check_unsure(state)
-        run_journal.resumed(held, list(redo), list(skip))
+        run_journal.record_resume(held, list(redo), list(skip))
         values = collect(playbook, (), file=state.header["parameters"], environment=_environment(secrets))
-        return Engine(outside_of(world), RunJournal(held, state), Settings()).run(playbook, values, Where())
+        return Engine(environment_of(world), RunJournal(held, state), Settings()).run(playbook, values, Where())
 
 
 def _environment(secrets: Mapping[str, str] | None) -> dict[str, str]:
     return {f"KCTL_PARAM_{name.upper()}": value for name, value in (secrets or {}).items()}
 
 
-def states(ending: Ending) -> dict[str, str]:
+def states(ending: RunOutcome) -> dict[str, str]:
     """Each step's state."""
     return {each.step: each.state.value if each.state else "" for each in ending.steps}
 
 
-def messages(ending: Ending) -> dict[str, str | None]:
+def messages(ending: RunOutcome) -> dict[str, str | None]:
     return {each.step: each.message for each in ending.steps}

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kafka_admin import kafka_admin
 from kctl.deploy.runtime.java import find_java
 from kctl.protocol.client import ClusterClient, connect
 from kctl.protocol.target import Target
@@ -131,7 +132,7 @@ class Arena:
                 )
         return found
 
-    def held_by(self, broker: int) -> list[str]:
+    def brokers_holding(self, broker: int) -> list[str]:
         """Partitions of any topic that have a replica on the broker, copies under way included."""
         return [f"{t}-{n}" for t in self.topics() for n, ids in self.replicas(t).items() if broker in ids]
 
@@ -320,8 +321,7 @@ class Arena:
 
     def elect(self, *topics: str) -> None:
         """Preferred leaders everywhere."""
-        with self.connect() as client:
-            admin: Any = client.admin()
+        with self.connect() as client, kafka_admin(client) as admin:
             admin.elect_leaders(0, {t: list(self.replicas(t)) for t in topics}, raise_errors=False)
 
     def delete_topic(self, topic: str) -> None:
@@ -340,8 +340,7 @@ class Arena:
             self._topics.remove(topic)
 
     def add_partitions(self, topic: str, count: int) -> None:
-        with self.connect() as client:
-            admin: Any = client.admin()
+        with self.connect() as client, kafka_admin(client) as admin:
             admin.create_partitions({topic: count})
 
     def kill(self, node: str) -> None:

@@ -12,6 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from headless_browser import Browser
+from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.report.build import report_of
 from kctl.history.report.html_page import html_page
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
@@ -19,8 +21,6 @@ from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.history.snapshots.store import create_store
 from kctl.lag.selection import EVERY
-from kctl.spark.lag_planning import Wanted, plan_span
-from kctl.spark.report_job import report_of
 
 START_MS, MINUTE_MS, MINUTES = 1_790_000_000_000 // HOUR_MS * HOUR_MS, 60_000, 60
 # Partitions, messages a minute in each, hours that they are kept.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from kctl.history.lag_report import GroupStatus, PartitionStatus
-from kctl.history.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
-from kctl.history.reader_losses import DiskLoss
+from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.buckets import status_spans
 from kctl.history.report.findings import findings
 from kctl.history.report.model import GroupReport, LogDirReport, Report, Span, State, TopicReport
 from kctl.history.report.overview import overview
+from kctl.history.retention.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
+from kctl.history.retention.reader_losses import DiskLoss
 
 FROM = datetime(2026, 9, 21, 10, 0, tzinfo=timezone.utc)
 BUCKETS = 60

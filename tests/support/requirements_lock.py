@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCK = ROOT / "requirements.lock"
-EXTRAS = ("codecs", "spark", "protobuf", "jre")
+EXTRAS = ("codecs", "history", "spark", "protobuf", "jre")
 GROUPS = ("base", *EXTRAS, "dev", "build")
 HEADER = """\
 # Written by tests/support/requirements_lock.py from pyproject.toml.

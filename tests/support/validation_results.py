@@ -11,7 +11,7 @@ from kctl.validate.plan import Plan, PlannedScenario
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.plot import plot_of
 from kctl.validate.report.timeline import Recovery
-from kctl.validate.report.verdict import Budgets, judge
+from kctl.validate.report.verdict import Budgets, Evidence, judge
 from kctl.validate.run import Result, Trial
 from kctl.validate.workload.entries import ACKED
 from kctl.validate.workload.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
@@ -60,7 +60,7 @@ def result(
         )
     recoveries = [RECOVERY][: len(faults)]
     topic = f"kctl-validate-12345678-{scenario}"
-    verdict = judge(topic, RUN, history, log, given, faults=faults, recoveries=recoveries, budgets=budgets)
+    verdict = judge(topic, RUN, Evidence(history, log, given, faults, recoveries), budgets=budgets)
     trial = Trial(topic, RUN, acks, acks == "all", 2, PLANNED.assignment, unclean=False)
     missing = find_missing(verdict.findings, RUN, {})
     return Result(scenario, trial, verdict, missing, plot_of(history, faults), folder, 31_000)

@@ -19,10 +19,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from kctl.base.binary_layout import INT16, INT32, array_of
 from kctl.model import TopicPartition
 
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 _OWNED_SINCE, _RACK_SINCE = 1, 3
 
 
@@ -37,18 +36,18 @@ def decode_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
 
 
 def _decode(data: memoryview) -> list[TopicPartition]:
-    found, _ = _partitions(data, _INT16.size)  # after the version: all so far begin alike
+    found, _ = _partitions(data, INT16.size)  # after the version: all so far begin alike
     return found
 
 
 def _partitions(data: memoryview, position: int) -> tuple[list[TopicPartition], int]:
-    topics, position = _count(data, position, element=_INT16.size + _INT32.size)
+    topics, position = _count(data, position, element=INT16.size + INT32.size)
     found: list[TopicPartition] = []
     for _ in range(topics):
         topic, position = _text(data, position)
-        partitions, position = _count(data, position, element=_INT32.size)
-        numbers = struct.unpack_from(f">{partitions}i", data, position)
-        position += partitions * _INT32.size
+        partitions, position = _count(data, position, element=INT32.size)
+        numbers = array_of(INT32, partitions).unpack_from(data, position)
+        position += partitions * INT32.size
         found += (TopicPartition(topic, number) for number in numbers)
     return found, position
 
@@ -70,8 +69,8 @@ def decode_subscription(data: bytes | None) -> Subscription | None:
 
 
 def _subscription(data: memoryview) -> Subscription:
-    (version,) = _INT16.unpack_from(data, 0)
-    count, position = _count(data, _INT16.size, element=_INT16.size)
+    (version,) = INT16.unpack_from(data, 0)
+    count, position = _count(data, INT16.size, element=INT16.size)
     topics = []
     for _ in range(count):
         topic, position = _text(data, position)
@@ -83,16 +82,16 @@ def _subscription(data: memoryview) -> Subscription:
         found, position = _partitions(data, position)
         owned = tuple(sorted(found))
     if version >= _RACK_SINCE:
-        position += _INT32.size  # the generation
-        (length,) = _INT16.unpack_from(data, position)
+        position += INT32.size  # the generation
+        (length,) = INT16.unpack_from(data, position)
         rack = None if length < 0 else _text(data, position)[0]
     return Subscription(tuple(sorted(topics)), owned, rack)
 
 
 def _after_user_data(data: memoryview, position: int) -> int:
     length: int
-    (length,) = _INT32.unpack_from(data, position)
-    position += _INT32.size
+    (length,) = INT32.unpack_from(data, position)
+    position += INT32.size
     if not -1 <= length <= len(data) - position:
         raise ValueError("user data out of range")
     return position + max(length, 0)
@@ -100,16 +99,16 @@ def _after_user_data(data: memoryview, position: int) -> int:
 
 def _count(data: memoryview, position: int, *, element: int) -> tuple[int, int]:
     """An array's length, at most what the rest of the data can hold; and the position after it."""
-    (count,) = _INT32.unpack_from(data, position)
-    position += _INT32.size
+    (count,) = INT32.unpack_from(data, position)
+    position += INT32.size
     if not 0 <= count * element <= len(data) - position:
         raise ValueError("array length out of range")
     return count, position
 
 
 def _text(data: memoryview, position: int) -> tuple[str, int]:
-    (length,) = _INT16.unpack_from(data, position)
-    position += _INT16.size
+    (length,) = INT16.unpack_from(data, position)
+    position += INT16.size
     if not 0 <= length <= len(data) - position:
         raise ValueError("string length out of range")
     return bytes(data[position : position + length]).decode("utf-8"), position + length

@@ -31,10 +31,6 @@ class KafkaRuntime:
     libs: Path
     source: str
 
-    @property
-    def classpath(self) -> str:
-        return f"{self.libs}/*"
-
 
 @dataclass(frozen=True, slots=True)
 class InstalledRuntime:

@@ -10,14 +10,15 @@ import hashlib
 import os
 import re
 import ssl
-import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kctl.base.binary_layout import UINT16, UINT32, UINT64, Layout
 from kctl.base.input_file import read_path
 from kctl.errors import InvalidFile
 
 _MAGIC, _VERSION, _TRUSTED_CERTIFICATE = 0xFEEDFEED, 2, 2
+_HEADER = Layout(magic=UINT32, version=UINT32, entry_count=UINT32)
 _PASSWORD = "changeit"  # noqa: S105 - Java's customary one: nothing here is secret
 _SALT = b"Mighty Aphrodite"
 _MAX_BUNDLE_BYTES = 16 << 20
@@ -58,15 +59,15 @@ def _der(block: str) -> bytes | None:
 def trust_store(certificates: Iterable[bytes]) -> bytes:
     """A JKS file that trusts `certificates` (DER)."""
     entries = [
-        struct.pack(">I", _TRUSTED_CERTIFICATE)
+        UINT32.pack(_TRUSTED_CERTIFICATE)
         + _text(f"ca-{number}")
-        + struct.pack(">Q", 0)  # when it was added
+        + UINT64.pack(0)  # when it was added
         + _text("X.509")
-        + struct.pack(">I", len(certificate))
+        + UINT32.pack(len(certificate))
         + certificate
         for number, certificate in enumerate(certificates)
     ]
-    body = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
+    body = _HEADER.pack(_MAGIC, _VERSION, len(entries)) + b"".join(entries)
     digest = hashlib.sha1(_PASSWORD.encode("utf-16-be") + _SALT + body, usedforsecurity=False).digest()
     return body + digest
 
@@ -74,7 +75,7 @@ def trust_store(certificates: Iterable[bytes]) -> bytes:
 def _text(text: str) -> bytes:
     """DataOutput.writeUTF, for ASCII."""
     data = text.encode("ascii")
-    return struct.pack(">H", len(data)) + data
+    return UINT16.pack(len(data)) + data
 
 
 def trust_options(java_home: Path, bundled_home: Path | None, folder: Path) -> list[str]:

@@ -4,7 +4,7 @@
 - A group is named when its status is ERR or WARN: kctl.history.report.verdict has made it so where it will lose
   messages within a week, or where its commits lie beyond the end of the log.
 - A log dir is named when it is offline, or full within a week, or all but full; log dirs on one volume once.
-- A topic is named when its log cleaner stands still (kctl.history.tombstones).
+- A topic is named when its log cleaner stands still (kctl.history.retention.tombstones).
 
 A group's severity is its status. Of log dirs, ERR is what is lost already or will be within a day; the rest is WARN.
 """
@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 from kctl.base.grouping import grouped
 from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
-from kctl.history.lag_report import GroupStatus, PartitionStatus
-from kctl.history.outlook import LogDirOutlook, TopicOutlook
+from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.model import (
     Finding,
     FindingKind,
@@ -31,6 +30,7 @@ from kctl.history.report.model import (
     TopicReport,
 )
 from kctl.history.report.verdict import DAY_MS, WEEK_MS
+from kctl.history.retention.outlook import LogDirOutlook, TopicOutlook
 
 MOST = 200
 ALL_BUT_FULL = 0.95  # of a volume
@@ -156,7 +156,7 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
         return "its offsets were reset, or an old commit came late: see whether that was meant"
     if now.consumed_per_s is not None and now.produced_per_s is not None and now.consumed_per_s < now.produced_per_s:
         return f"it reads {_rate(now.consumed_per_s)} of {_rate(now.produced_per_s)}: give it more or faster consumers"
-    return "keep its topics longer until it has caught up: `kctl spark retention --what-if` tells what that takes"
+    return "keep its topics longer until it has caught up: `kctl history retention --what-if` tells what that takes"
 
 
 def _of_consumers(now: GroupStatus, worst: PartitionStatus | None) -> str:
@@ -198,7 +198,7 @@ def _collector(span: Span) -> Iterator[Finding]:
         if gap.open:
             lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
             what = f"makes no snapshots: the last one is {lasted} old, and so is all that is told here"
-            advice = "start `kctl spark snapshot` again"
+            advice = "start `kctl history snapshot` again"
             yield Finding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
 
 
@@ -234,7 +234,7 @@ def _filling(now: LogDirOutlook) -> Iterator[Finding]:
     if now.full_ms is not None and now.full_ms <= WEEK_MS:
         parts = ["is full" if now.full_ms <= 0 else "fills up", used, _growing(now), _causes(now)]
         severity = State.ERR if now.full_ms <= DAY_MS else State.WARN
-        advice = "a broker stops at a full disk: `kctl spark retention --what-if` tells what a shorter retention frees"
+        advice = "a broker stops at a full disk: `kctl history retention --what-if` shows what less retention frees"
         yield _log_dir(now, severity, ", ".join(part for part in parts if part), advice, now.full_ms)
     elif now.disk_used is not None and now.disk_used >= ALL_BUT_FULL:
         advice = "it does not grow as it was seen, and there is no room if it does: move replicas, or delete something"

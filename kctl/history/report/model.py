@@ -1,9 +1,9 @@
-"""What a report says: a plain value, whose field names are the JSON keys of `kctl spark report` and never change.
+"""What a report says: a plain value, whose field names are the JSON keys of `kctl history report` and never change.
 
 Time is cut into `Span.buckets` buckets of `bucket_ms` each, from `from_at` on. A series has a value for each bucket,
 None where nothing was read in it, or not all: for lag and time lag the largest of its readings (an alarm must not be
 averaged away), for sizes the last one.
-Rules: kctl.history.lag_report for groups, kctl.history.outlook for log dirs and topics, kctl.history.report.findings
+Rules: lag.status_rows for groups, retention.outlook for log dirs and topics, report.findings
 for what is urgent. Durations and ETAs count from the reading, in ms; None: never, or not known.
 """
 
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from kctl.history.lag_report import GroupStatus, PartitionStatus
-from kctl.history.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
-from kctl.history.reader_losses import DiskLoss
+from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
+from kctl.history.retention.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
+from kctl.history.retention.reader_losses import DiskLoss
 
 Series = list[int | None]
 
 
 class State(str, Enum):
-    """kctl.history.status.Status by name. STOP, STALL and REWIND are of partitions, ERR of groups."""
+    """kctl.history.lag.status.Status by name. STOP, STALL and REWIND are of partitions, ERR of groups."""
 
     UNKNOWN = "UNKNOWN"
     OK = "OK"
@@ -70,7 +70,7 @@ class StatusSpan:
 
 @dataclass(frozen=True, slots=True)
 class GroupSeries:
-    """A group over time. timeline covers all buckets; a ghost (kctl.history.status.Standing) is OK in it."""
+    """A group over time. timeline covers all buckets; a ghost (kctl.history.lag.status.Standing) is OK in it."""
 
     group: str
     lag: Series
@@ -94,7 +94,7 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True)
 class LogDirReport:
-    """A log dir, as `kctl spark retention --by log-dir` has it, and the bytes of its replicas over time.
+    """A log dir, as `kctl history retention --by log-dir` has it, and the bytes of its replicas over time.
 
     error: why it is offline. silent_since: since when its broker did not answer: the figures are from before. Of the
     causes there are the largest alone.
@@ -118,7 +118,7 @@ class SilentBroker:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """A topic, as `kctl spark retention` has it, and the bytes of all its replicas over time."""
+    """A topic, as `kctl history retention` has it, and the bytes of all its replicas over time."""
 
     now: TopicOutlook
     size_over_time: Series
@@ -185,7 +185,7 @@ class Report:
     """All of it, the worst or the largest first; the overview also counts what is left out.
 
     findings: what needs a person (kctl.history.report.findings). partitions: as `kctl spark lag` has them. brokers: as
-    `kctl spark retention --by broker`. losses: as its `--show losses`. lacking: what could not be read, in words.
+    `kctl history retention --by broker`. losses: as its `--show losses`. lacking: what could not be read, in words.
     silent_brokers: whose figures are old. missing_tables: of which the store has nothing at all.
     """
 

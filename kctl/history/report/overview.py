@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from kctl.history.lag_report import GroupStatus
+from kctl.history.lag.status_rows import GroupStatus
 from kctl.history.report.model import LogDirReport, Overview, State, TopicReport
 
 _Number = TypeVar("_Number", int, float)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kctl.history.lag_report import PartitionStatus
-from kctl.history.status import NOT_ALARMING, Standing, Status
+from kctl.history.lag.status import NOT_ALARMING, Standing, Status
+from kctl.history.lag.status_rows import PartitionStatus
 
 DAY_MS = 24 * 3_600_000
 WEEK_MS = 7 * DAY_MS

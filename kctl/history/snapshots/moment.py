@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kctl.history.deletion import Limits
-from kctl.history.lag_report import Owner
+from kctl.history.lag.status_rows import Owner
+from kctl.history.retention.deletion import Limits
 from kctl.history.snapshots import schema
 
 Row = tuple[Any, ...]

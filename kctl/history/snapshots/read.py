@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,17 @@ def chosen_files(store: Store, from_ms: int, to_ms: int) -> Iterator[tuple[Hour,
         for file in store.counting(hour).files:
             if file.at_ms >= from_ms and (file.compacted or file.at_ms < to_ms):
                 yield hour, file
+
+
+def stored_bytes(store: Store, table: str, from_ms: int, to_ms: int) -> int:
+    """Return the size of a table's files of a span of time. Files that are missing or remote count as nothing."""
+    size = 0
+    for hour, file in chosen_files(store, from_ms, to_ms):
+        path = store.folder(table, hour) / file.name
+        if isinstance(path, Path):
+            with suppress(OSError):
+                size += path.stat().st_size
+    return size
 
 
 def read_file(

@@ -4,7 +4,7 @@
     DIR/rollups/<table>/date=YYYY-MM-DD/hour=HH.parquet     what the passes of an hour came to
     DIR/rollups/<table>/date=YYYY-MM-DD/day.parquet         what the hours of a day came to, when it has ended
 
-Tables and columns: kctl.history.rollup. A file counts when it is there: it is written beside and renamed. That of
+Tables and columns: rollups.rollup. A file counts when it is there: it is written beside and renamed. That of
 `groups` is written last: an hour, or a day, is done when it has one. Snapshots expire; roll-ups stay until they are
 removed.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import OperationFailed
-from kctl.history.rollup import COLUMNS, GROUPS, TABLES
+from kctl.history.rollups.rollup import COLUMNS, GROUPS, TABLES
 from kctl.history.snapshots import files, footer
 from kctl.history.snapshots.columns import column
 from kctl.history.snapshots.layout import HOUR_MS, Hour

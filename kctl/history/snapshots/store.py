@@ -119,7 +119,7 @@ def open_store(path: Path) -> Store:
     except FileNotFoundError:
         raise NotFound(
             f"{path} is no store of snapshots: there is no {STORE_FILE}",
-            hint="`kctl spark snapshot --store DIR` makes one",
+            hint="`kctl history snapshot --store DIR` makes one",
         ) from None
     except NotADirectoryError:
         raise NotFound(

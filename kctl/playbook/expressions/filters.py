@@ -1,400 +1,242 @@
-"""Filters and functions of expressions: a white list, named as Jinja and Ansible name them.
+"""Filters and functions of expressions, named as Jinja and Ansible name them. There are no others.
 
-Each takes the evaluator first, then the value; what it returns is bounded by the evaluator. `attribute` is a path of
-names with dots.
+Each takes the value first. `attribute` is a path of keys with dots.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from kctl.base.units import format_duration, format_size, parse_duration_ms, parse_size
 from kctl.errors import KctlError
-from kctl.playbook.expressions.evaluation import MAX_ITEMS, Evaluator, Missing, kind_of
-from kctl.playbook.expressions.expressions import MAX_TEXT, as_text
+from kctl.playbook.expressions import values
+from kctl.playbook.expressions.functions import table
 from kctl.playbook.expressions.json_text import value_of_json
+from kctl.playbook.expressions.limits import (
+    MAX_ITEMS,
+    MAX_TEXT,
+    ExpressionError,
+    check_size,
+    count_all,
+    spend,
+    text_too_long,
+)
+from kctl.playbook.expressions.value_tests import TESTS
+from kctl.playbook.expressions.values import Undefined, items, kind_of, mapping, number, require, text
 
 _MAX_RANGE = 10_000
+_MAX_DIGITS = 64  # of a number in a text
 
 
-def _items(run: Evaluator, value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        run.touch(len(value))
-        return list(value)
-    raise run.fail(f"a list is wanted, not {kind_of(value)}")
+def _attribute(value: Any, path: Any, instead: Any = None) -> Any:
+    """Return the value at a path, or the value itself without one; `instead` of one that does not exist."""
+    for key in str(path).split(".") if path is not None else ():
+        value = values.member(value, int(key) if key.isdecimal() and len(key) < 10 else key)
+    return instead if isinstance(value, Undefined) and instead is not None else require(value)
 
 
-def _text(run: Evaluator, value: Any) -> str:
-    if isinstance(value, str):
-        run.touch(len(value))
-        return value
-    raise run.fail(f"text is wanted, not {kind_of(value)}", hint="`| string` makes it text")
+def _default(value: Any, instead: Any = "", boolean: bool = False) -> Any:
+    return instead if isinstance(value, Undefined) or (boolean and not value) else value
 
 
-def _mapping(run: Evaluator, value: Any) -> Mapping[Any, Any]:
-    if isinstance(value, Mapping):
-        run.touch(len(value))
-        return value
-    raise run.fail(f"a mapping is wanted, not {kind_of(value)}")
-
-
-def _of(run: Evaluator, value: Any, attribute: Any) -> Any:
-    """The value itself, or what it has by that path."""
-    if attribute is None:
-        return value
-    for part in str(attribute).split("."):
-        value = run.member(value, int(part) if part.isdecimal() and len(part) < 10 else part, 0)
-    if isinstance(value, Missing):
-        raise run.fail(value.error.message, hint=value.error.hint)
-    return value
-
-
-def default(run: Evaluator, value: Any, instead: Any = "", boolean: bool = False) -> Any:  # noqa: ARG001 - each takes it
-    """`instead` of what is not there; with a second `true` also of null, false, 0 and what is empty."""
-    return instead if isinstance(value, Missing) or (boolean and not value) else value
-
-
-def length(run: Evaluator, value: Any) -> int:
-    """How many items or characters it has."""
-    if isinstance(value, (str, list, tuple, Mapping)):
+def _length(value: Any) -> int:
+    if kind_of(value) in {"text", "a list", "a mapping"}:
         return len(value)
-    raise run.fail(f"{kind_of(value)} has no length")
+    raise ExpressionError(f"{kind_of(value)} has no length")
 
 
-def join(run: Evaluator, value: Any, separator: str = "", attribute: Any = None) -> str:
-    """The items as one text."""
-    separator = _text(run, separator)
-    texts, size = [], 0
-    for each in _items(run, value):
-        texts.append(as_text(_of(run, each, attribute), "an item"))
-        size += len(texts[-1]) + len(separator)
-        if size > MAX_TEXT + len(separator):
-            raise run.fail(f"a text of more than {MAX_TEXT >> 20} MiB")
-    return separator.join(texts)
+def _join(value: Any, separator: str = "", attribute: Any = None) -> str:
+    return values.join_texts((_attribute(each, attribute) for each in items(value)), text(separator), "an item")
 
 
-def list_(run: Evaluator, value: Any) -> list[Any]:
-    """A list as it is; the keys of a mapping."""
-    return list(value) if isinstance(value, Mapping) else _items(run, value)
+def _item(value: Any, index: int) -> Any:
+    return (value if isinstance(value, str) else items(value))[index] if value else Undefined(hint="it is empty")
 
 
-def first(run: Evaluator, value: Any) -> Any:
-    """The first item; of none, what `default` stands in for."""
-    return _at_end(run, value, 0)
+def _sort(value: Any, reverse: bool = False, attribute: Any = None) -> list[Any]:
+    spend(len(items(value)) * len(value).bit_length())
+    keys = [_attribute(each, attribute) for each in value]
+    kinds = set(map(kind_of, keys))
+    if kinds == {"text"}:
+        spend(sum(map(len, keys)))  # long texts that begin alike are compared to their ends
+    elif kinds and kinds != {"a number"}:
+        raise ExpressionError("only numbers, or only texts, have an order", hint="attribute='…' orders mappings")
+    return [value[index] for index in sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))]
 
 
-def last(run: Evaluator, value: Any) -> Any:
-    """The last item; of none, what `default` stands in for."""
-    return _at_end(run, value, -1)
-
-
-def _at_end(run: Evaluator, value: Any, index: int) -> Any:
-    items = value if isinstance(value, str) else _items(run, value)
-    if not items:
-        return run.missing("it is empty")
-    return items[index]
-
-
-def _ordered(run: Evaluator, values: list[Any]) -> list[Any]:
-    """Values that have an order among each other: all numbers, or all texts."""
-    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
-    if not numbers and not all(isinstance(each, str) for each in values):
-        raise run.fail("only numbers, or only texts, have an order", hint="attribute='…' orders mappings")
-    if not numbers:
-        run.touch(sum(map(len, values)))  # long texts that begin alike are compared to their ends
-    return values
-
-
-def sort(run: Evaluator, value: Any, reverse: bool = False, attribute: Any = None) -> list[Any]:
-    """The items in order."""
-    items = _items(run, value)
-    run.touch(len(items) * max(len(items).bit_length(), 1))
-    keys = _ordered(run, [_of(run, each, attribute) for each in items])
-    order = sorted(range(len(items)), key=lambda index: keys[index], reverse=bool(reverse))
-    return [items[index] for index in order]
-
-
-def max_(run: Evaluator, value: Any, attribute: Any = None) -> Any:
-    """The largest item."""
-    return last(run, sort(run, value, attribute=attribute))
-
-
-def min_(run: Evaluator, value: Any, attribute: Any = None) -> Any:
-    """The smallest item."""
-    return first(run, sort(run, value, attribute=attribute))
-
-
-def sum_(run: Evaluator, value: Any, attribute: Any = None, start: Any = 0) -> Any:
-    """The numbers together."""
-    total = run.number(start)
-    for each in _items(run, value):
-        total = run.sized(total + run.number(_of(run, each, attribute)))
+def _sum(value: Any, attribute: Any = None, start: Any = 0) -> Any:
+    total = number(start)
+    for each in items(value):
+        total = check_size(total + number(_attribute(each, attribute)))
     return total
 
 
-def unique(run: Evaluator, value: Any, attribute: Any = None) -> list[Any]:
-    """The items without those that were there before."""
-    found: dict[str, Any] = {}
-    for each in _items(run, value):
-        found.setdefault(_key(run, _of(run, each, attribute)), each)
-    return list(found.values())
+def _identity(value: Any) -> str:
+    return json.dumps(count_all(value), sort_keys=True)
 
 
-def _key(run: Evaluator, value: Any) -> str:
-    """The same for values that are the same."""
-    return json.dumps(run.weighed(value), sort_keys=True)
+def _unique(value: Any, attribute: Any = None) -> list[Any]:
+    first: dict[str, Any] = {}
+    for each in items(value):
+        first.setdefault(_identity(_attribute(each, attribute)), each)
+    return list(first.values())
 
 
-def reverse(run: Evaluator, value: Any) -> Any:
-    """The items, or characters, from the last to the first."""
-    return value[::-1] if isinstance(value, str) else _items(run, value)[::-1]
+def _common(value: Any, other: Any, *, expected: bool) -> list[Any]:
+    """Return the unique items that `other` has, or does not have."""
+    others = {_identity(each) for each in items(other)}
+    return [each for each in _unique(value) if (_identity(each) in others) == expected]
 
 
-def flatten(run: Evaluator, value: Any) -> list[Any]:
-    """The items of the lists in it, all levels, as one list."""
-    found: list[Any] = []
-    waiting = _items(run, value)[::-1]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, (list, tuple)):
-            waiting.extend(reversed(_items(run, each)))
+def _flatten(value: Any) -> list[Any]:
+    flat, stack = [], [*reversed(items(value))]
+    while stack:
+        each = stack.pop()
+        spend(1)
+        if kind_of(each) == "a list":
+            stack.extend(reversed(items(each)))
         else:
-            run.touch(1)
-            found.append(each)
-    return found
+            flat.append(each)
+    return flat
 
 
-def difference(run: Evaluator, value: Any, other: Any) -> list[Any]:
-    """The items that `other` does not have."""
-    taken = {_key(run, each) for each in _items(run, other)}
-    return [each for each in unique(run, value) if _key(run, each) not in taken]
-
-
-def intersect(run: Evaluator, value: Any, other: Any) -> list[Any]:
-    """The items that `other` has as well."""
-    taken = {_key(run, each) for each in _items(run, other)}
-    return [each for each in unique(run, value) if _key(run, each) in taken]
-
-
-def map_(
-    run: Evaluator,
-    value: Any,
-    filter: str | None = None,  # noqa: A002 - Jinja's
-    *arguments: Any,
-    attribute: Any = None,
-    default: Any = None,
-) -> list[Any]:
-    """What each item has by `attribute` (or `default`), or what a filter, by name, makes of it."""
-    items = _items(run, value)
+def _map(value: Any, filter: Any = None, *arguments: Any, attribute: Any = None, default: Any = None) -> list[Any]:  # noqa: A002 - Jinja's
     if attribute is not None:
-        return [_of_or(run, each, attribute, default) for each in items]
+        return [_attribute(each, attribute, default) for each in items(value)]
     function = FILTERS.get(str(filter))
-    if function is None or function is map_:
-        raise run.fail(f"map: there is no filter {filter}", hint="attribute='name', or the name of a filter in quotes")
-    return [run.sized(run.apply(function, each, *arguments)) for each in items]
+    if function is None or function.call is _map:
+        hint = "attribute='name', or the name of a filter in quotes"
+        raise ExpressionError(f"map: there is no filter {filter}", hint=hint)
+    return [require(function(each, *arguments)) for each in items(value)]
 
 
-def _of_or(run: Evaluator, value: Any, attribute: Any, instead: Any) -> Any:
-    if instead is None:
-        return _of(run, value, attribute)
-    for part in str(attribute).split("."):
-        value = run.member(value, part, 0)
-    return instead if isinstance(value, Missing) else value
-
-
-def _chosen(run: Evaluator, value: Any, attribute: Any, test: Any, given: tuple[Any, ...], wanted: bool) -> list[Any]:
-    from kctl.playbook.expressions.value_tests import TESTS
-
-    items = _items(run, value)
-    if test is None:
-        return [each for each in items if run.truth(_of(run, each, attribute)) == wanted]
-    function = TESTS.get(str(test))
+def _select(value: Any, attribute: Any, test: Any, arguments: tuple[Any, ...], *, expected: bool) -> list[Any]:
+    """Return the items that fulfil a test, or whose attribute is true; with expected=False the others."""
+    function = values.truth if test is None else TESTS.get(str(test))
     if function is None:
-        raise run.fail(f"there is no test {test}", hint=", ".join(sorted(TESTS)))
-    return [each for each in items if run.apply(function, _of(run, each, attribute), *given) == wanted]
+        raise ExpressionError(f"there is no test {test}", hint=", ".join(sorted(TESTS)))
+    return [each for each in items(value) if function(_attribute(each, attribute), *arguments) == expected]
 
 
-def select(run: Evaluator, value: Any, test: str, *arguments: Any) -> list[Any]:
-    """The items that fulfil a test, by name."""
-    return _chosen(run, value, None, test, arguments, wanted=True)
+def _replace(value: Any, old: str, new: str) -> str:
+    if not text(old):
+        raise ExpressionError("replace: what is replaced is empty")
+    if len(text(value)) + value.count(old) * (len(text(new)) - len(old)) > MAX_TEXT:
+        raise text_too_long()
+    return str(value.replace(old, new))
 
 
-def reject(run: Evaluator, value: Any, test: str, *arguments: Any) -> list[Any]:
-    """The items that do not fulfil a test, by name."""
-    return _chosen(run, value, None, test, arguments, wanted=False)
+def _to_number(make: Callable[[Any], Any], kind: str) -> Callable[..., Any]:
+    def convert(value: Any, default: Any = None) -> Any:
+        if kind_of(value) == "a number" or (isinstance(value, str) and len(value) <= _MAX_DIGITS):
+            with suppress(ValueError, OverflowError):
+                return make(value)
+        if default is None:
+            shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
+            raise ExpressionError(f"{shown} is no {kind}", hint="a second value in the brackets is taken instead")
+        return default
+
+    return convert
 
 
-def selectattr(run: Evaluator, value: Any, attribute: str, test: str | None = None, *arguments: Any) -> list[Any]:
-    """The items whose attribute is true, or fulfils a test."""
-    return _chosen(run, value, attribute, test, arguments, wanted=True)
-
-
-def rejectattr(run: Evaluator, value: Any, attribute: str, test: str | None = None, *arguments: Any) -> list[Any]:
-    """The items whose attribute is false, or does not fulfil a test."""
-    return _chosen(run, value, attribute, test, arguments, wanted=False)
-
-
-def items(run: Evaluator, value: Any) -> list[dict[str, Any]]:
-    """A mapping as a list of {key, value}."""
-    return [{"key": key, "value": each} for key, each in _mapping(run, value).items()]
-
-
-def keys(run: Evaluator, value: Any) -> list[Any]:
-    """The keys of a mapping."""
-    return list(_mapping(run, value))
-
-
-def values(run: Evaluator, value: Any) -> list[Any]:
-    """The values of a mapping."""
-    return list(_mapping(run, value).values())
-
-
-def lower(run: Evaluator, value: Any) -> str:
-    """In small letters."""
-    return _text(run, value).lower()
-
-
-def upper(run: Evaluator, value: Any) -> str:
-    """In capital letters."""
-    return _text(run, value).upper()
-
-
-def trim(run: Evaluator, value: Any) -> str:
-    """Without space around it."""
-    return _text(run, value).strip()
-
-
-def replace(run: Evaluator, value: Any, old: str, new: str) -> str:
-    """With `new` instead of each `old`."""
-    text, old, new = _text(run, value), _text(run, old), _text(run, new)
-    if not old:
-        raise run.fail("replace: what is replaced is empty")
-    if len(text) + text.count(old) * (len(new) - len(old)) > MAX_TEXT:
-        raise run.fail(f"a text of more than {MAX_TEXT >> 20} MiB")
-    return text.replace(old, new)
-
-
-def split(run: Evaluator, value: Any, separator: str | None = None) -> list[str]:
-    """The parts between separators, or between white space."""
-    text = _text(run, value)
-    return text.split(separator, MAX_ITEMS)
-
-
-def lines(run: Evaluator, value: Any) -> list[str]:
-    """The lines of a text."""
-    return _text(run, value).splitlines()
-
-
-def string(run: Evaluator, value: Any) -> str:  # noqa: ARG001 - each takes it
-    """As text."""
-    return as_text(value, "it")
-
-
-def int_(run: Evaluator, value: Any, default: Any = None) -> Any:
-    """A whole number of a text or a number; `default` where it is none."""
-    return _numeric(run, int, value, default, "whole number")
-
-
-def float_(run: Evaluator, value: Any, default: Any = None) -> Any:
-    """A number of a text; `default` where it is none."""
-    return _numeric(run, float, value, default, "number")
-
-
-def _numeric(run: Evaluator, make: Callable[[Any], Any], value: Any, default: Any, what: str) -> Any:
-    short = isinstance(value, str) and len(value) <= 64  # no number is longer
-    if short or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-        with suppress(ValueError, OverflowError):
-            return make(value)
-    return _or_default(run, value, default, what)
-
-
-def _or_default(run: Evaluator, value: Any, default: Any, what: str) -> Any:
-    if default is None:
-        shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
-        raise run.fail(f"{shown} is no {what}", hint="a second value in the brackets is taken instead")
-    return default
-
-
-def round_(run: Evaluator, value: Any, digits: int = 0) -> Any:
-    """Rounded to so many digits; a whole number without."""
-    number = run.number(value)
+def _round(value: Any, digits: int = 0) -> Any:
     if digits not in range(16):
-        raise run.fail("round: digits are a number from 0 to 15")
-    return round(number, digits) if digits else round(number)
+        raise ExpressionError("round: digits are a number from 0 to 15")
+    return round(number(value), digits or None)
 
 
-def abs_(run: Evaluator, value: Any) -> Any:
-    """Without its sign."""
-    return abs(run.number(value))
-
-
-def tojson(run: Evaluator, value: Any) -> str:
-    """As JSON."""
-    return json.dumps(run.weighed(value), ensure_ascii=False)
-
-
-def fromjson(run: Evaluator, value: Any) -> Any:
-    """What a JSON text says."""
-    text = _text(run, value)
+def _from_json(value: Any) -> Any:
     try:
-        found = value_of_json(text)
+        return count_all(value_of_json(text(value)))
     except ValueError as exc:
-        raise run.fail(f"fromjson: not JSON: {exc}") from None
-    return run.weighed(found)
+        raise ExpressionError(f"fromjson: not JSON: {exc}") from None
 
 
-def duration_ms(run: Evaluator, value: Any) -> int:
-    """«30s», «5m» in milliseconds."""
-    return _parsed(run, parse_duration_ms, value)
+def _from_unit(parse: Callable[[str], int]) -> Callable[[Any], int]:
+    def convert(value: Any) -> int:
+        try:
+            return parse(text(value))
+        except KctlError as exc:
+            raise ExpressionError(exc.message, hint=exc.hint) from None
+
+    return convert
 
 
-def size_bytes(run: Evaluator, value: Any) -> int:
-    """«64MB», «1GiB» in bytes."""
-    return _parsed(run, parse_size, value)
+def _to_unit(show: Callable[[int], str]) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if not values.is_integer(value) or value < 0:
+            message = f"a whole number that is not negative is wanted, not {kind_of(value)}"
+            raise ExpressionError(message, hint="`| int` makes it")
+        return show(value)
+
+    return convert
 
 
-def human_duration(run: Evaluator, value: Any) -> str:
-    """Milliseconds for people: «7d», «1h 30m»."""
-    return format_duration(_not_negative(run, value))
+def _range(start: int, stop: int | None = None, step: int = 1) -> list[int]:
+    numbers = range(start) if stop is None else range(start, stop, step)
+    if len(numbers) > _MAX_RANGE:
+        raise ExpressionError(f"range: more than {_MAX_RANGE:,} numbers")
+    return list(numbers)
 
 
-def human_size(run: Evaluator, value: Any) -> str:
-    """Bytes for people: «12.3 MB»."""
-    return format_size(_not_negative(run, value))
+_DEFAULT = ("`instead` of what is not there; with a second `true` also of null, false, 0 and what is empty.", _default)
+_LENGTH = ("How many items or characters it has.", _length)
 
-
-def _not_negative(run: Evaluator, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise run.fail(f"a whole number that is not negative is wanted, not {kind_of(value)}", hint="`| int` makes it")
-    return value
-
-
-def _parsed(run: Evaluator, parse: Callable[[str], int], value: Any) -> int:
-    try:
-        return parse(_text(run, value))
-    except KctlError as exc:
-        raise run.fail(exc.message, hint=exc.hint) from None
-
-
-def range_(run: Evaluator, start: int, stop: int | None = None, step: int = 1) -> list[int]:
-    """Whole numbers from `start` (or 0) to below `stop`."""
-    found = range(start) if stop is None else range(start, stop, step)
-    if len(found) > _MAX_RANGE:
-        raise run.fail(f"range: more than {_MAX_RANGE:,} numbers")
-    return list(found)
-
-
-FILTERS: dict[str, Callable[..., Any]] = {
-    "abs": abs_, "count": length, "d": default, "default": default, "difference": difference,
-    "duration_ms": duration_ms, "first": first, "flatten": flatten, "float": float_, "fromjson": fromjson,
-    "human_duration": human_duration, "human_size": human_size, "int": int_, "intersect": intersect, "items": items,
-    "join": join, "keys": keys, "last": last, "length": length, "lines": lines, "list": list_, "lower": lower,
-    "map": map_, "max": max_, "min": min_, "reject": reject, "rejectattr": rejectattr, "replace": replace,
-    "reverse": reverse, "round": round_, "select": select, "selectattr": selectattr, "size_bytes": size_bytes,
-    "sort": sort, "split": split, "string": string, "sum": sum_, "tojson": tojson, "trim": trim, "unique": unique,
-    "upper": upper, "values": values,
-}  # fmt: skip
-FUNCTIONS: dict[str, Callable[..., Any]] = {"range": range_}
+FILTERS = table({
+    "abs": ("Without its sign.", lambda value: abs(number(value))),
+    "count": _LENGTH,
+    "d": _DEFAULT,
+    "default": _DEFAULT,
+    "difference": ("The items that `other` does not have.", lambda value, other: _common(value, other, expected=False)),
+    "duration_ms": ("A duration such as `30s` or `5m` in milliseconds.", _from_unit(parse_duration_ms)),
+    "first": ("The first item; of none, what `default` stands in for.", lambda value: _item(value, 0)),
+    "flatten": ("The items of the lists in it, all levels, as one list.", _flatten),
+    "float": ("A number of a text; `default` where it is none.", _to_number(float, "number")),
+    "fromjson": ("The value of a JSON text.", _from_json),
+    "human_duration": ("Milliseconds for people: `7d`, `1h 30m`.", _to_unit(format_duration)),
+    "human_size": ("Bytes for people: `12.3 MB`.", _to_unit(format_size)),
+    "int": ("A whole number of a text or a number; `default` where it is none.", _to_number(int, "whole number")),
+    "intersect": ("The items that `other` has as well.", lambda value, other: _common(value, other, expected=True)),
+    "items": ("A mapping as a list of {key, value}.",
+              lambda value: [{"key": key, "value": each} for key, each in mapping(value).items()]),
+    "join": ("The items as one text.", _join),
+    "keys": ("The keys of a mapping.", lambda value: list(mapping(value))),
+    "last": ("The last item; of none, what `default` stands in for.", lambda value: _item(value, -1)),
+    "length": _LENGTH,
+    "lines": ("The lines of a text.", lambda value: text(value).splitlines()),
+    "list": ("A list as it is; the keys of a mapping.",
+             lambda value: list(mapping(value) if kind_of(value) == "a mapping" else items(value))),
+    "lower": ("In lowercase.", lambda value: text(value).lower()),
+    "map": ("What each item has by `attribute` (or `default`), or what a filter, by name, makes of it.", _map),
+    "max": ("The largest item.", lambda value, attribute=None: _item(_sort(value, attribute=attribute), -1)),
+    "min": ("The smallest item.", lambda value, attribute=None: _item(_sort(value, attribute=attribute), 0)),
+    "reject": ("The items that do not fulfil a test, by name.",
+               lambda value, test, *arguments: _select(value, None, str(test), arguments, expected=False)),
+    "rejectattr": ("The items whose attribute is false, or does not fulfil a test.",
+                   lambda value, attribute, test=None, *arguments: _select(
+                       value, attribute, test, arguments, expected=False)),
+    "replace": ("With `new` instead of each `old`.", _replace),
+    "reverse": ("The items, or characters, from the last to the first.",
+                lambda value: (value if isinstance(value, str) else items(value))[::-1]),
+    "round": ("Rounded to so many digits; a whole number without.", _round),
+    "select": ("The items that fulfil a test, by name.",
+               lambda value, test, *arguments: _select(value, None, str(test), arguments, expected=True)),
+    "selectattr": ("The items whose attribute is true, or fulfils a test.",
+                   lambda value, attribute, test=None, *arguments: _select(
+                       value, attribute, test, arguments, expected=True)),
+    "size_bytes": ("A size such as `64MB` or `1GiB` in bytes.", _from_unit(parse_size)),
+    "sort": ("The items in order.", _sort),
+    "split": ("The parts between separators, or between white space.",
+              lambda value, separator=None: text(value).split(separator, MAX_ITEMS)),
+    "string": ("As text.", lambda value: values.as_text(value)),  # noqa: PLW0108 - without its second parameter
+    "sum": ("The numbers together.", _sum),
+    "tojson": ("As JSON.", lambda value: json.dumps(count_all(value), ensure_ascii=False)),
+    "trim": ("Without space around it.", lambda value: text(value).strip()),
+    "unique": ("The items without those that were there before.", _unique),
+    "upper": ("In uppercase.", lambda value: text(value).upper()),
+    "values": ("The values of a mapping.", lambda value: list(mapping(value).values())),
+}, accept_undefined=("d", "default"))  # fmt: skip
+FUNCTIONS = table({"range": ("Whole numbers from `start` (or 0) to below `stop`.", _range)})

@@ -1,4 +1,4 @@
-"""JSON from elsewhere as a value of playbooks: what a report could not write down again is refused."""
+"""JSON from outside as a value of a playbook. JSON that a report could not write again is refused."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import re
 from typing import Any
 
 from kctl.base.text import encodable
-from kctl.playbook.expressions.expressions import ExpressionError, Room
+from kctl.playbook.expressions.limits import ExpressionError, SizeBudget
 
-_HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
+_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
+_MAX_DIGITS = 4300  # Python's own limit, which early releases of 3.10 lack; conversion takes quadratic time
 
 
 def value_of_json(text: str) -> Any:
-    """The value. Raises ValueError for what is not JSON: NaN, numbers beyond a double, nesting that is too deep, half
-    of a surrogate pair."""
+    """Return the value. Raises ValueError for invalid JSON, and for NaN, numbers beyond a double, deep nesting and
+    lone surrogates."""
     try:
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-        if _HALF.search(text) and not encodable(json.dumps(value, ensure_ascii=False)):
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
+        if _SURROGATE.search(text) and not encodable(json.dumps(value, ensure_ascii=False)):
             raise ValueError("half of a surrogate pair, which UTF-8 has not")
-        return Room(characters=len(text)).take(value)
+        return SizeBudget(characters=len(text)).take(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ExpressionError as exc:
@@ -28,6 +29,12 @@ def value_of_json(text: str) -> Any:
 
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number")
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"{text[:40]}… is too large for a number")
+    return int(text)
 
 
 def _finite(text: str) -> float:

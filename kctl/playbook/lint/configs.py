@@ -8,7 +8,7 @@ from typing import Any
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import InvalidFile, KctlError, Refused, UsageError
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import Step
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import InvalidFile, KctlError, Refused
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, Step
 from kctl.playbook.operations import Operations

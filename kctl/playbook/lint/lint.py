@@ -7,17 +7,17 @@ from typing import Any
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import KctlError
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
+from kctl.playbook.lint.builtin_steps import check_own_arguments
 from kctl.playbook.lint.configs import check_configs
 from kctl.playbook.lint.include import Included
 from kctl.playbook.lint.names import Scope, sites_of
 from kctl.playbook.lint.operation import check_arguments
-from kctl.playbook.lint.own import check_own_arguments
 from kctl.playbook.lint.problems import Problems, in_order
 from kctl.playbook.lint.types import check_types
 from kctl.playbook.model import Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
-from kctl.playbook.run.looking import looked_at
+from kctl.playbook.run.wait_reads import reads_before_wait
 
 # Keys that only such steps have, and what to say of others.
 _ONLY = {
@@ -89,7 +89,7 @@ class _Linter:
         if not isinstance(step.arguments.get("until"), str) or self._playbook.unread is not None:
             return
         try:
-            changing = looked_at(self._playbook, step, self._known)
+            changing = reads_before_wait(self._playbook, step, self._known)
         except KctlError:  # told where it stands
             return
         if not changing:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
-from kctl.playbook.expressions.expressions import Expression, ExpressionError, Inserted, parse, parse_text
+from kctl.playbook.expressions.limits import ExpressionError
+from kctl.playbook.expressions.syntax import Expression, TextExpression, parse, parse_text
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import FAILURE, GIVEN, REGISTERED, Playbook, Step
 from kctl.playbook.own_steps import OWN_STEPS
@@ -187,4 +188,4 @@ def expressions_of(site: Site) -> list[tuple[Expression, int]]:
     """Those of a text, each with its offset. Raises ExpressionError."""
     if site.alone:
         return [(parse(site.text), 0)]
-    return [(part.expression, part.offset) for part in parse_text(site.text) if isinstance(part, Inserted)]
+    return [(part.expression, part.offset) for part in parse_text(site.text) if isinstance(part, TextExpression)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from kctl.base.suggestions import did_you_mean
 from kctl.errors import UsageError
-from kctl.playbook.expressions.expressions import is_expression
+from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Argument, Operation, Operations

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.strict_yaml import YamlList, YamlMap
-from kctl.playbook.expressions.expressions import ExpressionError, Inserted, is_expression, parse, parse_text
+from kctl.playbook.expressions.limits import ExpressionError
+from kctl.playbook.expressions.syntax import TextExpression, is_expression, parse, parse_text
 from kctl.playbook.lint.names import Site, sites_of
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import Playbook, Step
@@ -140,6 +141,6 @@ class _Check:
             parts = parse_text(site.text)
         except ExpressionError:  # told already
             return None
-        if len(parts) == 1 and isinstance(parts[0], Inserted):
+        if len(parts) == 1 and isinstance(parts[0], TextExpression):
             return type_of(parts[0].expression.tree, self._playbook, self._registers)
         return "string"

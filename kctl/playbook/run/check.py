@@ -7,24 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 from kctl.errors import ExitCode
-from kctl.playbook.operations import Operation
-from kctl.playbook.run.changes import changed
+from kctl.playbook.operations import Operation, Outcome
 from kctl.playbook.run.states import Result, State
 
 NO_DRY_RUN = "it cannot tell before what it does"
 
 
-def untold(operation: Operation, arguments: Mapping[str, Any]) -> bool:
+def lacks_dry_run(operation: Operation, arguments: Mapping[str, Any]) -> bool:
     """Whether the operation changes something and has no dry run, so that a dry run leaves it out."""
-    return operation.changes and not operation.dry_run and changed(operation.name, None, arguments)
+    return not operation.dry_run and operation.can_change(arguments)
 
 
-def fulfilled(operation: Operation, value: Any, arguments: Mapping[str, Any], exit_code: int) -> bool:
+def is_met(outcome: Outcome) -> bool:
     """Whether the exit code of an operation's dry run is no failure: some exit with 1 when something differs."""
-    return exit_code == ExitCode.UNHEALTHY and operation.dry_run and changed(operation.name, value, arguments)
+    return outcome.exit_code == ExitCode.UNHEALTHY and outcome.changed is True
 
 
-def judged(result: Result, *, uncertain: bool) -> Result:
+def as_check_result(result: Result, *, uncertain: bool) -> Result:
     """A failure of a dry run is one only when nothing before it would have changed anything: what the step needs may be
     what an earlier one would have made. uncertain: something would have changed."""
     if not result.failed or not uncertain or result.exit_code == ExitCode.UNREACHABLE:

@@ -12,24 +12,24 @@ from typing import Any
 
 from kctl.base.secrets import Redactor
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
-from kctl.playbook.expressions.expressions import condition, parse
+from kctl.playbook.expressions.evaluation import condition
+from kctl.playbook.expressions.syntax import parse
 from kctl.playbook.model import Playbook, Step
-from kctl.playbook.operations import Where
+from kctl.playbook.operations import Where, step_can_change
 from kctl.playbook.parameters import Values
 from kctl.playbook.run import check as dry
-from kctl.playbook.run.acts import Act, perform, show_plan
-from kctl.playbook.run.changes import can_change_step, may_have_changed
+from kctl.playbook.run.builtin_steps import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.run.frames import Frame, of_item
 from kctl.playbook.run.includes import inner_frame, result_of
-from kctl.playbook.run.outside import Choice, Outside
-from kctl.playbook.run.own_acts import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
+from kctl.playbook.run.run_environment import Choice, RunEnvironment
 from kctl.playbook.run.run_journal import Done, RunJournal
-from kctl.playbook.run.secret_values import named_secrets, names_with_secrets, values_with_secrets
+from kctl.playbook.run.secret_values import derived_secret_names, names_with_secrets, values_with_secrets
 from kctl.playbook.run.selection import Selection
-from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
+from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed_result, of_items, skipped_result
 from kctl.playbook.run.step_settings import items_of, settings_of
+from kctl.playbook.run.step_task import StepTask, perform, show_plan
 
 _INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
 _HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")
@@ -48,7 +48,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunOutcome:
     """How a run ended. failure: the first one, unless it was carried on from."""
 
     exit_code: int
@@ -61,16 +61,16 @@ class Engine:
     """One run."""
 
     def __init__(
-        self, outside: Outside, journal: RunJournal, settings: Settings, *, secrets: Sequence[object] = ()
+        self, environment: RunEnvironment, journal: RunJournal, settings: Settings, *, secrets: Sequence[object] = ()
     ) -> None:
         """secrets: what nobody may see besides the secret parameters."""
-        self._outside = outside
+        self._environment = environment
         self._journal = journal
         self._settings = settings
         self._secrets: list[object] = []
         self._uncertain = False  # of a dry run: something would have changed
         # What was begun and has no end may have changed something, whatever it finds the second time.
-        self._changed = any(may_have_changed(each.kind, looks=each.looks) for each in journal.state.open.values())
+        self._changed = any(each.may_have_changed for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by their keys
         self._interrupts: list[KeyboardInterrupt] = []
         self._asked: StepReport | None = None  # the step that somebody is being asked about
@@ -78,7 +78,7 @@ class Engine:
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
-    def run(self, playbook: Playbook, values: Values, where: Where) -> Ending:
+    def run(self, playbook: Playbook, values: Values, where: Where) -> RunOutcome:
         """From the first step that has no end to the last final one. Raises nothing that a step can cause."""
         self._hide([values.values[name] for name in values.secrets])
         trail = (str(playbook.source.resolve()),) if playbook.source is not None else ("",)
@@ -96,7 +96,7 @@ class Engine:
         except KctlError as exc:
             failure = failure or Failure(playbook.name, exc.message, int(exc.exit_code))
             code = code or int(exc.exit_code)
-        return Ending(code, failure, interrupted, self.reports)
+        return RunOutcome(code, failure, interrupted, self.reports)
 
     @property
     def redactor(self) -> Redactor:
@@ -143,33 +143,33 @@ class Engine:
             report = report_of(step, part, prefix=frame.prefix, number=number, of=len(steps), depth=frame.depth - 1)
             self.reports.append(report)
             if interrupt is not None and (part != "finally" or len(self._interrupts) > 1):
-                self._end(report, skipped("not reached: interrupted"))
+                self._end(report, skipped_result("not reached: interrupted"))
                 continue
             if first is not None and part != "finally":
-                self._end(report, skipped(f"not reached: {first.step} failed"))
+                self._end(report, skipped_result(f"not reached: {first.step} failed"))
                 continue
             try:
                 failure = self._step(frame, part, step, report)
             except KeyboardInterrupt as exc:
                 interrupt = exc
-                self._tell_interrupt(frame, exc)
+                self._report_interrupt(frame, exc)
             else:
                 first = first or failure
         if interrupt is not None:
             raise interrupt
         return first
 
-    def _tell_interrupt(self, frame: Frame, interrupt: KeyboardInterrupt) -> None:
+    def _report_interrupt(self, frame: Frame, interrupt: KeyboardInterrupt) -> None:
         """Once for each; the playbooks around an included one see the same."""
         if any(each is interrupt for each in self._interrupts):
             return
         self._interrupts.append(interrupt)
         if len(self._interrupts) == 1 and frame.playbook.finally_:
-            self._outside.observer.interrupted()
+            self._environment.observer.interrupted()
 
     def _end(self, report: StepReport, result: Result) -> None:
         report.take(result, self.redactor)
-        self._outside.observer.ended(report)
+        self._environment.observer.ended(report)
 
     # --- one step
 
@@ -178,8 +178,8 @@ class Engine:
         key, handler = report.step, part != "steps" or frame.in_handler
         done = self._journal.done(key)
         if done is not None and not self._again(step, key, done):
-            return self._restored(frame, step, report, done)
-        clock = self._outside.clock
+            return self._restore(frame, step, report, done)
+        clock = self._environment.clock
         started = clock.now_s()
         report.started_at = clock.wall().isoformat(timespec="milliseconds").replace("+00:00", "Z")
         try:
@@ -187,11 +187,11 @@ class Engine:
         except KeyboardInterrupt:
             report.duration_ms = round((clock.now_s() - started) * 1000)
             ended = _INTERRUPTED if self._can_change(step) else _HARMLESS
-            self._end(report, skipped("interrupted before it began") if report is self._asked else ended)
+            self._end(report, skipped_result("interrupted before it began") if report is self._asked else ended)
             raise
-        result = self._stored(step, key, result, handler)
+        result = self._store(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
-        return self._left(frame, step, report, result)
+        return self._leave(frame, step, report, result)
 
     def _again(self, step: Step, key: str, done: Done) -> bool:
         """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
@@ -208,7 +208,7 @@ class Engine:
             found.append(done)
         return found
 
-    def _restored(self, frame: Frame, step: Step, report: StepReport, done: Done) -> Failure | None:
+    def _restore(self, frame: Frame, step: Step, report: StepReport, done: Done) -> Failure | None:
         report.before = True
         result = done.result
         if not self._whole(step, report.step, done) and step.register is not None:
@@ -216,9 +216,9 @@ class Engine:
         items = self._items(report.step) if step.loop is not None else []
         if items:
             result = of_items([each.result for each in items])
-        return self._left(frame, step, report, result)
+        return self._leave(frame, step, report, result)
 
-    def _left(self, frame: Frame, step: Step, report: StepReport, result: Result) -> Failure | None:
+    def _leave(self, frame: Frame, step: Step, report: StepReport, result: Result) -> Failure | None:
         """What the step leaves behind: its values, its report, and the failure when the part ends with it."""
         self._changed |= result.changed and not self._settings.check
         self._uncertain |= self._settings.check and dry.is_uncertain(result)
@@ -236,13 +236,13 @@ class Engine:
         code = result.exit_code or int(ExitCode.FAILED)
         return Failure(report.step, report.message or "", code, report.hint, changed)
 
-    def _stored(self, step: Step, key: str, result: Result, handler: bool) -> Result:
+    def _store(self, step: Step, key: str, result: Result, handler: bool) -> Result:
         """As the journal has it; failed when it cannot have it."""
         try:
             kept = result if step.loop is None or step.kind in PURE else replace(result, value=None)
             self._journal.step_ended(key, kept, fatal=result.failed and step.on_error == "fail", handler=handler)
         except KctlError as exc:
-            return failed(exc, changed=result.changed, value=result.value)
+            return failed_result(exc, changed=result.changed, value=result.value)
         return result
 
     def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> Result:
@@ -250,29 +250,29 @@ class Engine:
         try:
             reason = self._reason_against(frame, part, step)
             if reason is not None:
-                return skipped(reason)
+                return skipped_result(reason)
             frame.check_lost(step)
-            self._outside.observer.began(report)
+            self._environment.observer.began(report)
             items = items_of(step, frame.variables)
             asked = self._settings.ask and frame.depth == 1 and part == "steps"
             if asked and self._choice(frame, step, report, items) is Choice.SKIP:
-                return skipped("--step")
+                return skipped_result("--step")
             if items is None:
-                return self._act(frame, step, report, report.step, frame.variables, handler)
+                return self._perform(frame, step, report, report.step, frame.variables, handler)
             return self._loop(frame, step, report, items, handler)
         except KctlError as exc:
-            return self._judged(failed(exc))
+            return self._check_result(failed_result(exc))
         except Exception as exc:  # noqa: BLE001 - what nobody foresaw fails a step; the final ones are done all the same
-            return failed(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
+            return failed_result(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
 
     def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> Choice:
         """What somebody says to it, who has seen its plan when that is wanted and it is one. Raises KctlError."""
         self._asked = report
         if self._settings.diff and step.is_operation and items is None:
-            self._secrets_made(frame, step, frame.variables)
-            show_plan(self._ready(frame, step, report, frame.variables), self._outside)
+            self._hide_derived_secrets(frame, step, frame.variables)
+            show_plan(self._ready(frame, step, report, frame.variables), self._environment)
             self._planned = report
-        choice = self._outside.person.choose(report)
+        choice = self._environment.person.choose(report)
         self._asked = None
         if choice is Choice.STOP:
             raise NotConfirmed("not confirmed", hint="")
@@ -318,34 +318,34 @@ class Engine:
         try:
             reason = self._when(step, variables) if _of_each_item(step) else None
             if reason is not None:
-                result = skipped(reason)
+                result = skipped_result(reason)
             else:
-                result = self._act(frame, step, report, key, variables, handler, looped=True)
+                result = self._perform(frame, step, report, key, variables, handler, looped=True)
         except KctlError as exc:
-            result = self._judged(failed(exc))
+            result = self._check_result(failed_result(exc))
         if step.kind not in PURE:
             fatal = result.failed and step.on_error == "fail"
             self._journal.step_ended(key, result, fatal=fatal, handler=handler)
         return result
 
     def _can_change(self, step: Step) -> bool:
-        return can_change_step(step, self._outside.known)
+        return step_can_change(step, self._environment.known)
 
-    def _act(
+    def _perform(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
         *, looped: bool = False,
     ) -> Result:  # fmt: skip
         """Do the step, or one item of it; the journal knows before. Raises KctlError."""
-        named = self._secrets_made(frame, step, variables)
-        act = self._ready(frame, step, report, variables)
+        named = self._hide_derived_secrets(frame, step, variables)
+        task = self._ready(frame, step, report, variables)
         inner = None
         if step.kind == "include":
-            inner = inner_frame(frame, key, act.arguments, act.settings, self._journal, self._outside, named)
+            inner = inner_frame(frame, key, task.arguments, task.settings, self._journal, self._environment, named)
             self._hide(inner.secrets)
         if step.kind not in PURE:
             self._journal.began(
-                key, name=step.name, kind=step.kind, repeatable=repeatable(step, act.arguments),
-                looks=step.is_operation and not self._can_change(step), handler=handler, arguments=act.arguments,
+                key, name=step.name, kind=step.kind, repeatable=repeatable(step, task.arguments),
+                looks=step.is_operation and not self._can_change(step), handler=handler, arguments=task.arguments,
                 item_digest=self._journal.digest_of(variables["item"]) if looped else None,
                 included=None if inner is None else inner.entry,
             )  # fmt: skip
@@ -357,38 +357,38 @@ class Engine:
                 self._inner[report.step] = failure
             return result_of(failure, self.reports[first:])
         diff = self._settings.diff and report is not self._planned
-        return self._judged(perform(act, self._outside, check=self._settings.check, diff=diff))
+        return self._check_result(perform(task, self._environment, check=self._settings.check, diff=diff))
 
-    def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> Act:
+    def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> StepTask:
         """Its arguments with their values. Raises KctlError."""
         arguments = arguments_of(step, variables)
         if step.kind == "confirm":
             arguments = self.redactor.value(arguments)  # a person reads it
         check_argv(step, arguments, self.redactor)
-        return Act(
+        return StepTask(
             frame, step, arguments, variables, settings_of(step, variables),
             lambda line: self._note(report, line),
-            lambda value: self._outside.observer.planned(report, self.redactor.value(value)),
+            lambda value: self._environment.observer.planned(report, self.redactor.value(value)),
         )  # fmt: skip
 
-    def _secrets_made(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
+    def _hide_derived_secrets(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
         """Hide what the step makes of secrets; what it names of that."""
         if not frame.secret:
             return frozenset()
         secret = names_with_secrets(step, frame.secret)
         self._hide(values_with_secrets(step, variables, secret))
-        named = named_secrets(step, secret)
+        named = derived_secret_names(step, secret)
         if step.kind == "set":
             frame.secret |= named
         return named
 
-    def _judged(self, result: Result) -> Result:
-        return dry.judged(result, uncertain=self._uncertain) if self._settings.check else result
+    def _check_result(self, result: Result) -> Result:
+        return dry.as_check_result(result, uncertain=self._uncertain) if self._settings.check else result
 
     def _note(self, report: StepReport, text: str) -> None:
         for said in map(cut, self.redactor.text(text).split("\n")):  # as a whole: secrets may go over lines
             report.note(said)
-            self._outside.observer.noted(report, said)
+            self._environment.observer.noted(report, said)
 
 
 def _of_each_item(step: Step) -> bool:

@@ -10,7 +10,7 @@ from kctl.errors import Refused
 from kctl.playbook.lint.names import expressions_of, sites_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
-from kctl.playbook.run.states import Failure, Result, skipped
+from kctl.playbook.run.states import Failure, Result, skipped_result
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Frame:
     def leave_out(self, step: Step, result: Result | None = None) -> None:
         """A step was not done: what it would have left is there, and says so. A value from before stays."""
         if step.register is not None:
-            self.variables.setdefault(step.register, (result or skipped("")).registered())
+            self.variables.setdefault(step.register, (result or skipped_result("")).registered())
         if step.kind == "set":
             for name in step.arguments:
                 self.variables.setdefault(str(name), None)

@@ -12,8 +12,8 @@ from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.parameters import included
 from kctl.playbook.run.frames import Frame
-from kctl.playbook.run.outside import Outside
 from kctl.playbook.run.report import StepReport
+from kctl.playbook.run.run_environment import RunEnvironment
 from kctl.playbook.run.run_journal import RunJournal
 from kctl.playbook.run.states import Failure, Result, State
 from kctl.playbook.run.step_settings import StepSettings
@@ -35,7 +35,7 @@ def inner_frame(
     arguments: Mapping[str, Any],
     settings: StepSettings,
     journal: RunJournal,
-    outside: Outside,
+    environment: RunEnvironment,
     secret: frozenset[str],
 ) -> Inner:
     """secret: parameters that the step makes of secrets.
@@ -48,7 +48,7 @@ def inner_frame(
         raise Refused(f"{entry['file']} includes itself", hint="a playbook is no loop; use `loop`")
     if frame.depth > MAX_INCLUDE_DEPTH:
         raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
-    found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=outside.known)
+    found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=environment.known)
     playbook = without_errors(found, problems, entry["file"])
     given = arguments.get("parameters") or {}
     if not isinstance(given, Mapping):

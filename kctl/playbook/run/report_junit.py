@@ -25,7 +25,7 @@ _NOT_IN_XML = re.compile(
 
 def junit(report: RunReport) -> str:
     """The document."""
-    steps = [each for each in report.steps if not _told_by_its_steps(each, report.steps)]
+    steps = [each for each in report.steps if not _shown_by_steps(each, report.steps)]
     outcomes = [_outcome(each, check=report.check) for each in steps]
     suite = {
         "name": _text(report.playbook),
@@ -48,7 +48,7 @@ def junit(report: RunReport) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
 
 
-def _told_by_its_steps(step: StepReport, steps: list[StepReport]) -> bool:
+def _shown_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
     """Of an include, when one of its steps is in the same state: it would be counted twice, and its time as well."""
     within = (f"{step.step}/", f"{step.step}[")
     return step.operation.startswith("include ") and any(

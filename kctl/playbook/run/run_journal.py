@@ -21,6 +21,7 @@ from kctl.base.journal import Journal
 from kctl.base.secrets import Redactor
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
+from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.run.states import Result, State, as_entry, from_entry
 
 FORMAT = 1
@@ -52,7 +53,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedStep:
     """A step that began and has no end, or failed and may have done a part of it. looks: it is an operation that
     changes nothing."""
 
@@ -66,6 +67,11 @@ class Begun:
     item_digest: str | None
     included: Mapping[str, Any] | None
 
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether the step, which has no end, may have changed something."""
+        return OWN_STEPS[self.kind].changes if self.kind in OWN_STEPS else not self.looks
+
 
 @dataclass(slots=True)
 class RunState:
@@ -73,8 +79,8 @@ class RunState:
 
     header: dict[str, Any]
     done: dict[str, Done] = field(default_factory=dict)
-    begun: dict[str, Begun] = field(default_factory=dict)  # all, also those that ended
-    open: dict[str, Begun] = field(default_factory=dict)
+    begun: dict[str, StartedStep] = field(default_factory=dict)  # all, also those that ended
+    open: dict[str, StartedStep] = field(default_factory=dict)
     ended: dict[str, Any] | None = None
     last_at: str = ""
 
@@ -90,7 +96,7 @@ class RunState:
             self._retry()
         self.ended = None
         redone = set(redo)
-        for key in [key for key in {*self.done, *self.open} if _named(key, redone)]:
+        for key in [key for key in {*self.done, *self.open} if _matches(key, redone)]:
             self.done.pop(key, None)
             self.open.pop(key, None)
         for name in skip:
@@ -120,7 +126,7 @@ class RunState:
             elif begun.kind not in _TAKES_TIME:
                 break
 
-    def unsure(self) -> list[Begun]:
+    def unsure(self) -> list[StartedStep]:
         """The steps of which nobody knows whether they were done, and which must not be done twice."""
         return [each for each in self.open.values() if not each.repeatable]
 
@@ -140,7 +146,7 @@ def without_items(key: str) -> str:
     return _INDEX.sub("", key)
 
 
-def _named(key: str, names: set[str]) -> bool:
+def _matches(key: str, names: set[str]) -> bool:
     """Whether a key, or an include that it is in, is among the names."""
     path = without_items(key)
     return path in names or any(path.startswith(f"{name}/") for name in names)
@@ -162,7 +168,7 @@ def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
 def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = Entry(entry["step"])
     if kind is Entry.STEP_BEGAN:
-        begun = Begun(
+        begun = StartedStep(
             entry["key"], entry["name"], entry["kind"], entry["repeatable"], entry["looks"], entry["handler"],
             entry["at"],
             entry.get("item_digest"), entry.get("included"),
@@ -222,12 +228,12 @@ class RunJournal:
 
     def began(self, key: str, **fields: Any) -> None:
         """A step is about to act. Raises OperationFailed."""
-        arguments, _ = self._kept(fields.pop("arguments"))
+        arguments, _ = self._storable(fields.pop("arguments"))
         self._append(Entry.STEP_BEGAN, key=key, arguments=arguments, **fields)
 
     def step_ended(self, key: str, result: Result, *, fatal: bool, handler: bool) -> None:
         """Raises OperationFailed."""
-        value, whole = self._kept(result.value)
+        value, whole = self._storable(result.value)
         hidden = as_entry(result) | {
             each: None if said is None else self.redactor.text(said)
             for each, said in (("message", result.message), ("hint", result.hint))
@@ -241,7 +247,7 @@ class RunJournal:
         said = None if message is None else self.redactor.text(message)
         self._append(Entry.RUN_ENDED, exit_code=exit_code, message=said)
 
-    def _kept(self, value: Any) -> tuple[Any, bool]:
+    def _storable(self, value: Any) -> tuple[Any, bool]:
         """What is stored of a value, and whether that is all of it."""
         if self._held is None:
             return None, True
@@ -288,7 +294,7 @@ def begin(header: Mapping[str, Any]) -> Journal:
     return held
 
 
-def resumed(held: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
+def record_resume(held: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
     """A process goes on with it. Raises OperationFailed."""
     held.append(Entry.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from kctl.playbook.expressions.expressions import Expression, ExpressionError
+from kctl.playbook.expressions.evaluation import value_of
+from kctl.playbook.expressions.limits import ExpressionError
+from kctl.playbook.expressions.syntax import Expression
 from kctl.playbook.lint.names import Site, expressions_of, sites_of, sites_within
 from kctl.playbook.model import Step
 
@@ -17,7 +19,7 @@ def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
     return secret | {"item"} if looped else secret
 
 
-def named_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
+def derived_secret_names(step: Step, secret: frozenset[str]) -> frozenset[str]:
     """What a `set` names, or an include gives its playbook, that an expression makes of the secret names."""
     if step.kind == "include":
         given = step.arguments.get("parameters")
@@ -30,13 +32,11 @@ def named_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
 
 def values_with_secrets(step: Step, variables: Mapping[str, Any], secret: frozenset[str]) -> list[object]:
     """The values of all expressions of a step that name a secret; not of its conditions, which nobody is shown."""
-    from kctl.playbook.expressions.evaluation import value_of
-
     found: list[object] = []
     for expression in _expressions(site for site in sites_of(step) if not site.alone):
         if any(used.name in secret for used in expression.names):
             with suppress(ExpressionError):  # the step fails by it
-                found.append(value_of(expression.tree, variables))
+                found.append(value_of(expression, variables))
     return found
 
 

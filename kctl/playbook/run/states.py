@@ -65,12 +65,12 @@ class Failure:
         return {"step": self.step, "message": self.message, "exit_code": self.exit_code}
 
 
-def skipped(reason: str) -> Result:
+def skipped_result(reason: str) -> Result:
     """Of a step that was not done."""
     return Result(State.SKIPPED, message=reason)
 
 
-def failed(error: KctlError, *, changed: bool = False, value: Any = None) -> Result:
+def failed_result(error: KctlError, *, changed: bool = False, value: Any = None) -> Result:
     """Of a step that an error ended."""
     return Result(State.FAILED, value, int(error.exit_code), error.message, error.hint, changed)
 

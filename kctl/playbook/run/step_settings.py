@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kctl.base.units import parse_duration_ms
-from kctl.playbook.expressions.expressions import ExpressionError, render
+from kctl.playbook.expressions.evaluation import render
+from kctl.playbook.expressions.limits import ExpressionError
 from kctl.playbook.model import Step
 from kctl.playbook.read_steps import MAX_RETRIES
 

@@ -14,7 +14,7 @@ class Reassignment:
     before: the replicas that the plan was made for, None in a file that does not tell (Kafka's own tool writes none).
     log_dirs: beside each of `after` the log dir that the replica is to be in, None where the broker chooses.
     log_dirs_before: beside each of `before` the log dir that the replica was in, None where it is not known.
-    size_bytes: of one replica. topic_id: as kctl.protocol.wire.topic_id_text gives it; None when not known.
+    size_bytes: of one replica. topic_id: in base64, None when not known.
     """
 
     topic: str

@@ -42,7 +42,7 @@ def make_batches(
     """
     items, still = [], []
     for position, r in enumerate(reassignments):
-        receivers = copies_to(r)
+        receivers = receivers_of(r)
         if not receivers:
             still.append(position)
             continue
@@ -55,7 +55,7 @@ def make_batches(
     return (*(tuple(sorted(batch)) for batch in packed), *rest)
 
 
-def copies_to(reassignment: Reassignment) -> list[int]:
+def receivers_of(reassignment: Reassignment) -> list[int]:
     """Brokers that copy the partition: those that are new to it, and those where it goes to another log dir."""
     r = reassignment
     if r.before is None:

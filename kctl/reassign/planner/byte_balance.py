@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kctl.reassign.planner.board import Board
+from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.targets import Targets
 
 DEFAULT_TOLERANCE = 0.1
@@ -28,31 +28,31 @@ class ByteBound:
     off: tuple[int, ...]  # hosts that stay outside
 
 
-def balance_bytes(board: Board, targets: Targets | None, tolerance: float) -> ByteBound:
-    """Move replicas on the board. targets: counts that have to be kept, None for any. tolerance 0: the default."""
-    balancer = _Balancer(board, targets, tolerance or DEFAULT_TOLERANCE)
-    bound = byte_bound(board, balancer.low, balancer.high)
-    budget = 4 * len(board.replicas) + 100
+def balance_bytes(placement: PlacementState, targets: Targets | None, tolerance: float) -> ByteBound:
+    """Move replicas in `placement`. targets: counts that have to be kept, None for any. tolerance 0: the default."""
+    balancer = _Balancer(placement, targets, tolerance or DEFAULT_TOLERANCE)
+    bound = byte_bound(placement, balancer.low, balancer.high)
+    budget = 4 * len(placement.replicas) + 100
     while budget and balancer.improve():
         budget -= 1
-    off = tuple(b for b in board.rules.hosts if not balancer.low <= balancer.bytes[b] <= balancer.high)
+    off = tuple(b for b in placement.rules.hosts if not balancer.low <= balancer.bytes[b] <= balancer.high)
     return ByteBound(balancer.low, balancer.high, *bound, off)
 
 
-def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
+def byte_bound(placement: PlacementState, low: int, high: int) -> tuple[int, int]:
     """Bytes and replicas that any plan has to copy for low ≤ bytes ≤ high on each host.
 
     What a host lacks has to be copied to it; what it has too much, and what leaving brokers hold, away from it. A host
     that lacks x gets at least as many replicas as of the largest there are make x; one with x too much loses at least
     as many of its own largest. (Brokers' originals are counted; the replication factor must not shrink.)
     """
-    held: dict[int, list[int]] = {b: [] for b in range(board.n)}
-    for p, row in enumerate(board.original):
+    held: dict[int, list[int]] = {b: [] for b in range(placement.n)}
+    for p, row in enumerate(placement.original):
         for b in row:
-            held[b].append(max(0, board.size[p]))
-    largest = sorted((max(0, size) for size in board.size), reverse=True)
+            held[b].append(max(0, placement.size[p]))
+    largest = sorted((max(0, size) for size in placement.size), reverse=True)
     lack = lack_moves = excess = excess_moves = 0
-    for b in board.rules.hosts:
+    for b in placement.rules.hosts:
         have = sum(held[b])
         if have < low:
             lack += low - have
@@ -60,10 +60,10 @@ def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
         elif have > high:
             excess += have - high
             excess_moves += count_to(sorted(held[b], reverse=True), have - high)
-    for b in board.rules.leaving:
+    for b in placement.rules.leaving:
         excess += sum(held[b])
         excess_moves += len(held[b])
-    if any(len(new) < len(old) for new, old in zip(board.replicas, board.original, strict=True)):
+    if any(len(new) < len(old) for new, old in zip(placement.replicas, placement.original, strict=True)):
         excess = excess_moves = 0  # what is too much may be dropped instead
     return max(lack, excess), max(lack_moves, excess_moves)
 
@@ -78,12 +78,12 @@ def count_to(sizes: Sequence[int], amount: int) -> int:
 
 
 class _Balancer:
-    def __init__(self, board: Board, targets: Targets | None, tolerance: float) -> None:
-        self.board, self.targets = board, targets
-        self.hosts = list(board.rules.hosts)
-        self.bytes = [0] * board.n
-        self.on: dict[int, list[tuple[int, int]]] = {b: [] for b in range(board.n)}
-        for p, row in enumerate(board.replicas):
+    def __init__(self, placement: PlacementState, targets: Targets | None, tolerance: float) -> None:
+        self.placement, self.targets = placement, targets
+        self.hosts = list(placement.rules.hosts)
+        self.bytes = [0] * placement.n
+        self.on: dict[int, list[tuple[int, int]]] = {b: [] for b in range(placement.n)}
+        for p, row in enumerate(placement.replicas):
             for b in row:
                 self.bytes[b] += self.size(p)
                 self.on[b].append((self.size(p), p))
@@ -95,7 +95,7 @@ class _Balancer:
         self.low, self.high = int(mean * (1 - tolerance)), -int(-mean * (1 + tolerance) // 1)
 
     def size(self, p: int) -> int:
-        return max(0, self.board.size[p])
+        return max(0, self.placement.size[p])
 
     def improve(self) -> bool:
         """One move or exchange from a host that has too much, or to one that lacks; False when none helps.
@@ -134,7 +134,7 @@ class _Balancer:
         needed = min(needed, most)
         if self._counts_allow(a, b):
             for p in self._near(a, needed, most):
-                if self.board.may(p, a, b):
+                if self.placement.may(p, a, b):
                     self._move(p, a, b)
                     return True
         return self._exchange(a, b, needed, most)
@@ -142,7 +142,7 @@ class _Balancer:
     def _counts_allow(self, a: int, b: int) -> bool:
         if self.targets is None:
             return True
-        loads, same = self.board.loads, self.targets.group[a] == self.targets.group[b]
+        loads, same = self.placement.loads, self.targets.group[a] == self.targets.group[b]
         return same and loads[a] > self.targets.least[a] and loads[b] < self.targets.most[b]
 
     def _near(self, a: int, needed: int, most: int) -> list[int]:
@@ -159,21 +159,21 @@ class _Balancer:
         rows = self.on[b]
         found = []
         for size, p in self.on[a][: -_TRIES - 1 : -1]:
-            if self.board.may(p, a, b):
+            if self.placement.may(p, a, b):
                 at = max(0, bisect_left(rows, (size - needed, -1)) - 2)
                 for other, q in rows[at : at + 4]:
                     if 0 < size - other <= most:
                         found.append((abs(size - other - needed), p, q))
         for _, p, q in sorted(found):
             self._move(p, a, b)
-            if self.board.legal(q, b, a):
+            if self.placement.legal(q, b, a):
                 self._move(q, b, a)
                 return True
             self._move(p, b, a)
         return False
 
     def _move(self, p: int, a: int, b: int) -> None:
-        self.board.swap(p, a, b)
+        self.placement.swap(p, a, b)
         entry = (self.size(p), p)
         self.on[a].pop(bisect_left(self.on[a], entry))
         insort(self.on[b], entry)

@@ -28,7 +28,7 @@ class Leaders:
     lower_bound: int
 
 
-class _LeaderBoard:
+class _LeaderPlacement:
     """Who leads what; VACANT = n − 1 leads those whose first replica goes away. free: partitions that may change."""
 
     def __init__(self, rows: Sequence[Sequence[int]], before: Sequence[int], nodes: Sequence[int], n: int) -> None:
@@ -96,14 +96,14 @@ def plan_leaders(
     if not even:
         return _only_vacant(choices, firsts, targets, n)
     nodes = sorted({node for row in choices for node in row})
-    board = _LeaderBoard(choices, firsts, nodes, n)
-    _level(board, targets)
-    if not met(board, targets):
-        targets = level_out(board, [node for node in nodes if node in allowed], targets)
+    placement = _LeaderPlacement(choices, firsts, nodes, n)
+    _level(placement, targets)
+    if not met(placement, targets):
+        targets = level_out(placement, [node for node in nodes if node in allowed], targets)
     bound = leader_changes_needed(_count(firsts, n), targets, firsts.count(vacant))
-    if board.changes > bound:
-        bound = max(bound, _prove(board, targets))
-    return Leaders(board.lead, board.changes, bound)
+    if placement.changes > bound:
+        bound = max(bound, _prove(placement, targets))
+    return Leaders(placement.lead, placement.changes, bound)
 
 
 def _choices(row: Sequence[int], first: int, allowed: frozenset[int]) -> tuple[int, ...]:
@@ -152,29 +152,29 @@ def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -
     return Targets(least, most, group, [total])
 
 
-def _level(board: _LeaderBoard, targets: Targets) -> None:
-    loads, vacant = board.loads, board.n - 1
-    _place_straight(board, targets.least)
-    _straight(board, targets)
-    settle(board, targets, vacant)
-    drain(board, lambda: [vacant] if loads[vacant] else [], lambda: board.nodes)
+def _level(placement: _LeaderPlacement, targets: Targets) -> None:
+    loads, vacant = placement.loads, placement.n - 1
+    _place_straight(placement, targets.least)
+    _straight(placement, targets)
+    settle(placement, targets, vacant)
+    drain(placement, lambda: [vacant] if loads[vacant] else [], lambda: placement.nodes)
 
 
-def _straight(board: _LeaderBoard, targets: Targets) -> None:
+def _straight(placement: _LeaderPlacement, targets: Targets) -> None:
     """Surplus straight to brokers that lack."""
-    loads, least, most = board.loads, targets.least, targets.most
-    for a in board.nodes:
-        for b in board.nodes:
+    loads, least, most = placement.loads, targets.least, targets.most
+    for a in placement.nodes:
+        for b in placement.nodes:
             while loads[a] > most[a] and loads[b] < least[b]:
-                found = board.edge(a, b, 2, frozenset())
+                found = placement.edge(a, b, 2, frozenset())
                 if found is None:
                     break
-                board.swap(found[0], a, b)
+                placement.swap(found[0], a, b)
 
 
-def _prove(board: _LeaderBoard, targets: Targets) -> int:
-    prices = cancel_cycles(board, targets, rounds=_PAIRS // len(board.nodes) ** 2)
-    return 0 if prices is None else leader_changes_proven(board.rows, board.before, targets, prices)
+def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
+    prices = cancel_cycles(placement, targets, rounds=_PAIRS // len(placement.nodes) ** 2)
+    return 0 if prices is None else leader_changes_proven(placement.rows, placement.before, targets, prices)
 
 
 def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> Leaders:
@@ -184,32 +184,32 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
     lead = list(firsts)
     if lost:
         rows = [choices[p] for p in lost]
-        board = _LeaderBoard(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
+        placement = _LeaderPlacement(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
         for node, count in enumerate(_count(firsts, n)[:vacant]):
-            board.loads[node] += count
+            placement.loads[node] += count
         for limit in (targets.least, targets.most, [len(choices) + 1] * n):
-            _place(board, limit)
-        for p, node in zip(lost, board.lead, strict=True):
+            _place(placement, limit)
+        for p, node in zip(lost, placement.lead, strict=True):
             lead[p] = node
     return Leaders(lead, len(lost), len(lost))
 
 
-def _place(board: _LeaderBoard, limit: Sequence[int]) -> None:
+def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
     """Leaders for what VACANT leads, as long as there are brokers under their limit."""
-    loads, vacant = board.loads, board.n - 1
-    _place_straight(board, limit)
+    loads, vacant = placement.loads, placement.n - 1
+    _place_straight(placement, limit)
     drain(
-        board,
+        placement,
         lambda: [vacant] if loads[vacant] else [],
-        lambda: [b for b in board.nodes if loads[b] < limit[b]],
+        lambda: [b for b in placement.nodes if loads[b] < limit[b]],
     )
 
 
-def _place_straight(board: _LeaderBoard, limit: Sequence[int]) -> None:
+def _place_straight(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
     """Each to the one of its replicas that is furthest under its limit."""
-    loads, vacant = board.loads, board.n - 1
-    for p, node in enumerate(board.lead):
+    loads, vacant = placement.loads, placement.n - 1
+    for p, node in enumerate(placement.lead):
         if node == vacant:
-            best = min(board.rows[p], key=lambda b: (loads[b] - limit[b], b))
+            best = min(placement.rows[p], key=lambda b: (loads[b] - limit[b], b))
             if loads[best] < limit[best]:
-                board.swap(p, vacant, best)
+                placement.swap(p, vacant, best)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
 
-from kctl.reassign.planner.board import Board
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
 from kctl.reassign.planner.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
 from kctl.reassign.planner.levelling import level_out, met, one_group, settle
+from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.rules import Rules
 from kctl.reassign.planner.targets import Targets
 
@@ -20,76 +20,82 @@ _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a
 _LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second
 
 
-def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
-    """Where all replicas end, and the copies that any plan as even needs. See Board.replicas, .copies.
+def plan_moves(
+    rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True
+) -> tuple[PlacementState, int]:
+    """Where all replicas end, and the copies that any plan as even needs. See PlacementState.replicas, .copies.
 
     Not even: targets are kept as far as that costs no copy. What disks have no room for stays VACANT, or where it was:
     see kctl.reassign.planner.plan.
     """
     least_copies = copies_needed(rules, targets)
-    board = Board(rules, room_bytes)
-    _choose_again(board, targets)
-    _fill_vacancies(board, targets.least)
-    _push_straight(board, targets)
-    if len(targets.total) == 1 and all(load >= least for load, least in zip(board.loads, targets.least, strict=True)):
-        _fill_vacancies(board, targets.most)
+    placement = PlacementState(rules, room_bytes)
+    _choose_again(placement, targets)
+    _fill_vacancies(placement, targets.least)
+    _push_straight(placement, targets)
+    if len(targets.total) == 1 and all(
+        load >= least for load, least in zip(placement.loads, targets.least, strict=True)
+    ):
+        _fill_vacancies(placement, targets.most)
     if not even:
-        targets = _place_the_rest(board, targets)
-    _push_by_one_between(board, targets)
-    settle(board, targets, rules.vacant)
-    _fill_anywhere(board)
-    if not met(board, targets):
-        targets = level_out(board, rules.hosts, targets)
+        targets = _place_the_rest(placement, targets)
+    _push_by_one_between(placement, targets)
+    settle(placement, targets, rules.vacant)
+    _fill_anywhere(placement)
+    if not met(placement, targets):
+        targets = level_out(placement, rules.hosts, targets)
         least_copies = copies_needed(rules, targets)
-    if board.copies > least_copies:
-        least_copies = max(least_copies, _prove(board, targets))
-    _keep_leaders(board)
-    return board, least_copies
+    if placement.copies > least_copies:
+        least_copies = max(least_copies, _prove(placement, targets))
+    _keep_leaders(placement)
+    return placement, least_copies
 
 
-def _place_the_rest(board: Board, targets: Targets) -> Targets:
+def _place_the_rest(placement: PlacementState, targets: Targets) -> Targets:
     """Vacancies that the targets leave no straight way for, each for one copy; then what is met: any load."""
-    loads, vacant = board.loads, board.rules.vacant
+    loads, vacant = placement.loads, placement.rules.vacant
     drain(
-        board,
+        placement,
         lambda: [vacant] if loads[vacant] else [],
-        lambda: [b for b in board.rules.hosts if loads[b] < targets.most[b]],
+        lambda: [b for b in placement.rules.hosts if loads[b] < targets.most[b]],
         up_to=1,
     )
-    _fill_vacancies(board, [len(board.replicas)] * board.n)
-    n = board.n - 1
-    return one_group([0] * board.n, [len(board.replicas)] * n + [0], loads, board.rules.hosts)
+    _fill_vacancies(placement, [len(placement.replicas)] * placement.n)
+    n = placement.n - 1
+    return one_group([0] * placement.n, [len(placement.replicas)] * n + [0], loads, placement.rules.hosts)
 
 
-def _choose_again(board: Board, targets: Targets) -> None:
+def _choose_again(placement: PlacementState, targets: Targets) -> None:
     """Where replicas were dropped, another one of the partition could have been: choices that cost nothing go first."""
-    if any(board.home[1].values()):
-        loads, everywhere = board.loads, [board.rules.vacant, *board.nodes]
+    if any(placement.home[1].values()):
+        loads, everywhere = placement.loads, [placement.rules.vacant, *placement.nodes]
         drain(
-            board,
+            placement,
             lambda: [b for b in everywhere if loads[b] > targets.most[b]],
-            lambda: [b for b in board.nodes if loads[b] < targets.least[b]],
+            lambda: [b for b in placement.nodes if loads[b] < targets.least[b]],
             up_to=0,
         )
 
 
-def _fill_vacancies(board: Board, limit: list[int]) -> None:
+def _fill_vacancies(placement: PlacementState, limit: list[int]) -> None:
     """Each vacancy to the broker that is furthest under its limit, of those that it may go to."""
-    vacant = board.rules.vacant
+    vacant = placement.rules.vacant
     racks: dict[int, list[tuple[int, int]]] = {}
-    for node in board.rules.hosts:
-        if board.loads[node] < limit[node]:
-            racks.setdefault(board.racks[node], []).append((board.loads[node] - limit[node], node))
+    for node in placement.rules.hosts:
+        if placement.loads[node] < limit[node]:
+            racks.setdefault(placement.racks[node], []).append((placement.loads[node] - limit[node], node))
     for heap in racks.values():
         heapify(heap)
     top = [(heap[0][0], rack) for rack, heap in racks.items()]
     heapify(top)
-    for p in list(board.logs[1][vacant]) if board.loads[vacant] else ():
-        while vacant in board.replicas[p] and top and _fill(board, p, top, racks):
+    for p in list(placement.logs[1][vacant]) if placement.loads[vacant] else ():
+        while vacant in placement.replicas[p] and top and _fill(placement, p, top, racks):
             pass
 
 
-def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, list[tuple[int, int]]]) -> bool:
+def _fill(
+    placement: PlacementState, p: int, top: list[tuple[int, int]], racks: dict[int, list[tuple[int, int]]]
+) -> bool:
     """Place one vacancy of p; False when no rack with brokers that lack something may have it."""
     aside: list[tuple[int, int]] = []
     placed = False
@@ -97,12 +103,12 @@ def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, lis
         entry = heappop(top)
         heap = racks[entry[1]]
         skipped = []
-        if board.opens(p, board.rules.vacant, entry[1]):
-            while heap and not board.fits(p, heap[0][1]):
+        if placement.opens(p, placement.rules.vacant, entry[1]):
+            while heap and not placement.fits(p, heap[0][1]):
                 skipped.append(heappop(heap))
             if heap:
                 lack, node = heap[0]
-                board.swap(p, board.rules.vacant, node)
+                placement.swap(p, placement.rules.vacant, node)
                 placed = True
                 if lack + 1 < 0:
                     heapreplace(heap, (lack + 1, node))
@@ -117,94 +123,94 @@ def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, lis
     return placed
 
 
-def _push_straight(board: Board, targets: Targets) -> None:
+def _push_straight(placement: PlacementState, targets: Targets) -> None:
     """Surplus straight to brokers that lack, to the one that lacks most first."""
-    loads, least, most = board.loads, targets.least, targets.most
-    lacking = [node for node in board.rules.hosts if loads[node] < least[node]]
-    for a in board.nodes:
+    loads, least, most = placement.loads, targets.least, targets.most
+    lacking = [node for node in placement.rules.hosts if loads[node] < least[node]]
+    for a in placement.nodes:
         heap = [(loads[b] - least[b], b) for b in lacking if loads[b] < least[b]]
         heapify(heap)
         while heap and loads[a] > most[a]:
             lack, b = heap[0]
-            p = board.find(a, b, 1)
+            p = placement.find(a, b, 1)
             if p < 0:
                 heappop(heap)
                 continue
-            board.swap(p, a, b)
+            placement.swap(p, a, b)
             if lack + 1 < 0:
                 heapreplace(heap, (lack + 1, b))
             else:
                 heappop(heap)
 
 
-def _push_by_one_between(board: Board, targets: Targets) -> None:
+def _push_by_one_between(placement: PlacementState, targets: Targets) -> None:
     """Ways of two copies through one other broker, many at once: none is dearer than it must be, as those of one copy
     are used up before (pushing along a cheapest way makes no cheaper one)."""
-    loads, least, most, vacant = board.loads, targets.least, targets.most, board.rules.vacant
-    hosts = board.rules.hosts
+    loads, least, most, vacant = placement.loads, targets.least, targets.most, placement.rules.vacant
+    hosts = placement.rules.hosts
 
     def surplus() -> list[int]:
-        return [b for b in (vacant, *board.nodes) if loads[b] > most[b]]
+        return [b for b in (vacant, *placement.nodes) if loads[b] > most[b]]
 
     def lacking() -> list[int]:
         return [b for b in hosts if loads[b] < least[b]]
 
-    drain(board, surplus, lacking, up_to=1)
+    drain(placement, surplus, lacking, up_to=1)
     for a in surplus():
         for x in hosts:
             for b in lacking() if x != a else ():
                 while loads[a] > most[a] and loads[b] < least[b] and b != x:
-                    p = board.find(a, x, 1)
-                    q = board.find(x, b, 1, frozenset({p})) if p >= 0 else -1
+                    p = placement.find(a, x, 1)
+                    q = placement.find(x, b, 1, frozenset({p})) if p >= 0 else -1
                     if q < 0:
                         break
-                    board.swap(p, a, x)
-                    board.swap(q, x, b)
+                    placement.swap(p, a, x)
+                    placement.swap(q, x, b)
 
 
-def _fill_anywhere(board: Board) -> None:
+def _fill_anywhere(placement: PlacementState) -> None:
     """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
-    vacant = board.rules.vacant
-    drain(board, lambda: [vacant] if board.loads[vacant] else [], lambda: board.rules.hosts)
+    vacant = placement.rules.vacant
+    drain(placement, lambda: [vacant] if placement.loads[vacant] else [], lambda: placement.rules.hosts)
 
 
-def _keep_leaders(board: Board) -> None:
+def _keep_leaders(placement: PlacementState) -> None:
     """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
-    leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
-    board.leaders_stay = True
-    chains = _LOOKS // len(board.nodes) ** 2
-    for p, original in enumerate(board.original):
+    leaving, brokers = placement.rules.leaving, placement.rules.cluster.brokers
+    placement.leaders_stay = True
+    chains = _LOOKS // len(placement.nodes) ** 2
+    for p, original in enumerate(placement.original):
         first = original[0]
-        if first in board.replicas[p] or first in leaving or not brokers[first].alive:
+        if first in placement.replicas[p] or first in leaving or not brokers[first].alive:
             continue
-        back = [b for b in board.replicas[p] if board.legal(p, b, first)]
-        if not any(_bring_back(board, p, b, first, straight=True) for b in back) and chains > 0:
+        back = [b for b in placement.replicas[p] if placement.legal(p, b, first)]
+        if not any(_bring_back(placement, p, b, first, straight=True) for b in back) and chains > 0:
             chains -= 1
-            any(_bring_back(board, p, b, first, straight=False) for b in back)
-    board.leaders_stay = False
+            any(_bring_back(placement, p, b, first, straight=False) for b in back)
+    placement.leaders_stay = False
 
 
-def _bring_back(board: Board, p: int, b: int, first: int, *, straight: bool) -> bool:
+def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straight: bool) -> bool:
     """p's replica goes back from b to first, and another's follower from there to b, with no more copies.
 
     Not straight: by a chain of followers of several.
     """
-    copies, avoid = board.copies, frozenset({p})
-    board.swap(p, b, first)
-    gained = copies - board.copies
+    copies, avoid = placement.copies, frozenset({p})
+    placement.swap(p, b, first)
+    gained = copies - placement.copies
     if straight:
-        edge = board.edge(first, b, gained + 1, avoid)
+        edge = placement.edge(first, b, gained + 1, avoid)
         steps = [Step(edge[0], first, b)] if edge else []
     else:
-        found = cheapest_chain(board, [first], {b}, gained, gained, avoid)
+        found = cheapest_chain(placement, [first], {b}, gained, gained, avoid)
         steps = found[1] if found is not None and found[0] <= gained else []
-    if steps and apply_chain(board, steps) is None:
+    if steps and apply_chain(placement, steps) is None:
         return True
-    board.swap(p, first, b)
+    placement.swap(p, first, b)
     return False
 
 
-def _prove(board: Board, targets: Targets) -> int:
+def _prove(placement: PlacementState, targets: Targets) -> int:
     """Improve to the optimum, and prove it. Returns the bound; 0 when there was no time for it."""
-    prices = cancel_cycles(board, targets, rounds=_PAIRS // len(board.nodes) ** 2)
-    return 0 if prices is None else copies_proven(board.rules, targets, prices)
+    prices = cancel_cycles(placement, targets, rounds=_PAIRS // len(placement.nodes) ** 2)
+    return 0 if prices is None else copies_proven(placement.rules, targets, prices)

@@ -1,6 +1,6 @@
 """A plan: which partitions get which replicas, what that copies, and below which numbers no plan can be.
 
-kctl.reassign.planner.plan_document writes it as a plan file.
+kctl.reassign.plan_file writes and reads it as a file.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from typing import NamedTuple
 from kctl.base.units import format_size
 from kctl.cluster.log_dirs import LogDir
 from kctl.errors import Refused
+from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.bounds import leader_changes_needed
 from kctl.reassign.planner.byte_balance import ByteBound, balance_bytes
-from kctl.reassign.planner.cautions import (
+from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.disks import disks_of
+from kctl.reassign.planner.goals import Balance, Goals, Roles, resolve
+from kctl.reassign.planner.leaders import Leaders, even_targets, plan_leaders
+from kctl.reassign.planner.loads import BrokerLoad, Change, broker_loads
+from kctl.reassign.planner.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
+from kctl.reassign.planner.moves import plan_moves
+from kctl.reassign.planner.rules import Rules, make_rules
+from kctl.reassign.planner.targets import Targets, replica_targets
+from kctl.reassign.planner.warnings import (
     about_leaders,
     about_lower_factor,
     about_one_replica,
@@ -25,15 +35,6 @@ from kctl.reassign.planner.cautions import (
     warnings_of,
     without_leader,
 )
-from kctl.reassign.planner.cluster import PlanCluster
-from kctl.reassign.planner.disks import disks_of
-from kctl.reassign.planner.goals import Balance, Goals, Roles, resolve
-from kctl.reassign.planner.leaders import Leaders, even_targets, plan_leaders
-from kctl.reassign.planner.loads import BrokerLoad, Change, broker_loads
-from kctl.reassign.planner.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
-from kctl.reassign.planner.moves import plan_moves
-from kctl.reassign.planner.rules import Rules, make_rules
-from kctl.reassign.planner.targets import Targets, replica_targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +132,16 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         forced = [p for p, start in enumerate(rules.start) if rules.vacant in start]
         bytes_bound = sum(max(0, cluster.size_bytes[p]) * rules.start[p].count(rules.vacant) for p in forced)
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
-        board, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
+        placement, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
         _check_placed(rules)
-        unmet = _missed(rules, targets, board.loads) if goals.even_replicas else []
+        unmet = _missed(rules, targets, placement.loads) if goals.even_replicas else []
         if Balance.BYTES in goals.balance:
-            byte_bounds = balance_bytes(board, targets if goals.even_replicas else None, goals.tolerance)
+            byte_bounds = balance_bytes(placement, targets if goals.even_replicas else None, goals.tolerance)
             if not byte_bounds.off:
                 bound = max(bound, byte_bounds.lower_bound_moves)
                 bytes_bound = max(bytes_bound, byte_bounds.lower_bound_bytes)
             unmet += _missed_bytes(cluster, byte_bounds)
-        rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
+        rows = [_in_order(old, new) for old, new in zip(cluster.replicas, placement.replicas, strict=True)]
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
             moves = "1 move is" if left == 1 else f"{left:,} moves are"
@@ -313,7 +314,17 @@ def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
     return (leader, *(node for node in row if node != leader))
 
 
-def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, int, int], unmet: list[str]) -> Plan:
+class ChangeCounts(NamedTuple):
+    """What changes come to, by the names of Plan."""
+
+    moves: int
+    leader_changes: int
+    bytes: int
+    unknown_sizes: int
+
+
+def count_changes(cluster: PlanCluster, changes: Iterable[Change]) -> ChangeCounts:
+    """Count what changes copy, and which of them change the preferred leader."""
     moves = size_bytes = unknown = leader_changes = 0
     for change in changes:
         copies = len(set(change.after).difference(change.before))
@@ -322,18 +333,41 @@ def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, in
         size_bytes += copies * max(0, size)
         unknown += copies if size < 0 else 0
         leader_changes += change.before[0] != change.after[0]
+    return ChangeCounts(moves, leader_changes, size_bytes, unknown)
+
+
+def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, int, int], unmet: list[str]) -> Plan:
     before, after = broker_loads(cluster, changes)
     return Plan(
         cluster=cluster,
         changes=changes,
-        moves=moves,
+        **count_changes(cluster, changes)._asdict(),
         lower_bound=bounds[0],
-        leader_changes=leader_changes,
         leader_lower_bound=bounds[2],
-        bytes=size_bytes,
         bytes_lower_bound=bounds[1],
-        unknown_sizes=unknown,
         before=before,
         after=after,
         unmet=unmet,
     )
+
+
+def reassignments(plan: Plan) -> list[Reassignment]:
+    """Return the changes of a plan as partitions with their targets, which a run carries out."""
+    cluster = plan.cluster
+    ids = cluster.topic_ids or (None,) * len(cluster.topics)
+    found = []
+    for p, before, after, dirs_before, dirs in plan.changes:
+        topic, size = cluster.topic_of[p], cluster.size_bytes[p]
+        found.append(
+            Reassignment(
+                topic=cluster.topics[topic],
+                partition=cluster.number[p],
+                after=tuple(after),
+                before=tuple(before),
+                log_dirs=tuple(dirs) if dirs else None,
+                log_dirs_before=tuple(dirs_before) if dirs_before else None,
+                size_bytes=size if size >= 0 else None,
+                topic_id=ids[topic],
+            )
+        )
+    return found

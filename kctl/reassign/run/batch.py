@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.alter import alter_log_dirs, alter_reassignments
 from kctl.reassign.run.checks import check
 from kctl.reassign.run.compare import Standing, View, misplaced, reason, standing
 from kctl.reassign.run.observe import Observer, copies_of
-from kctl.reassign.run.plan_file import PlanFile
 from kctl.reassign.run.progress import Copy, Progress, StallWatch, eta_ms, waits_for
 from kctl.reassign.run.run_state import CANCEL_ONLY, Run, transient
 from kctl.reassign.run.steps import Mode, Step
@@ -65,10 +65,10 @@ class _Mover:
         self.asked_dirs_at: dict[TopicPartition, float] = {}
         self.lost: dict[TopicPartition, Standing] = {}
         self.lost_since: dict[TopicPartition, float] = {}
-        self.told_down: dict[int, int] = {}
+        self.reported_down: dict[int, int] = {}
 
     def look(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> View:
-        return self.run.patiently(lambda: self.observer.look(rows, fresh=fresh), "looking at the partitions")
+        return self.run.retry_transient(lambda: self.observer.look(rows, fresh=fresh), "looking at the partitions")
 
     # --- before -------------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class _Mover:
         targets = {r.tp: r.after for r in rows}
         if not targets:
             return {}
-        return self.run.patiently(lambda: alter_reassignments(self.run.client, targets), "asking for moves")
+        return self.run.retry_transient(lambda: alter_reassignments(self.run.client, targets), "asking for moves")
 
     def _ask_log_dirs(self, rows: Iterable[Reassignment], view: View) -> dict[TopicPartition, KctlError]:
         """Ask for log dirs that are not as planned, unless their replicas are on the way there."""
@@ -176,10 +176,10 @@ class _Mover:
             now = time.monotonic()
             if now - began > self.run.limit_s / 2:
                 watch.forget()  # the cluster was away: what follows is compared with this
-            open_rows = self._sort_out(open_rows, view, now)
+            open_rows = self._open_rows(open_rows, view, now)
             copies = copies_of(open_rows, view, ())
             self.run.in_flight = len(open_rows)
-            self._tell(open_rows, copies, view, now)
+            self._report(open_rows, copies, view, now)
             watch.add(now, copies, waiting=len(open_rows))
             if open_rows and watch.stalled:
                 raise self._stalled(watch, copies, open_rows, view)
@@ -191,7 +191,7 @@ class _Mover:
             self._lose(self.lost.values())
             raise self.run.stopped(f"{self._refused()}: {some(reasons)}", problems=reasons)
 
-    def _sort_out(self, rows: list[Reassignment], view: View, now: float) -> list[Reassignment]:
+    def _open_rows(self, rows: list[Reassignment], view: View, now: float) -> list[Reassignment]:
         """The rows that are still to be waited for."""
         left = []
         for r in rows:
@@ -212,7 +212,7 @@ class _Mover:
                 left.append(r)
         return left
 
-    def _tell(self, rows: list[Reassignment], copies: list[Copy], view: View, now: float) -> None:
+    def _report(self, rows: list[Reassignment], copies: list[Copy], view: View, now: float) -> None:
         run = self.run
         everything = [*self.copies, *copies]
         done_bytes = run.done_bytes + sum(min(c.copied_bytes, c.size_bytes or 0) for c in everything)
@@ -232,11 +232,11 @@ class _Mover:
             )
         )
         down = missing(rows, view.live.brokers.keys())
-        for node in down.keys() - self.told_down.keys():
+        for node in down.keys() - self.reported_down.keys():
             run.listener.warn(f"{waits_for({node: down[node]})}; it goes on when the broker is back")
-        for node in self.told_down.keys() - down.keys():
+        for node in self.reported_down.keys() - down.keys():
             run.listener.note(f"broker {node} is back")
-        self.told_down = down
+        self.reported_down = down
 
     def _stalled(self, watch: StallWatch, copies: list[Copy], rows: list[Reassignment], view: View) -> KctlError:
         leaderless = [r.tp for r in rows if (p := view.live.partition(r.tp)) is not None and p.offline]

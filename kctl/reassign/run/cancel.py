@@ -14,7 +14,7 @@ from kctl.model import TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.alter import alter_log_dirs, alter_reassignments
 from kctl.reassign.run.batch import some
-from kctl.reassign.run.compare import Standing, View, standing, went_back
+from kctl.reassign.run.compare import Standing, View, is_back, standing
 from kctl.reassign.run.observe import Observer
 from kctl.reassign.run.run_state import Run
 from kctl.reassign.run.steps import Step
@@ -25,18 +25,18 @@ _AGAIN_S = 5.0
 
 def finish_cancel(run: Run) -> None:
     """Take the open batch back, for good: after the entry that says so."""
-    run.write(Step.CANCEL_DONE, taken_back=_take_back(run, open_rows(run)))
+    run.write(Step.CANCEL_DONE, taken_back=_take_back(run, rows_in_flight(run)))
 
 
 def take_batch_back(run: Run) -> None:
     """Take the open batch back, so that the run can be resumed later."""
     if not run.state.batch_cancelling:
         run.write(Step.BATCH_CANCEL, batch=run.state.batch)
-    taken_back = _take_back(run, open_rows(run))
+    taken_back = _take_back(run, rows_in_flight(run))
     run.write(Step.BATCH_CANCELLED, batch=run.state.batch, taken_back=taken_back)
 
 
-def open_rows(run: Run) -> list[Reassignment]:
+def rows_in_flight(run: Run) -> list[Reassignment]:
     """Partitions that this run may have in flight."""
     if not run.state.batch_open or run.state.batch is None:
         return []
@@ -47,7 +47,7 @@ def check_originals(run: Run, rows: list[Reassignment]) -> None:
     """Raise Refused when a partition in flight has no replica of before that is up and in sync."""
     if not rows:
         return
-    view = run.patiently(lambda: Observer(run.client).look(rows, fresh=True), "looking at the partitions")
+    view = run.retry_transient(lambda: Observer(run.client).look(rows, fresh=True), "looking at the partitions")
     moving = [r for r in rows if standing(r, view) is Standing.MOVING]
     run.in_flight = len(moving)
     lost = []
@@ -78,18 +78,18 @@ def _take_back(run: Run, rows: list[Reassignment]) -> int:
     asked_at: dict[TopicPartition, float] = {}
     refused: dict[TopicPartition, str] = {}
     while rows:
-        view = run.patiently(lambda: observer.look(rows, fresh=True), "looking at the partitions")
+        view = run.retry_transient(lambda: observer.look(rows, fresh=True), "looking at the partitions")
         left = [r for r in rows if _in_flight(r, view)]
         run.in_flight = len(left)
         if not left:
-            return sum(1 for r in rows if went_back(r, view))
+            return sum(1 for r in rows if is_back(r, view))
         if time.monotonic() - since > run.limit_s:
             why = some(list(refused.values())) if refused else f"the controller has not taken {left[0].tp} back"
             raise run.stopped(f"{len(left)} partitions did not go back: {why}", problems=list(refused.values()))
         now = time.monotonic()
         due = [r for r in left if now - asked_at.get(r.tp, -_AGAIN_S) >= _AGAIN_S]
         asked_at.update((r.tp, now) for r in due)
-        refused = _ask_back(run, due, view) or refused
+        refused = _request_return(run, due, view) or refused
         time.sleep(_POLL_S)
     return 0
 
@@ -117,7 +117,7 @@ def _futures(r: Reassignment, view: View) -> list[tuple[int, str]]:
     return found
 
 
-def _ask_back(run: Run, rows: list[Reassignment], view: View) -> dict[TopicPartition, str]:
+def _request_return(run: Run, rows: list[Reassignment], view: View) -> dict[TopicPartition, str]:
     """Ask for whatever is still to go back. What was refused, and why."""
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     dirs: dict[int, dict[str, list[TopicPartition]]] = {}
@@ -130,7 +130,7 @@ def _ask_back(run: Run, rows: list[Reassignment], view: View) -> dict[TopicParti
             dirs.setdefault(node, {}).setdefault(path, []).append(r.tp)
     failed: dict[TopicPartition, str] = {}
     if targets:
-        errors = run.patiently(lambda: alter_reassignments(run.client, targets), "asking for the old replicas")
+        errors = run.retry_transient(lambda: alter_reassignments(run.client, targets), "asking for the old replicas")
         failed |= {tp: error.message for tp, error in errors.items()}
     if dirs:
         failed |= {tp: error.message for (_, tp), error in alter_log_dirs(run.client, dirs).items()}

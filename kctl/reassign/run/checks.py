@@ -13,10 +13,10 @@ from kctl.base.units import format_size
 from kctl.cluster.log_dirs import LogDir, is_cordoned
 from kctl.errors import KctlError
 from kctl.model import PartitionState, TopicPartition
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run.live_state import LiveState
-from kctl.reassign.run.plan_file import PlanFile
 
 
 class Problem(NamedTuple):
@@ -59,12 +59,6 @@ def doubts(plan: PlanFile, live: LiveState) -> list[Problem]:
         if state is not None and state.replicas != r.after:
             copies.add(r, state)
     return copies.doubts()
-
-
-def done_already(r: Reassignment, live: LiveState) -> bool:
-    """Has the partition the replicas of the plan, in its order, with nothing of it under way? Log dirs do not count."""
-    state = live.partition(r.tp)
-    return state is not None and state.replicas == r.after and r.tp not in live.moving
 
 
 # --- the cluster and its topics -------------------------------------------------------------------------------------
@@ -179,7 +173,7 @@ def _lies_in(log_dir: LogDir, r: Reassignment) -> bool:
 
 def _new_log_dirs(r: Reassignment) -> bool:
     """Is anything copied between the log dirs of one broker?"""
-    return r.before is not None and bool(set(copies_to(r)) - set(r.adding))
+    return r.before is not None and bool(set(receivers_of(r)) - set(r.adding))
 
 
 def _ids(replicas: Iterable[int]) -> str:
@@ -212,7 +206,7 @@ class _Copies:
         moving = self._live.moving.get(r.tp)
         receivers = {node for node in r.after if node not in state.replicas or (moving and node in moving.adding)}
         if r.before is not None and _new_log_dirs(r):
-            receivers |= set(copies_to(r)) & set(state.replicas)
+            receivers |= set(receivers_of(r)) & set(state.replicas)
         if not receivers:
             return
         size = self._size(r, state)

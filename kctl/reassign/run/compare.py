@@ -125,7 +125,7 @@ def log_dirs_as_before(r: Reassignment, places: Mapping[tuple[int, TopicPartitio
     return r.before == r.after and bool(wrong) and known and not log_dir_copies(r, places)
 
 
-def went_back(r: Reassignment, view: View) -> bool:
+def is_back(r: Reassignment, view: View) -> bool:
     """Is the partition as it was before the plan?"""
     found = standing(r, view)
     return found is Standing.BEFORE or (found is Standing.LOG_DIRS and log_dirs_as_before(r, view.places))

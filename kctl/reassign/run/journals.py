@@ -1,7 +1,7 @@
-"""The journals of reassignments: one file for each run, one unfinished run for each cluster and machine.
+"""The journals of reassignments: one file for each run, at most one unfinished run for each cluster and machine.
 
-`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Beside it, while somebody
-wants something of the run, `….request` holds one word for the process that carries it out.
+`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Beside it, `….request`
+holds a request of another kctl to the process that carries the run out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from kctl.base import journal, run_files
 from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
-from kctl.reassign.run.begin import RunPlan, begin_entry
+from kctl.reassign.run.run_plan import RunPlan, begin_entry
 from kctl.reassign.run.steps import Step, replay
 
 _WAYS_OUT = "`kctl topic reassign resume` goes on with it, `cancel` takes back what is in flight, `status` shows it"
@@ -21,9 +21,10 @@ _WHILE_RUNNING = "`kctl topic reassign status` watches it, `pause` or `cancel` s
 
 
 class Request(str, Enum):
-    """What another kctl asks of the process that carries a run out.
+    """A request of another kctl to the process that carries a run out.
 
-    PAUSE: end the batch, then pause. CANCEL, PAUSE_NOW: stop at once and let go of the journal; who asked takes it up.
+    PAUSE: complete the batch, then pause. CANCEL, PAUSE_NOW: stop at once and release the journal, which the other kctl
+    takes over.
     """
 
     PAUSE = "pause"
@@ -32,32 +33,32 @@ class Request(str, Enum):
 
 
 def folder(cluster_id: str) -> Path:
-    """Where the journals of a cluster are; it need not exist."""
+    """Return the folder of the journals of a cluster; it need not exist."""
     return run_files.folder("reassignments", cluster_id)
 
 
 def runs(cluster_id: str) -> list[Path]:
-    """The journals of a cluster that say anything, the newest first."""
+    """Return the journals of a cluster that have entries, the newest first."""
     return run_files.runs(folder(cluster_id))
 
 
 def unfinished(cluster_id: str) -> Path | None:
-    """The journal of the run that has not ended."""
+    """Return the journal of the run that has not ended, None if there is none."""
     return next((path for path in runs(cluster_id) if not finished(path)), None)
 
 
 def newest(cluster_id: str) -> Path | None:
-    """The journal of the run that has not ended, whatever came after it; else of the one that was begun last."""
+    """Return the journal of the run that has not ended, else of the run that was begun last."""
     return unfinished(cluster_id) or next(iter(runs(cluster_id)), None)
 
 
 def finished(path: Path) -> bool:
-    """Is its last entry the end of the run? Reads only the end of the file."""
+    """Return whether the last entry is the end of the run. Reads only the end of the file."""
     return run_files.ended(path, Step.END.value)
 
 
 def begin(plan: RunPlan) -> Journal:
-    """A new journal that says what is to be done, held. Raises Refused while another run has not ended."""
+    """Create a journal that begins with the plan, and hold it. Raises Refused while another run has not ended."""
     where = folder(plan.cluster_id)
     with run_files.one_at_a_time(where):
         other = unfinished(plan.cluster_id)
@@ -73,16 +74,16 @@ def begin(plan: RunPlan) -> Journal:
 
 
 def refuse_second(path: Path) -> None:
-    """Raise Refused: the run of `path` has not ended; Busy when a process carries it out."""
-    what, since, pid = _told(path)
+    """Raise Refused because the run of `path` has not ended; Busy if a process carries the run out."""
+    what, since, pid = _describe(path)
     if journal.held(path):
         process = "" if pid is None else f" (pid {pid})"
         raise Busy(f"a reassignment of this cluster is running{process}{since}: {what}", hint=_WHILE_RUNNING)
     raise Refused(f"a reassignment of this cluster has not ended{since}: {what}", hint=_WAYS_OUT)
 
 
-def _told(path: Path) -> tuple[str, str, int | None]:
-    """«apply of plan.json (run …)», «, begun at …», and its process; as far as the journal says."""
+def _describe(path: Path) -> tuple[str, str, int | None]:
+    """Return "apply of plan.json (run …)", ", begun at …", and the process id, as far as the journal has them."""
     try:
         state = replay(journal.read(path), name=str(path))
     except InvalidFile:
@@ -93,7 +94,7 @@ def _told(path: Path) -> tuple[str, str, int | None]:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def ask(path: Path, request: Request) -> None:
+def leave_request(path: Path, request: Request) -> None:
     """Leave a request for the process that holds the journal."""
     beside, fresh = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
     try:
@@ -106,8 +107,8 @@ def ask(path: Path, request: Request) -> None:
         raise OperationFailed(f"cannot write {beside}: {exc.strerror}") from exc
 
 
-def asked(path: Path) -> Request | None:
-    """The request that was left; None when there is none that is understood."""
+def read_request(path: Path) -> Request | None:
+    """Return the request, None if there is none or the word is unknown."""
     try:
         with journal.opened(_request_file(path)) as fd:
             word = os.read(fd, 64)
@@ -116,8 +117,8 @@ def asked(path: Path) -> Request | None:
     return next((request for request in Request if request.value.encode() == word.strip()), None)
 
 
-def withdraw(path: Path) -> None:
-    """Take a request away; harmless when there is none."""
+def withdraw_request(path: Path) -> None:
+    """Delete a request; harmless if there is none."""
     _request_file(path).unlink(missing_ok=True)
 
 

@@ -12,7 +12,7 @@ from kctl.errors import NotSupported
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run.compare import Places, View, named_brokers, places_of
 from kctl.reassign.run.live_state import LiveState
 from kctl.reassign.run.progress import Copy
@@ -68,7 +68,7 @@ def _to_ask(rows: Iterable[Reassignment], live: LiveState) -> set[int]:
     nodes: set[int] = set()
     rows = list(rows)
     for r in rows:
-        receivers = copies_to(r)
+        receivers = receivers_of(r)
         if receivers:
             nodes.update(receivers)
             partition = live.partition(r.tp)
@@ -90,7 +90,7 @@ def _copies(r: Reassignment, view: View, reached: bool) -> Iterable[Copy]:
     isr = () if partition is None else partition.isr
     source = view.places.get((leader, r.tp))
     size = r.size_bytes if source is None else source.size_bytes
-    for node in copies_to(r):
+    for node in receivers_of(r):
         place = view.places.get((node, r.tp))
         if reached:
             yield Copy(r.tp, node, size, size or 0, True)

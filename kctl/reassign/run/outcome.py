@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to
-from kctl.reassign.run.begin import RunPlan, copy_bytes
+from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run.compare import Standing, View, log_dirs_as_before, named_brokers, places_of, reason, standing
 from kctl.reassign.run.live_state import LiveState, read_live
 from kctl.reassign.run.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run.run_plan import RunPlan, copy_bytes
 from kctl.reassign.run.run_state import Run
 from kctl.reassign.run.steps import RunState, Step
 from kctl.reassign.run.throttle import Throttle
@@ -58,6 +58,11 @@ class RunResult:
     journal: str | None
 
     @property
+    def changed(self) -> bool:
+        """Whether there was a run; without anything to do there is none."""
+        return self.journal is not None
+
+    @property
     def complete(self) -> bool:
         return self.outcome == COMPLETED
 
@@ -69,10 +74,10 @@ def elect(run: Run) -> None:
     """Elect the preferred leaders of the plan's partitions that have another one."""
     wanted = [r.tp for r in run.state.plan.reassignments]
     run.write(Step.ELECT_START)
-    others = run.patiently(lambda: _not_preferred(run.client, wanted), "looking at leaders")
-    errors = run.patiently(lambda: elect_leaders(run.client, others), "electing leaders") if others else {}
+    others = run.retry_transient(lambda: _not_preferred(run.client, wanted), "looking at leaders")
+    errors = run.retry_transient(lambda: elect_leaders(run.client, others), "electing leaders") if others else {}
     failed = {str(tp): error.message for tp, error in errors.items() if error is not None}
-    left = run.patiently(lambda: _wait_for_leaders(run.client, others), "looking at leaders") if others else []
+    left = run.retry_transient(lambda: _wait_for_leaders(run.client, others), "looking at leaders") if others else []
     for tp in left:
         failed.setdefault(str(tp), "its preferred replica does not lead")
     seen = {str(tp) for tp in left}
@@ -102,12 +107,12 @@ def end(run: Run) -> None:
     state, plan = run.state, run.state.plan
     if state.cancelled:
         outcome, brokers = CANCELLED, []
-        found = run.patiently(lambda: read_back(run.client, plan.reassignments), "reading back")
+        found = run.retry_transient(lambda: read_back(run.client, plan.reassignments), "reading back")
     else:
         until = time.monotonic() + _SETTLE_S
         while True:
-            found = run.patiently(lambda: read_back(run.client, plan.reassignments), "reading back")
-            brokers = run.patiently(lambda: brokers_left(run.client, plan.remove_brokers), "reading back")
+            found = run.retry_transient(lambda: read_back(run.client, plan.reassignments), "reading back")
+            brokers = run.retry_transient(lambda: brokers_left(run.client, plan.remove_brokers), "reading back")
             if (not found.failures and not brokers) or time.monotonic() > until:
                 break
             time.sleep(_POLL_S)  # metadata is a moment late
@@ -173,10 +178,10 @@ def brokers_left(client: ClusterClient, removed: Collection[int]) -> list[Broker
     """Which of `removed` hold a replica of any topic, or are about to get one."""
     if not removed:
         return []
-    return held_by(client.metadata(), removed)
+    return brokers_holding(client.metadata(), removed)
 
 
-def held_by(state: ClusterState, removed: Collection[int]) -> list[BrokerLeft]:
+def brokers_holding(state: ClusterState, removed: Collection[int]) -> list[BrokerLeft]:
     """`brokers_left` of a state that was read. Pure. A replica on its way is among a partition's replicas."""
     held: dict[int, list[str]] = {}
     without: Counter[int] = Counter()
@@ -232,7 +237,7 @@ def _copied(run: Run, found: Reached) -> tuple[int, int]:
     if number is not None:
         missing = {(f.topic, f.partition) for f in found.failures}
         ended = [r for r in run.state.plan.batch(number) if (r.topic, r.partition) not in missing]
-        moves += sum(len(copies_to(r)) for r in ended)
+        moves += sum(len(receivers_of(r)) for r in ended)
         size += sum(copy_bytes(r) for r in ended)
     return moves, size
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from kctl.errors import OperationFailed, Refused
 from kctl.model import TopicPartition
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to, default_concurrency, make_batches
-from kctl.reassign.planner.estimate import estimated_ms
-from kctl.reassign.run.begin import RunPlan, copy_bytes
+from kctl.reassign.planner.batches import default_concurrency, make_batches, receivers_of
+from kctl.reassign.planner.execution import estimated_ms
 from kctl.reassign.run.checks import Problem, check, doubts
 from kctl.reassign.run.compare import Place, Standing, View, places_of, standing
 from kctl.reassign.run.live_state import read_live
-from kctl.reassign.run.plan_file import PlanFile
+from kctl.reassign.run.run_plan import RunPlan, copy_bytes
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -171,10 +171,10 @@ def preview(prepared: Prepared) -> Preview:
         cluster=plan.cluster,
         partition_count=len(todo),
         reached=len(plan.reassignments) - len(todo),
-        moves=sum(len(copies_to(r)) for r in todo),
+        moves=sum(len(receivers_of(r)) for r in todo),
         bytes=sum(map(copy_bytes, todo)),
-        unknown_sizes=sum(1 for r in todo if r.size_bytes is None and copies_to(r)),
-        reorders=sum(1 for r in todo if not copies_to(r)),
+        unknown_sizes=sum(1 for r in todo if r.size_bytes is None and receivers_of(r)),
+        reorders=sum(1 for r in todo if not receivers_of(r)),
         removed_replicas=sum(max(0, len(r.before) - len(r.after)) for r in todo if r.before is not None),
         batches=len(plan.batches),
         throttle_bytes=rate,

@@ -1,6 +1,6 @@
-"""Carrying a plan out: the next step of the journal is done until there is none. Can be killed anywhere.
+"""Carrying a plan out: do the next step of the journal until there is none. Can be killed anywhere.
 
-`Run` is what all acts share: the client, the journal that is held, its state, and who listens. Acts are in
+`Run` is what all steps share: the client, the journal that is held, its state, and the listener. The steps are in
 kctl.reassign.run.batch (moving), kctl.reassign.run.cancel (taking back), kctl.reassign.run.throttle_steps (throttles),
 and kctl.reassign.run.outcome (the end).
 """
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from kctl.errors import KctlError, Refused
 from kctl.reassign.run.batch import move_batch
-from kctl.reassign.run.cancel import check_originals, finish_cancel, open_rows, take_batch_back
+from kctl.reassign.run.cancel import check_originals, finish_cancel, rows_in_flight, take_batch_back
 from kctl.reassign.run.outcome import elect, end
 from kctl.reassign.run.run_state import Run, Stopped, Yielded
 from kctl.reassign.run.steps import Mode, Step, next_step
@@ -21,7 +21,7 @@ from kctl.reassign.run.throttle_steps import restore_throttle, set_throttle
 
 
 def carry_out(run: Run) -> None:
-    """Do what is to be done until the run has ended or is paused.
+    """Do the next step until the run has ended or is paused.
 
     Raises Yielded, and Stopped with the cluster's state for whatever went wrong.
     """
@@ -34,9 +34,9 @@ def carry_out(run: Run) -> None:
         Step.ELECT_START: elect,
         Step.END: end,
     }
-    with _told(run):
+    with _with_situation(run):
         while True:
-            run.obey()
+            run.handle_requests()
             step = next_step(run.state)
             if step is None:
                 return
@@ -44,40 +44,40 @@ def carry_out(run: Run) -> None:
 
 
 def cancel(run: Run) -> None:
-    """Take back what is in flight, and end the run. Raises Refused when that would lose a partition; else as above."""
+    """Take back what is in flight, and end the run. Raises Refused if a partition would be lost, else as carry_out."""
     if run.state.mode is not Mode.CANCELLED:
-        with _told(run):
-            check_originals(run, open_rows(run))
+        with _with_situation(run):
+            check_originals(run, rows_in_flight(run))
             run.write(Step.CANCEL_START, pid=os.getpid())
     carry_out(run)
 
 
 def pause(run: Run, *, now: bool) -> None:
-    """End the batch, or with `now` take it back; restore throttles. Raises as `cancel` does; Refused when cancelled."""
+    """Complete the batch, or take it back (`now`); restore throttles. Raises as `cancel`; Refused if canceled."""
     if run.state.mode is Mode.CANCELLED:
         raise Refused("the run is being cancelled, not paused", hint="`kctl topic reassign cancel` goes on with that")
     if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):
-        with _told(run):
+        with _with_situation(run):
             if now:
-                check_originals(run, open_rows(run))
+                check_originals(run, rows_in_flight(run))
             run.write(Step.PAUSE, now=now, pid=os.getpid())
     carry_out(run)
 
 
 def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
-    """Go on with a run that was stopped or paused, or has ended and left throttles on brokers that were down.
+    """Resume a run that was stopped or paused, or that ended and left throttles on brokers that were down.
 
-    new_rate: from now on with `rate_bytes` (None: no throttle).
+    new_rate: whether to throttle at `rate_bytes` from now on (None: no throttle).
     """
     if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
-        with _told(run):
+        with _with_situation(run):
             run.write(Step.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
     carry_out(run)
 
 
 @contextmanager
-def _told(run: Run) -> Iterator[None]:
-    """Whatever goes wrong says what state the cluster is in."""
+def _with_situation(run: Run) -> Iterator[None]:
+    """Add the state of the cluster to every error."""
     try:
         yield
     except (Stopped, Yielded, Refused):

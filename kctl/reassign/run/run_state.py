@@ -1,4 +1,4 @@
-"""One run in this process: its journal, its state, who is told, and the waits."""
+"""One run in this process: its journal, its state, its listener, its waits and retries."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kctl.base.journal import Journal
 from kctl.base.units import format_duration, format_size
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, TimedOut
 from kctl.protocol.error_codes import LOOK_UP_AGAIN
-from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run import journals
-from kctl.reassign.run.begin import copy_bytes
 from kctl.reassign.run.journals import Request
 from kctl.reassign.run.progress import Meter, Progress
+from kctl.reassign.run.run_plan import copy_bytes
 from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, advance, replay
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class Listener(Protocol):
-    """Who is told while a run goes on."""
+    """Receives the progress, notes and warnings of a run."""
 
     def progress(self, progress: Progress) -> None: ...
 
@@ -51,14 +51,14 @@ class Listener(Protocol):
 
 
 class Yielded(NotHealthy):
-    """Another kctl takes the run over: what becomes of it is said there."""
+    """Another kctl takes the run over, and reports the outcome."""
 
     code = "yielded"
     label = ""
 
 
 class Paused(NotHealthy):
-    """The run has let its batch end and paused, as another kctl had asked."""
+    """The run paused after its batch, as another kctl requested."""
 
     label = ""
 
@@ -71,10 +71,10 @@ class Stopped(OperationFailed):
 
 @dataclass
 class Run:
-    """One run in this process. in_flight: partitions of the batch that were moving when last looked; None: unknown.
+    """One run in this process. in_flight: partitions of the batch that moved at the last look; None: unknown.
 
-    seen: what was read back at the end. ways_out: what to type when it stops. tampering: what others were seen to do to
-    its throttle.
+    seen: what was read back at the end. ways_out: the commands to offer if the run stops. tampering: changes of the
+    throttle by others.
     """
 
     client: ClusterClient
@@ -90,48 +90,48 @@ class Run:
         plan = self.state.plan
         todo = [plan.reassignments[position] for batch in plan.batches for position in batch]
         self.total_bytes = sum(map(copy_bytes, todo))
-        self.total_copies = sum(len(copies_to(r)) for r in todo)
+        self.total_copies = sum(len(receivers_of(r)) for r in todo)
         self.done_bytes = self.done_copies = 0
         for number in range(self.state.batches_done):
             self.count_batch(number)
         self.meter = Meter()
 
     def count_batch(self, number: int) -> None:
-        """A batch is done: its copies are no longer asked about."""
+        """Add a completed batch to the totals; its copies are not observed again."""
         self.done_bytes += self.state.plan.bytes_of(number)
-        self.done_copies += sum(len(copies_to(r)) for r in self.state.plan.batch(number))
+        self.done_copies += sum(len(receivers_of(r)) for r in self.state.plan.batch(number))
 
     def write(self, step: Step, **fields: Any) -> None:
-        """An entry of the journal; on the disk, and in `state`, when it returns."""
+        """Append an entry to the journal, synced to disk, and advance `state`."""
         self.journal.append(step.value, **fields)
         advance(self.state, self.journal.entries[-1])
 
     @property
     def limit_s(self) -> float:
-        """How long to put up with a cluster that does not answer or does not get on."""
+        """How long to tolerate a cluster that does not answer or makes no progress."""
         return self.state.plan.stall_after_ms / 1000
 
-    def obey(self) -> None:
-        """Look whether somebody wants the run to pause or to be let go of. Raises Yielded."""
-        request = journals.asked(self.journal.path)
+    def handle_requests(self) -> None:
+        """Pause if another kctl requests a pause. Raises Yielded if another kctl takes the run over."""
+        request = journals.read_request(self.journal.path)
         if request is None:
             return
         if request is not Request.PAUSE:
-            journals.withdraw(self.journal.path)
+            journals.withdraw_request(self.journal.path)
             raise Yielded(_TAKEN_OVER[request], hint="that command takes the run over, and says what becomes of it")
         if self.state.mode is Mode.RUNNING:
             self.write(Step.PAUSE, now=False, pid=self.state.pid)
             when = "when this batch is done" if self.state.batch_open else "now"
             self.listener.note(f"asked to pause: {when}")
-        journals.withdraw(self.journal.path)
+        journals.withdraw_request(self.journal.path)
 
     def wait(self, seconds: float) -> None:
-        """Sleep, and obey."""
-        self.obey()
+        """Handle requests, then sleep."""
+        self.handle_requests()
         time.sleep(seconds)
 
-    def patiently(self, act: Callable[[], _T], what: str) -> _T:
-        """`act`, again while brokers or the controller are away. It must be harmless to do it again."""
+    def retry_transient(self, act: Callable[[], _T], what: str) -> _T:
+        """Return the result of `act`, retried while brokers or the controller are away. `act` must be idempotent."""
         since: float | None = None
         while True:
             try:
@@ -147,7 +147,7 @@ class Run:
             self.wait(_RETRY_S)
 
     def stopped(self, why: str, hint: str | None = None, **details: object) -> Stopped:
-        """The error that ends this process's part: why, what state the cluster is in, what to type."""
+        """Return the error that ends the run in this process: reason, state of the cluster, next commands."""
         state = {"journal": str(self.journal.path), "in_flight": self.in_flight, "throttled": self.state.throttled}
         return Stopped(
             f"{why}; {self.situation()}",
@@ -156,12 +156,12 @@ class Run:
         )
 
     def situation(self) -> str:
-        """What is in flight and which throttle is on, as far as this process knows."""
+        """Describe what is in flight and which throttle is on, as far as this process knows."""
         return situation(self.state, self.in_flight)
 
 
 def situation(state: RunState, in_flight: int | None) -> str:
-    """One phrase for people: what the brokers are doing now. in_flight None: not looked at."""
+    """Describe what the brokers are doing now, in one phrase. in_flight: None if not looked at."""
     batch = f"batch {state.batches_done + 1} of {len(state.plan.batches)}"
     if in_flight is None and state.batch_open:
         moving = f"{batch} may be in flight"
@@ -174,7 +174,7 @@ def situation(state: RunState, in_flight: int | None) -> str:
 
 
 def throttle_phrase(state: RunState) -> str:
-    """Which throttle of the run is on."""
+    """Describe which throttle of the run is on."""
     if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate is not None:
         return f"its throttle of {format_size(state.throttle_rate)}/s is on"
     if state.throttle_phase is ThrottlePhase.OFF:
@@ -183,14 +183,14 @@ def throttle_phrase(state: RunState) -> str:
 
 
 def transient(exc: KctlError) -> bool:
-    """May the same request be answered a little later?"""
+    """Return whether a retry of the request may succeed."""
     if isinstance(exc, (ConnectionFailed, OutcomeUnknown, TimedOut)):
         return True
     return exc.details.get("kafka_error_code") in LOOK_UP_AGAIN
 
 
 def open_run(client: ClusterClient, journal: Journal, listener: Listener) -> Run:
-    """A run of a journal that is held. Raises InvalidFile."""
+    """Return the run of a journal that is held. Raises InvalidFile."""
     state = replay(journal.entries, name=str(journal.path))
     del journal.entries[:]  # the state has it all; a plan of 100,000 partitions need not be held twice
     return Run(client, journal, state, listener)

@@ -14,16 +14,16 @@ from kctl.configs.dynamic import Resource, Values
 from kctl.errors import InvalidFile, NotFound
 from kctl.model import TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.compare import Place, Places, named_brokers, places_of
 from kctl.reassign.run.live_state import LiveState, read_live
 from kctl.reassign.run.outcome import judge, throttles_left
-from kctl.reassign.run.plan_file import PlanFile
 from kctl.reassign.run.reached import Reached
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_state import WAYS_OUT, throttle_phrase
-from kctl.reassign.run.settings import ThrottleSetting, read_settings, set_ones
+from kctl.reassign.run.settings import ThrottleSetting, active_settings, read_settings
 from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, replay
 from kctl.reassign.run.throttle import LOG_DIR_RATE, Throttle
 from kctl.reassign.run.throttle_changes import is_off, tampering
@@ -78,7 +78,7 @@ def last_run(cluster_id: str) -> LastRun:
     return read_run(found)
 
 
-def with_what_was_left(plan: RunPlan) -> RunPlan:
+def with_throttle_left(plan: RunPlan) -> RunPlan:
     """The plan with the throttles that the run before had to leave on brokers that were down."""
     try:
         last = last_run(plan.cluster_id)
@@ -172,7 +172,7 @@ def read_status(client: ClusterClient) -> Status:
         overview,
         moving,
         _todo(last, overview),
-        set_ones(current),
+        active_settings(current),
         {str(resource): error.message for resource, error in sorted(unread.items())},
         sorted(receiving - live.brokers.keys()),
     )

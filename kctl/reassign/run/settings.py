@@ -43,7 +43,7 @@ def read_settings(
     return found, failed
 
 
-def set_ones(current: Mapping[Resource, Mapping[str, str | None]]) -> list[ThrottleSetting]:
+def active_settings(current: Mapping[Resource, Mapping[str, str | None]]) -> list[ThrottleSetting]:
     """All that is set among what was read; brokers first, by their ids."""
     return [
         ThrottleSetting(resource.kind, resource.name, name, value)
@@ -53,7 +53,7 @@ def set_ones(current: Mapping[Resource, Mapping[str, str | None]]) -> list[Throt
     ]
 
 
-def in_short(settings: Collection[ThrottleSetting]) -> str:
+def summarize_settings(settings: Collection[ThrottleSetting]) -> str:
     """«rates on brokers 1, 2 and lists on 3 topics»."""
     nodes = list(dict.fromkeys(row.name for row in settings if row.kind == "broker"))
     topics = {row.name for row in settings if row.kind == "topic"}
@@ -69,7 +69,7 @@ def in_short(settings: Collection[ThrottleSetting]) -> str:
 # --- what a plan concerns -------------------------------------------------------------------------------------------
 
 
-def concerned(rows: Sequence[Reassignment], brokers: Collection[int]) -> set[int]:
+def affected_brokers(rows: Sequence[Reassignment], brokers: Collection[int]) -> set[int]:
     """Brokers that may have a rate because of these moves; all of `brokers` where it is not known who gave."""
     found = {node for r in rows for node in (*r.after, *(r.before or ()))}
     return found | set(brokers) if any(r.before is None for r in rows) else found

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from kctl.errors import InvalidFile
-from kctl.reassign.run.begin import RunPlan, plan_of
+from kctl.reassign.run.run_plan import RunPlan, plan_of
 
 
 class Step(str, Enum):

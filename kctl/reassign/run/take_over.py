@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING
 
 from kctl.base.journal import Journal
 from kctl.errors import OperationFailed, Refused
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.compare import Standing, View, log_dir_copies, named_brokers, places_of, standing
 from kctl.reassign.run.live_state import LiveState, read_live
-from kctl.reassign.run.plan_file import PlanFile
-from kctl.reassign.run.settings import ThrottleSetting, concerned, rate_of, read_settings, set_ones, throttle_of
+from kctl.reassign.run.run_plan import RunPlan
+from kctl.reassign.run.settings import (
+    ThrottleSetting,
+    active_settings,
+    affected_brokers,
+    rate_of,
+    read_settings,
+    throttle_of,
+)
 from kctl.reassign.run.steps import Step
 from kctl.reassign.run.throttle import Throttle
 
@@ -67,7 +74,7 @@ def look(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
         for position, (r, found) in enumerate(zip(known, stands, strict=True))
         if found is Standing.MOVING or log_dir_copies(r, view.places)
     )
-    current, unread = read_settings(client, concerned(rows, live.brokers), {r.topic for r in known})
+    current, unread = read_settings(client, affected_brokers(rows, live.brokers), {r.topic for r in known})
     throttle = throttle_of(known, current)
     plan = RunPlan(
         kind="apply",
@@ -86,7 +93,7 @@ def look(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
         in_flight=[str(known[position].tp) for position in moving],
         foreign=[str(r.tp) for r, found in zip(known, stands, strict=True) if found is Standing.FOREIGN],
         throttle=throttle,
-        settings=set_ones(throttle.set),
+        settings=active_settings(throttle.set),
         unread={str(resource): error.message for resource, error in sorted(unread.items())},
     )
 

@@ -20,7 +20,7 @@ from kctl.base.deadline import Deadline
 from kctl.configs.dynamic import Resource, Values, alter_dynamic, try_read_dynamic
 from kctl.errors import InvalidFile, KctlError, NotFound, OperationFailed
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import copies_to
+from kctl.reassign.planner.batches import receivers_of
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -139,7 +139,7 @@ def _rate_names(reassignments: Iterable[Reassignment]) -> dict[Resource, set[str
             found.setdefault(node, set()).add(LEADER_RATE)
         for node in adding:
             found.setdefault(node, set()).add(FOLLOWER_RATE)
-        for node in set(copies_to(r)) - adding if r.log_dirs is not None and r.before is not None else ():
+        for node in set(receivers_of(r)) - adding if r.log_dirs is not None and r.before is not None else ():
             found.setdefault(node, set()).add(LOG_DIR_RATE)
     return {Resource.broker(node): names for node, names in found.items()}
 

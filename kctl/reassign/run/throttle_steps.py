@@ -26,12 +26,12 @@ def set_throttle(run: Run) -> None:
         renewal = Renewal(new, new.set)
     else:
         there = Throttle.from_json(state.throttle)
-        current = run.patiently(lambda: throttle.read_set(run.client, there), "reading throttles")
+        current = run.retry_transient(lambda: throttle.read_set(run.client, there), "reading throttles")
         renewal = renew(there, rate, current)
     for line in renewal.remarks:
         run.listener.warn(line)
     run.write(Step.THROTTLE_SET, rate_bytes=rate, throttle=renewal.throttle.to_json(), remarks=renewal.remarks)
-    run.patiently(lambda: throttle.set_throttle(run.client, renewal.writes), "setting throttles")
+    run.retry_transient(lambda: throttle.set_throttle(run.client, renewal.writes), "setting throttles")
     run.tampering.clear()
     run.write(Step.THROTTLE_DONE)
 
@@ -40,7 +40,7 @@ def _new_throttle(run: Run, rate: int) -> Throttle:
     """For the batches that are not done. What kctl itself has left on a broker is not what was there before."""
     plan = run.state.plan
     rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
-    current = run.patiently(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
+    current = run.retry_transient(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
     for resource, before in _left(run.state).before.items():
         if resource in current:
             current[resource] = {**current[resource], **before}
@@ -100,7 +100,7 @@ def restore_throttle(run: Run) -> None:
         # A value that someone else set in place of kctl's is reported when it is read again below.
         gone = [seen.line for seen in run.tampering.values() if seen.removed]
         run.write(Step.THROTTLE_RESTORE, remarks=gone)
-    remarks, down = run.patiently(lambda: _restored(run, whole), "restoring throttles")
+    remarks, down = run.retry_transient(lambda: _restored(run, whole), "restoring throttles")
     for line in remarks:
         run.listener.warn(line)
     left = throttle.without(whole, whole.set.keys() - down).to_json() if down else None

@@ -11,7 +11,7 @@ from kctl.errors import ConnectionFailed, NotFound
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.outcome import brokers_left, read_back
 from kctl.reassign.run.reached import BrokerLeft, NotReached
-from kctl.reassign.run.settings import concerned, read_settings, set_ones, throttle_of
+from kctl.reassign.run.settings import active_settings, affected_brokers, read_settings, throttle_of
 from kctl.reassign.run.throttle import Throttle, restoration
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Verification:
     brokers_left: list[BrokerLeft]
 
 
-def verify(
+def compare_plan(
     client: ClusterClient, rows: Sequence[Reassignment], removed: Sequence[int], throttle: Throttle | None
 ) -> Verification:
     """Compare a plan with the cluster. throttle: the last one that a run of this plan has set; None: not known.
@@ -96,6 +96,6 @@ def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[Thrott
     nothing. Raises the KctlError of another that cannot be read.
     """
     up = client.metadata(()).brokers
-    current = _read(client, concerned(rows, up) & up.keys(), {r.topic for r in rows})
-    found = set_ones(throttle_of(rows, current).set)
+    current = _read(client, affected_brokers(rows, up) & up.keys(), {r.topic for r in rows})
+    found = active_settings(throttle_of(rows, current).set)
     return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in found]

@@ -14,8 +14,8 @@ from kctl.errors import OperationFailed
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.segment.format.batch import (
-    HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
+    MAGIC_AT,
     V0_OVERHEAD,
     V2_HEADER,
     Batch,
@@ -64,7 +64,7 @@ def batches_in(data: bytes) -> Iterator[Batch]:
     """The headers of the whole batches; what is cut off at the end is left out."""
     view, position, end = memoryview(data), 0, len(data)
     while position + LOG_OVERHEAD + V0_OVERHEAD <= end:
-        magic = data[position + HEADER_UP_TO_MAGIC - 1]
+        magic = data[position + MAGIC_AT]
         if magic < 2:
             batch = parse_legacy(view[:end], position, position)
         elif position + V2_HEADER > end:
@@ -84,6 +84,56 @@ def next_offset(data: bytes, position: int) -> int:
     return position
 
 
+class VisibleBatch(NamedTuple):
+    """A batch, and the offset from which to go on behind it. content: all of its bytes; None where nothing is to be
+    seen, as in markers and aborted transactions."""
+
+    batch: Batch
+    content: memoryview | None
+    next_offset: int
+
+
+def visible_batches(
+    tp: TopicPartition, data: bytes, position: int, aborted: Iterable[tuple[int, int]] = ()
+) -> Iterator[VisibleBatch]:
+    """The whole batches of a Fetch from offset `position` on, their checksums verified. aborted: as `decode` has it.
+
+    Raises OperationFailed at a batch that is damaged.
+    """
+    view, transactions = memoryview(data), AbortedProducers(aborted)
+    whole = False
+    for batch in batches_in(data):
+        whole = True
+        content = view[batch.position : batch.next_position]
+        following = max(position, batch.last_offset + 1)
+        if not crc_is_valid(batch, content):
+            raise damaged(tp, batch, "its checksum is wrong")
+        dropped = transactions.begin(batch)
+        if batch.control:
+            try:
+                _end_transaction(batch, content, transactions)
+            except (BadRecords, BadPayload, IndexError) as exc:
+                raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
+        hidden = batch.control or dropped or following <= position
+        position = following
+        yield VisibleBatch(batch, None if hidden else content, position)
+    if data and not whole:
+        raise OperationFailed(
+            f"partition {tp}: what the broker gave for offset {position} is no whole batch",
+            hint=f"--partition {tp.partition} --offset N reads on behind it",
+        )
+
+
+def decode_batch(
+    tp: TopicPartition, batch: Batch, content: memoryview, position: int, *, most_bytes: int = MOST_BYTES
+) -> Iterator[Chunk]:
+    """The records of one batch from offset `position` on. Raises as `decode` does."""
+    try:
+        yield from _chunks(tp, batch, content, position, most_bytes)
+    except (BadRecords, BadPayload, IndexError) as exc:
+        raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
+
+
 def decode(
     tp: TopicPartition,
     data: bytes,
@@ -98,30 +148,12 @@ def decode(
     Raises OperationFailed at a batch that is damaged, NotSupported at one whose codec is not installed; what came
     before is good.
     """
-    view, transactions = memoryview(data), AbortedProducers(aborted)
-    whole = False
-    for batch in batches_in(data):
-        whole = True
-        content = view[batch.position : batch.next_position]
-        following = max(position, batch.last_offset + 1)
-        if not crc_is_valid(batch, content):
-            raise damaged(tp, batch, "its checksum is wrong")
-        dropped = transactions.begin(batch)
-        try:
-            if batch.control:
-                _end_transaction(batch, content, transactions)
-            elif not dropped and following > position:
-                for chunk in _chunks(tp, batch, content, position, most_bytes):
-                    yield Decoded(chunk, chunk.offsets[-1] + 1)
-        except (BadRecords, BadPayload, IndexError) as exc:
-            raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
+    for batch, content, following in visible_batches(tp, data, position, aborted):
+        if content is not None:
+            for chunk in decode_batch(tp, batch, content, position, most_bytes=most_bytes):
+                yield Decoded(chunk, chunk.offsets[-1] + 1)
         position = following
         yield Decoded(None, position)
-    if data and not whole:
-        raise OperationFailed(
-            f"partition {tp}: what the broker gave for offset {position} is no whole batch",
-            hint=f"--partition {tp.partition} --offset N reads on behind it",
-        )
 
 
 def damaged(tp: TopicPartition, batch: Batch, why: str) -> OperationFailed:

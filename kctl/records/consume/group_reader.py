@@ -94,8 +94,9 @@ class GroupReader:
                 while (why := self._delivery.why_ended(self._at_the_end)) is None:
                     self._round()
             except KeyboardInterrupt:
-                why = "interrupted"
                 self._flush()
+                self._commit_interrupted()
+                return "interrupted"
             except BrokenPipeError:  # `| head` has seen enough: what was flushed before was handed over
                 self._commit()
                 raise
@@ -342,6 +343,13 @@ class GroupReader:
                 lost = "its offsets were not committed, and will be read again"
                 raise failure(exc, self._options, what=lost) from None
         self.committed = own
+
+    def _commit_interrupted(self) -> None:
+        """Commit after Ctrl-C. A failure is a warning: in a rebalance, the coordinator may refuse the commit."""
+        try:
+            self._commit()
+        except KctlError as exc:
+            self._sink.warn(exc.message)
 
     def _close(self) -> None:
         from kafka.errors import KafkaError

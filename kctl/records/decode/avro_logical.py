@@ -7,12 +7,13 @@ is shown as the number that was written.
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
+from kctl.base.binary_layout import LITTLE_ENDIAN, UINT32, Layout
 
 Show = Callable[[Any], Any]
 
@@ -20,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times have no zone, and fo
 _DAY = 86_400
 _LONGEST_DECIMAL = 1024  # bytes
 _LARGEST_SCALE = 10_000
-_DURATION = struct.Struct("<III")
+_DURATION = Layout(LITTLE_ENDIAN, months=UINT32, days=UINT32, milliseconds=UINT32)
 _UNITS = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}  # of them a second has
 
 
@@ -43,7 +44,7 @@ def logical_type(schema: dict[str, Any], kind: str) -> Show | None:
     if name == "uuid" and kind == "fixed" and schema.get("size") == 16:
         return lambda value: str(UUID(bytes=value))
     if name == "duration" and kind == "fixed" and schema.get("size") == _DURATION.size:
-        return lambda value: dict(zip(("months", "days", "milliseconds"), _DURATION.unpack(value), strict=True))
+        return lambda value: dict(zip(_DURATION.fields, _DURATION.unpack(value), strict=True))
     return None
 
 

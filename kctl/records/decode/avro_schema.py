@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import math
-import struct
 from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
+from kctl.base.binary_layout import FLOAT32_LE, FLOAT64_LE
 from kctl.records.decode.avro_logical import logical_type
 
 Read = Callable[["Cursor"], Any]
@@ -23,7 +24,6 @@ _VALUES_BESIDE = 10_000  # that need no bytes
 _VALUES_PER_BYTE = 4
 _INT_MAX = 1 << 31
 _LONG_BYTES = 10
-_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
 
 class Cursor:
@@ -126,7 +126,7 @@ def _string(cursor: Cursor) -> str:
     return cursor.take(_long(cursor)).decode()
 
 
-def _floating(layout: struct.Struct) -> Read:
+def _floating(layout: Struct) -> Read:
     def read(cursor: Cursor) -> float | str:
         (value,) = layout.unpack(cursor.take(layout.size))
         return value if math.isfinite(value) else str(value)  # JSON has neither NaN nor infinity
@@ -143,8 +143,8 @@ _PRIMITIVES: dict[str, Read] = {
     "null": lambda _cursor: None,
     "boolean": _boolean,
     **_NUMBERS,
-    "float": _floating(_FLOAT),
-    "double": _floating(_DOUBLE),
+    "float": _floating(FLOAT32_LE),
+    "double": _floating(FLOAT64_LE),
     "bytes": _base64(_bytes),
     "string": _string,
 }

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import base64
 import math
-import struct
 from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
+from kctl.base.binary_layout import FLOAT32, FLOAT64, INT16, INT32, INT64
 from kctl.errors import KctlError, NotSupported, UsageError
 from kctl.records.decode.decoder_settings import DecoderSettings
 from kctl.records.json_value import parse_json
@@ -55,13 +56,12 @@ def _json(data: bytes, _topic: str, _part: str) -> Any:
     return parse_json(data)
 
 
-def _number(name: str, layout: str) -> Factory:
-    parser = struct.Struct(layout)
+def _number(name: str, layout: Struct) -> Factory:
 
     def decode(data: bytes, _topic: str, _part: str) -> Any:
-        if len(data) != parser.size:
-            raise ValueError(f"{len(data)} bytes are no {name}, which has {parser.size}")
-        (value,) = parser.unpack(data)
+        if len(data) != layout.size:
+            raise ValueError(f"{len(data)} bytes are no {name}, which has {layout.size}")
+        (value,) = layout.unpack(data)
         # JSON has neither NaN nor infinity.
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -82,11 +82,11 @@ BUILT_IN: dict[str, Factory] = {
     "json": lambda _settings: _json,
     "hex": lambda _settings: lambda data, _topic, _part: data.hex(),
     "base64": lambda _settings: lambda data, _topic, _part: base64.b64encode(data).decode(),
-    "short": _number("short", ">h"),
-    "int": _number("int", ">i"),
-    "long": _number("long", ">q"),
-    "float": _number("float", ">f"),
-    "double": _number("double", ">d"),
+    "short": _number("short", INT16),
+    "int": _number("int", INT32),
+    "long": _number("long", INT64),
+    "float": _number("float", FLOAT32),
+    "double": _number("double", FLOAT64),
     **{name: _registry(name) for name in REGISTRY_DECODERS},
 }
 

@@ -11,11 +11,12 @@ With Protobuf, Confluent's id is followed by the indexes of the message, whereve
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
+
+from kctl.base.binary_layout import INT64, UINT32
 
 _MAGIC_ID, _MAGIC_GUID = 0, 1
 _GUID_BYTES = 16
@@ -81,9 +82,9 @@ def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize, kind:
     for name, header_kind in _APICURIO_HEADERS.items():
         value = _last(headers, name.format(part=part))
         if value is not None:
-            if len(value) != 8:
+            if len(value) != INT64.size:
                 raise ValueError(f"the header {name.format(part=part)} has {len(value)} bytes, not 8")
-            number = int.from_bytes(value, "big", signed=True)
+            (number,) = INT64.unpack(value)
             schema_id, as_json = SchemaId(number, kind=header_kind, wide=True), _is_json(headers, part)
             return Framed(schema_id, data, apicurio=True, json_encoded=as_json)
     schema_id, rest = _leading_id(data, size, "it")
@@ -107,12 +108,11 @@ def _leading_id(data: bytes, size: IdSize, what: str) -> tuple[SchemaId, bytes]:
         return SchemaId(None, UUID(bytes=data[1 : 1 + _GUID_BYTES])), data[1 + _GUID_BYTES :]
     if magic == _MAGIC_ID:
         eight = size is IdSize.EIGHT or (size is IdSize.AUTO and len(data) >= 9 and data[1:5] == bytes(4))
-        layout = _EIGHT if eight else _FOUR
+        layout = INT64 if eight else UINT32
         if len(data) > layout.size:  # a value may have no bytes of its own
             (number,) = layout.unpack_from(data, 1)
             return SchemaId(number, wide=eight), data[1 + layout.size :]
     raise ValueError(f"{what} does not begin with a zero byte and a schema id")
 
 
-_FOUR, _EIGHT = struct.Struct(">I"), struct.Struct(">q")
 _APICURIO_HEADERS = {"apicurio.{part}.globalId": IdKind.GLOBAL, "apicurio.{part}.contentId": IdKind.CONTENT}

@@ -6,22 +6,17 @@ the header is made at each sending, because it carries the producer's sequence n
 
 from __future__ import annotations
 
-import struct
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from kctl.base.checksum import crc32c
 from kctl.errors import NotSupported
 from kctl.records.kafka_python_snappy import prepare_codecs
 from kctl.records.produce.outgoing import Headers, Outgoing
-from kctl.segment.format.batch import CODECS, HEADER_V2, LOG_OVERHEAD, NO_SEQUENCE, V2_HEADER, parse_v2
+from kctl.segment.format.batch import CODECS, NO_SEQUENCE, V2_HEADER, Batch, encode_v2
 from kctl.segment.format.record import records_of
 
 MAX_RECORDS = 16_384
-_CHECKED = struct.Struct(">hiqqqhii")  # what the checksum covers of the header: attributes … count
-_CHECKSUM_AT = struct.Struct(">I")
-_AFTER_LENGTH = V2_HEADER - LOG_OVERHEAD
 _NULL = b"\x01"  # −1 as a varint
 _ROOM = 32  # a record's own fields at most: length, attributes, deltas, two lengths, number of headers
 
@@ -169,23 +164,44 @@ class OpenBatch:
         """The batch as it will be sent."""
         payload = b"".join(self._parts)
         data = compress(payload) if compress else payload
-        return ClosedBatch(self, payload, data, CODECS.index(codec), self._base_ms, self._max_ms)
+        return ClosedBatch(
+            self.partition, self.count, payload, data, CODECS.index(codec), self._base_ms, self._max_ms,
+            numbers=self.numbers, content_bytes=self.content_bytes, begun=self.begun,
+        )  # fmt: skip
 
 
 class ClosedBatch:
     """A batch that is sent until it is answered. sequence: NO_SEQUENCE until it has one; then it keeps it.
 
     perhaps_written: a sending whose answer was lost, or that only some replicas took. base_offset: where it is in the
-    log, −1 while that is not known. epoch: added to the producer's.
+    log, −1 while that is not known; expected_offset: where the writer expects it, −1 without an expectation. epoch:
+    added to the producer's.
     """
 
-    def __init__(self, batch: OpenBatch, payload: bytes, data: bytes, codec: int, base_ms: int, max_ms: int) -> None:
-        self.partition, self.count, self.numbers = batch.partition, batch.count, batch.numbers
-        self.content_bytes, self.begun = batch.content_bytes, batch.begun
+    def __init__(
+        self,
+        partition: int,
+        count: int,
+        payload: bytes,
+        data: bytes,
+        codec: int,
+        base_ms: int,
+        max_ms: int,
+        *,
+        numbers: array[int] | None = None,
+        content_bytes: int = 0,
+        begun: float | None = None,
+    ) -> None:
+        """payload: the records; data: the same, compressed with `codec`. A batch whose `records` nobody needs can have
+        `data` as its payload."""
+        self.partition, self.count = partition, count
+        self.numbers = array("q") if numbers is None else numbers
+        self.content_bytes = content_bytes
+        self.begun = time.monotonic() if begun is None else begun
         self.size = V2_HEADER + len(payload)
         self.sequence = NO_SEQUENCE
         self.epoch = 0
-        self.base_offset = -1
+        self.base_offset = self.expected_offset = -1
         self.sent = False
         self.turn = -1  # in which order it was first sent
         self.perhaps_written = False
@@ -195,19 +211,18 @@ class ClosedBatch:
 
     def encode(self, producer_id: int, epoch: int) -> tuple[bytes, bytes]:
         """Header and records."""
-        checked = _CHECKED.pack(
-            self._codec,
-            self.count - 1,
-            self._base_ms,
-            self._max_ms,
-            producer_id,
-            epoch + self.epoch,
-            self.sequence,
-            self.count,
+        header = encode_v2(
+            self._data,
+            attributes=self._codec,
+            last_offset_delta=self.count - 1,
+            base_timestamp=self._base_ms,
+            max_timestamp=self._max_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch + self.epoch,
+            base_sequence=self.sequence,
+            record_count=self.count,
         )
-        checksum = crc32c(self._data, crc32c(checked))
-        front = struct.pack(">qiib", 0, _AFTER_LENGTH + len(self._data), -1, 2)
-        return front + _CHECKSUM_AT.pack(checksum) + checked, self._data
+        return header, self._data
 
     @property
     def wire_bytes(self) -> int:
@@ -215,12 +230,13 @@ class ClosedBatch:
 
     def records(self) -> Iterator[tuple[int, Outgoing]]:
         """What it holds, with the numbers that the records had in the input."""
-        header = HEADER_V2.pack(
-            0, _AFTER_LENGTH + len(self._payload), -1, 2, 0, 0, self.count - 1, self._base_ms, self._max_ms, -1, -1, -1,
-            self.count,
+        batch = Batch(
+            position=0, size=self.size, magic=2, base_offset=0, partition_leader_epoch=-1, crc=0, attributes=0,
+            last_offset_delta=self.count - 1, base_timestamp=self._base_ms, max_timestamp=self._max_ms, producer_id=-1,
+            producer_epoch=-1, base_sequence=NO_SEQUENCE, record_count=self.count,
         )  # fmt: skip
-        found = records_of(parse_v2(header, 0, 0), [self._payload], limit=len(self._payload))
-        for number, record in zip(self.numbers, found, strict=True):
+        records = records_of(batch, [self._payload], limit=len(self._payload))
+        for number, record in zip(self.numbers, records, strict=True):
             yield number, Outgoing(record.key, record.value, record.headers, record.timestamp, self.partition)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from kctl.base.binary_layout import INT32
 from kctl.protocol.connection import MAX_RESPONSE_BYTES, Connection
-from kctl.protocol.wire import WireError
+from kctl.protocol.wire import RESPONSE_HEADER, WireError
 from kctl.records.produce import wire as produce_wire
 
 if TYPE_CHECKING:
@@ -138,16 +139,17 @@ class Link:
 
     def _answers(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
         found: list[tuple[Request, list[produce_wire.Answer]]] = []
-        while len(self._in) >= 4:
-            size = int.from_bytes(self._in[:4], "big", signed=True)
-            if not 4 <= size <= MAX_RESPONSE_BYTES:
+        while len(self._in) >= INT32.size:
+            (size,) = INT32.unpack_from(self._in)
+            if not INT32.size <= size <= MAX_RESPONSE_BYTES:
                 self.ended = "an answer that makes no sense"
                 break
-            if len(self._in) < 4 + size:
+            end = INT32.size + size
+            if len(self._in) < end:
                 break
-            body = bytes(self._in[8 : 4 + size])
-            correlation_id = int.from_bytes(self._in[4:8], "big", signed=True)
-            del self._in[: 4 + size]
+            _, correlation_id = RESPONSE_HEADER.unpack_from(self._in)
+            body = bytes(self._in[RESPONSE_HEADER.size : end])
+            del self._in[:end]
             if not self.requests or self.requests[0].correlation_id != correlation_id:
                 self.ended = "an answer that nobody asked for"
                 break

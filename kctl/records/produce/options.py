@@ -81,6 +81,11 @@ class ProduceResult:
     failed_file: str | None = None
 
     @property
+    def changed(self) -> bool:
+        """Whether records are in the log, or may be; with acks=0 that is unknown of each record sent."""
+        return bool(self.sent if self.acknowledged is None else self.acknowledged or self.unknown)
+
+    @property
     def complete(self) -> bool:
         """All lines were sent (but those skipped as asked), and all that were sent were acknowledged."""
         return not (self.not_acknowledged or self.interrupted or self.error)

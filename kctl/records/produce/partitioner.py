@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
+
+from kctl.base.binary_layout import UINT32_LE
 
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -15,7 +16,7 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     whole = length & ~3
     h = 0x9747B28C ^ length
-    for (k,) in struct.iter_unpack("<I", data[:whole]):
+    for (k,) in UINT32_LE.iter_unpack(data[:whole]):
         mixed = k * _M & _MASK
         mixed ^= mixed >> 24
         h = (h * _M & _MASK) ^ (mixed * _M & _MASK)

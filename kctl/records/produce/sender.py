@@ -15,7 +15,6 @@ One loop, nothing blocks: connections and metadata are looked up beside it (kctl
 from __future__ import annotations
 
 import math
-import random
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -25,13 +24,12 @@ from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.protocol.error_codes import error_for
 from kctl.records.background import Background
 from kctl.records.produce import wire as produce_wire
-from kctl.records.produce.batch import ClosedBatch, OpenBatch
+from kctl.records.produce.accumulator import RecordAccumulator
+from kctl.records.produce.batch import ClosedBatch
 from kctl.records.produce.lane import Lane
 from kctl.records.produce.leaders import Leaders
 from kctl.records.produce.link import MAX_REQUESTS, Broken, Link, Request
 from kctl.records.produce.options import SenderOptions
-from kctl.records.produce.outgoing import Outgoing
-from kctl.records.produce.partitioner import partition_of
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState
@@ -55,10 +53,10 @@ class Sender:
     ) -> None:
         self._options, self._done, self._background = options, done, background
         self._leaders = Leaders(client, options.topic, state, background, codec=options.codec, acks=options.acks)
-        self._lanes = [Lane(p.partition, p.leader) for p in state.topics[options.topic].partitions]
-        self._busy: dict[int, Lane] = {}
-        self._sticky: Lane | None = None
-        self._bytes = 0
+        self._records = RecordAccumulator(options, state.topics[options.topic].partitions)
+        self._lanes, self._busy = self._records.lanes, self._records.busy
+        # Bound here, so that a record costs no further call.
+        self.add, self.add_values = self._records.add, self._records.add_values
         self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # what the broker may wait for other replicas
         self._silent_s = self._request_s + min(5.0, self._request_s / 2)
         self._repeats = options.producer is not None or options.resend
@@ -70,7 +68,7 @@ class Sender:
 
     @property
     def has_room(self) -> bool:
-        return self._bytes < MAX_BYTES
+        return self._records.bytes < MAX_BYTES
 
     @property
     def idle(self) -> bool:
@@ -81,58 +79,9 @@ class Sender:
     def partitions(self) -> int:
         return len(self._lanes)
 
-    def add(self, record: Outgoing, number: int) -> None:
-        """Take a record. Its partition, when it names one, is one that the topic has."""
-        if record.partition is not None:
-            lane = self._lanes[record.partition]
-        elif record.key is not None:
-            lane = self._lanes[partition_of(record.key, len(self._lanes))]
-        else:
-            lane = self._sticky_lane()
-        batch = self._open_batch(lane)
-        before = batch.size
-        if not batch.add(record, number):
-            self._close_batch(lane)
-            batch = self._open_batch(lane)
-            before = batch.size
-            batch.add(record, number)
-        self._bytes += batch.size - before
-        if batch.full:
-            self._close_batch(lane)
-
-    def add_values(self, values: Sequence[bytes], start: int, end: int, number: int, partition: int | None) -> None:
-        """Take values[start:end] as records without keys; `number` is that of the first."""
-        while start < end:
-            lane = self._sticky_lane() if partition is None else self._lanes[partition]
-            batch = self._open_batch(lane)
-            before = batch.size
-            behind = batch.add_values(values, start, end, number)
-            self._bytes += batch.size - before
-            number, start = number + behind - start, behind
-            if start < end or batch.full:
-                self._close_batch(lane)
-
-    def _open_batch(self, lane: Lane) -> OpenBatch:
-        if lane.open is None:
-            lane.open = OpenBatch(lane.partition, self._options.batch_bytes)
-            self._bytes += lane.open.size
-            self._busy[lane.partition] = lane
-        return lane.open
-
-    def _close_batch(self, lane: Lane) -> None:
-        assert lane.open is not None
-        lane.waiting.append(lane.open.close(self._options.codec, self._options.compress))
-        lane.open = None
-        if lane is self._sticky:
-            self._sticky = None
-
-    def _sticky_lane(self) -> Lane:
-        """Records without a key fill one batch after the other (KIP-480), where the least waits and a leader is."""
-        if self._sticky is None or (self._sticky.open is None and self._sticky.leader < 0):
-            able = [lane for lane in self._lanes if lane.leader >= 0] or self._lanes
-            least = min(lane.length for lane in able)
-            self._sticky = random.choice([lane for lane in able if lane.length == least])  # noqa: S311 - no secret
-        return self._sticky
+    def add_batch(self, batch: ClosedBatch) -> None:
+        """Take a whole batch, which is sent as it is. A partition gets either batches or single records."""
+        self._records.add_batch(batch)
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
@@ -234,7 +183,7 @@ class Sender:
         size = 0
         for lane in lanes:
             if not lane.waiting:
-                self._close_batch(lane)
+                self._records.close_batch(lane)
             size += lane.waiting[0].wire_bytes
             if batches and size > _REQUEST_BYTES:
                 break
@@ -339,10 +288,7 @@ class Sender:
     # --- outcomes -------------------------------------------------------------------------------------------------
 
     def _finish(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
-        self._bytes -= batch.size
-        lane = self._lanes[batch.partition]
-        if not lane.busy:
-            self._busy.pop(batch.partition, None)
+        self._records.release(batch)
         self._done(batch, outcome, error)
 
     def _lose(self, lane: Lane, batch: ClosedBatch, error: KctlError | None) -> None:
@@ -358,7 +304,7 @@ class Sender:
 
     def _give_up(self, lane: Lane, error: KctlError) -> None:
         if lane.open is not None:
-            self._close_batch(lane)
+            self._records.close_batch(lane)
         self._begin_anew(lane, lane.drop_all(), error)
         if not self._options.go_on:
             self.stop(error)
@@ -377,7 +323,7 @@ class Sender:
             self.stopped = error
         for lane in list(self._busy.values()):
             if lane.open is not None:
-                self._close_batch(lane)
+                self._records.close_batch(lane)
             for batch in lane.drop_unsent():
                 self._finish(batch, FAILED, None)
 

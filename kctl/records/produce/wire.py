@@ -11,18 +11,27 @@ The layouts are those of kctl.protocol.wire; records are not copied into a reque
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kctl.base.binary_layout import INT16, INT32, Layout
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
 from kctl.protocol.error_codes import MAY_BE_APPLIED
 
 LOWEST, HIGHEST = 3, 8
 _ZSTD_SINCE = 7
-_HEADER = struct.Struct(">hhih")
-_INT32 = struct.Struct(">i")
+# What follows the request header, for one topic; then the topic's name and its partitions.
+_REQUEST = Layout(
+    transactional_id_length=INT16,  # -1: null
+    acks=INT16,
+    timeout_ms=INT32,
+    topic_count=INT32,
+)
+_PARTITION = Layout(
+    partition=INT32,
+    batch_size=INT32,  # bytes of the batch that follows
+)
 _MOVED = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -92,14 +101,13 @@ def encode(
     batches: Sequence[tuple[int, bytes, bytes]],
 ) -> list[bytes]:
     """A whole request in pieces. batches: (partition, header, records), at most one of each partition."""
-    client = wire.CLIENT_ID.encode()
-    head = _HEADER.pack(ApiKey.PRODUCE, version, correlation_id, len(client)) + client
-    head += struct.pack(">hhii", -1, acks, timeout_ms, 1) + wire.string(topic) + _INT32.pack(len(batches))
+    head = wire.request_header(ApiKey.PRODUCE, version, correlation_id)
+    head += _REQUEST.pack(-1, acks, timeout_ms, 1) + wire.string(topic) + INT32.pack(len(batches))
     pieces = [head]
     for partition, header, records in batches:
-        pieces.append(struct.pack(">ii", partition, len(header) + len(records)) + header)
+        pieces.append(_PARTITION.pack(partition, len(header) + len(records)) + header)
         pieces.append(records)
-    return [_INT32.pack(sum(map(len, pieces))), *pieces]
+    return [INT32.pack(sum(map(len, pieces))), *pieces]
 
 
 def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
@@ -109,9 +117,10 @@ def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
     for _ in range(reader.int32()):
         reader.string()
         for _ in range(reader.int32()):
-            partition, code = reader.int32(), reader.int16()
-            base_offset = int.from_bytes(reader.take(8), "big", signed=True)
-            reader.take(8 if version < 5 else 16)
+            partition, code, base_offset = reader.int32(), reader.int16(), reader.int64()
+            reader.int64()  # log_append_time_ms
+            if version >= 5:
+                reader.int64()  # log_start_offset
             said: list[str] = []
             if version >= 8:
                 for _ in range(reader.int32()):

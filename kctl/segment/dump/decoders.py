@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
+from struct import Struct
 
+from kctl.base.binary_layout import FLOAT64, INT32, INT64
 from kctl.errors import UsageError
 from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
 from kctl.segment.format.java_text import java_double, java_utf8
@@ -16,16 +17,14 @@ Decoder = Callable[[bytes], str]
 _SIZES: dict[Decoder, int] = {}  # of numbers
 
 
-def _number(layout: str) -> Decoder:
-    parser = struct.Struct(layout)
-
+def _number(layout: Struct) -> Decoder:
     def decode(data: bytes) -> str:
-        if len(data) < parser.size:
-            raise Dies(f"{len(data)} bytes, and a number has {parser.size}")
-        (value,) = parser.unpack_from(data)
+        if len(data) < layout.size:
+            raise Dies(f"{len(data)} bytes, and a number has {layout.size}")
+        (value,) = layout.unpack_from(data)
         return java_double(value) if isinstance(value, float) else str(value)
 
-    _SIZES[decode] = parser.size
+    _SIZES[decode] = layout.size
     return decode
 
 
@@ -36,9 +35,9 @@ def _bytes(data: bytes) -> str:
 
 DECODERS: dict[str, Decoder] = {
     "string": java_utf8,
-    "long": _number(">q"),
-    "integer": _number(">i"),
-    "double": _number(">d"),
+    "long": _number(INT64),
+    "integer": _number(INT32),
+    "double": _number(FLOAT64),
     "bytes": _bytes,
 }
 _CLASSES = {

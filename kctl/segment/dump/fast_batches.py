@@ -11,10 +11,11 @@ from functools import lru_cache
 from kctl.segment.dump.kafka_text_batch import batch_text
 from kctl.segment.dump.kafka_text_options import Write
 from kctl.segment.format.batch import (
+    BATCH_HEADER,
     CODEC_MASK,
     CODECS,
+    CRC_COVERS,
     DELETE_HORIZON_MASK,
-    HEADER_V2,
     LOG_OVERHEAD,
     MAX_SEQUENCE,
     V2_HEADER,
@@ -27,13 +28,14 @@ _LARGEST = 4 << 20  # larger batches go the plain way, which needs less memory
 _WRITTEN_TOGETHER = 512
 
 
-def write_batches(  # noqa: C901 - calls cost more than all else here
-    source: Source, position: int, end: int, write: Write
-) -> int:
-    """Write the lines of the ordinary batches from `position` on; where the first other one is, or the end."""
+def write_batches(source: Source, position: int, end: int, write: Write) -> int:  # noqa: C901 - see below
+    """Write the lines of the ordinary batches from `position` on; where the first other one is, or the end.
+
+    One piece: one tuple of numbers for both kinds of lines makes 1.04 times of it, a call for each batch more.
+    """
     from kctl.base.checksum import crc32c
 
-    unpack, at, start, window = HEADER_V2.unpack_from, 0, 0, memoryview(b"")
+    unpack, at, start, window = BATCH_HEADER.unpack_from, 0, 0, memoryview(b"")
     lines: list[bytes] = []
     while True:
         if at + V2_HEADER > len(window):
@@ -61,7 +63,7 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
             window = source.load(start, size)
             if size > len(window):
                 break
-        if crc32c(window[at + 21 : at + size]) != crc:
+        if crc32c(window[at + CRC_COVERS : at + size]) != crc:
             break
         template = _template(attributes, sequence == -1)
         if template is None:
@@ -70,11 +72,11 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
         if sequence == -1:
             lines.append(template % (base, last, count, producer, producer_epoch, epoch, start + at, latest, size, crc))
         else:
-            sequences = sequence, sequence + delta
             lines.append(
                 template
-                % (base, last, count, *sequences, producer, producer_epoch, epoch, start + at, latest, size, crc)
-            )
+                % (base, last, count, sequence, sequence + delta, producer, producer_epoch, epoch, start + at, latest,
+                   size, crc)
+            )  # fmt: skip
         at += size
         if len(lines) == _WRITTEN_TOGETHER:
             write(b"".join(lines))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kctl.base.binary_layout import FLOAT64, INT32, INT64
 from kctl.segment.dump.rows import RowDecoder, Shown, encoded, plain
 from kctl.segment.format.internal_messages import (
     DELETE_STATES,
@@ -25,7 +25,7 @@ from kctl.segment.format.messages import BadMessage, Message, to_json
 from kctl.segment.format.record import Record
 
 JSON = "json"
-_NUMBERS = {"long": struct.Struct(">q"), "integer": struct.Struct(">i"), "double": struct.Struct(">d")}
+_NUMBERS = {"long": INT64, "integer": INT32, "double": FLOAT64}
 
 
 # --- Kafka's own topics: {"type": the message's name, "version": …, "data": its fields under Kafka's names} ---------

@@ -1,26 +1,61 @@
-"""Batch headers: what a log is a sequence of.
+"""The headers of batches, of which a log is a sequence.
 
 Format: org.apache.kafka.common.record.DefaultRecordBatch (magic 2, KIP-98) and LegacyRecord (magic 0 and 1). All
-numbers are big-endian. Every batch begins with its base offset and the length of what follows these 12 bytes:
-
-    magic 2   0 baseOffset i64 | 8 length i32 | 12 partitionLeaderEpoch i32 | 16 magic i8 | 17 crc u32 (CRC-32C of all
-              that follows) | 21 attributes i16 | 23 lastOffsetDelta i32 | 27 baseTimestamp i64 | 35 maxTimestamp i64 |
-              43 producerId i64 | 51 producerEpoch i16 | 53 baseSequence i32 | 57 count i32 | 61 records
-    magic 0,1 0 offset i64 | 8 length i32 | 12 crc u32 (CRC-32 of all that follows) | 16 magic i8 | 17 attributes i8 |
-              18 timestamp i64 (magic 1) | key length i32, key | value length i32, value (−1: null)
+numbers are big-endian.
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from typing import NamedTuple
 
-LOG_OVERHEAD = 12  # base offset and length
-HEADER_UP_TO_MAGIC = 17
-V2_HEADER = 61
-V0_OVERHEAD = 14  # crc, magic, attributes, two lengths: the least that the length can be
-V1_OVERHEAD = 22
+from kctl.base.binary_layout import INT8, INT16, INT32, INT64, UINT32, Layout
+
+# Every batch begins with these fields.
+BATCH_START = Layout(
+    base_offset=INT64,  # offset of the first record; of the last one in a compressed batch of magic 0 and 1
+    batch_length=INT32,  # bytes after this field
+)
+# A batch of magic 2. The records follow (kctl.segment.format.record).
+BATCH_HEADER = Layout(
+    **BATCH_START.fields,
+    partition_leader_epoch=INT32,  # set by the leader that appends the batch
+    magic=INT8,  # version of the format
+    crc=UINT32,  # CRC-32C of everything after this field
+    attributes=INT16,  # bits 0-2: codec; the other bits are the masks below
+    last_offset_delta=INT32,  # last offset - base offset
+    base_timestamp=INT64,  # ms; the records' timestamps are relative to it
+    max_timestamp=INT64,  # ms
+    producer_id=INT64,  # -1: not idempotent
+    producer_epoch=INT16,
+    base_sequence=INT32,  # sequence number of the first record
+    record_count=INT32,
+)
+# A message of magic 0 without offset and size. The key and the value follow, each after its size as INT32 (-1: null).
+MESSAGE_V0 = Layout(
+    crc=UINT32,  # CRC-32 of everything after this field
+    magic=INT8,
+    attributes=INT8,  # bits 0-2: codec; bit 3, in magic 1: timestamp type
+)
+# The same of magic 1.
+MESSAGE_V1 = Layout(
+    **MESSAGE_V0.fields,
+    timestamp=INT64,  # ms
+)
+LEGACY_HEADER = Layout(**BATCH_START.fields, **MESSAGE_V0.fields)
+LEGACY_HEADER_V1 = Layout(**BATCH_START.fields, **MESSAGE_V1.fields)
+
+LOG_OVERHEAD = BATCH_START.size
+V2_HEADER = BATCH_HEADER.size
+V0_OVERHEAD = MESSAGE_V0.size + 2 * INT32.size  # with the sizes of key and value: the smallest batch_length
+V1_OVERHEAD = MESSAGE_V1.size + 2 * INT32.size
+LENGTH_AT = BATCH_HEADER.offset("batch_length")  # as in magic 0 and 1
+MAGIC_AT = BATCH_HEADER.offset("magic")  # as in magic 0 and 1
+HEADER_UP_TO_MAGIC = BATCH_HEADER.end("magic")
+CRC_COVERS = BATCH_HEADER.end("crc")  # where the content begins that the CRC covers
+LEGACY_CRC_COVERS = LEGACY_HEADER.end("crc")
+_TIMESTAMP_AT = LEGACY_HEADER_V1.offset("timestamp")
+
 NO_TIMESTAMP = -1
 NO_SEQUENCE = -1
 
@@ -31,9 +66,6 @@ TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
 
-HEADER_V2 = struct.Struct(">qiibIhiqqqhii")
-HEADER_V0 = struct.Struct(">qiIbb")
-TIMESTAMP = struct.Struct(">q")
 MAX_SEQUENCE = 2**31 - 1
 _LONG = 1 << 64
 
@@ -130,7 +162,7 @@ def increment_sequence(sequence: int, increment: int) -> int:
 def parse_v2(data: bytes | memoryview, offset: int, position: int) -> Batch:
     """The header of magic 2 at `offset` of `data`, which has V2_HEADER bytes there. position: in the file."""
     (base, length, epoch, magic, crc, attributes, delta, first, last, producer, producer_epoch, sequence, count) = (
-        HEADER_V2.unpack_from(data, offset)
+        BATCH_HEADER.unpack_from(data, offset)
     )
     return Batch(
         position, length + LOG_OVERHEAD, magic, base, epoch, crc, attributes, delta, first, last, producer,
@@ -140,19 +172,42 @@ def parse_v2(data: bytes | memoryview, offset: int, position: int) -> Batch:
 
 def parse_legacy(data: memoryview, offset: int, position: int) -> Batch:
     """The header of magic 0 or 1 (or below) at `offset` of `data`, which has V0_OVERHEAD + LOG_OVERHEAD bytes there."""
-    base, length, crc, magic, attributes = HEADER_V0.unpack_from(data, offset)
+    base, length, crc, magic, attributes = LEGACY_HEADER.unpack_from(data, offset)
     timestamp = NO_TIMESTAMP
-    if magic == 1 and offset + 26 <= len(data):
-        timestamp = TIMESTAMP.unpack_from(data, offset + 18)[0]
+    if magic == 1 and offset + LEGACY_HEADER_V1.size <= len(data):
+        timestamp = INT64.unpack_from(data, offset + _TIMESTAMP_AT)[0]
     return Batch(
         position, length + LOG_OVERHEAD, magic, base, -1, crc, attributes & 0xFF, 0, timestamp, timestamp, -1, -1, -1, 1
     )
 
 
+def encode_v2(
+    records: bytes, *, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
+    producer_id: int, producer_epoch: int, base_sequence: int, record_count: int,
+) -> bytes:  # fmt: skip
+    """Return the header of a new batch of magic 2, for its records as they follow the header (compressed or not).
+
+    The broker sets the base offset and the leader epoch; the CRC does not cover them.
+    """
+    from kctl.base.checksum import crc32c
+
+    header = bytearray(
+        BATCH_HEADER.encode(
+            base_offset=0, batch_length=V2_HEADER - LOG_OVERHEAD + len(records), partition_leader_epoch=-1, magic=2,
+            crc=0, attributes=attributes, last_offset_delta=last_offset_delta, base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp, producer_id=producer_id, producer_epoch=producer_epoch,
+            base_sequence=base_sequence, record_count=record_count,
+        )
+    )  # fmt: skip
+    crc = crc32c(records, crc32c(memoryview(header)[CRC_COVERS:]))
+    UINT32.pack_into(header, BATCH_HEADER.offset("crc"), crc)
+    return bytes(header)
+
+
 def crc_is_valid(batch: Batch, content: memoryview) -> bool:
     """Whether the checksum is that of the batch's bytes. content: the whole batch."""
     if batch.legacy:
-        return batch.size >= V0_OVERHEAD + LOG_OVERHEAD and zlib.crc32(content[16:]) == batch.crc
+        return batch.size >= V0_OVERHEAD + LOG_OVERHEAD and zlib.crc32(content[LEGACY_CRC_COVERS:]) == batch.crc
     from kctl.base.checksum import crc32c
 
-    return batch.size >= V2_HEADER and crc32c(content[21:]) == batch.crc
+    return batch.size >= V2_HEADER and crc32c(content[CRC_COVERS:]) == batch.crc

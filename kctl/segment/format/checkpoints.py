@@ -122,15 +122,15 @@ def _entries(data: bytes) -> list[tuple[int, list[str]]]:
 
 def parse_settings(data: bytes, separator: str) -> dict[str, str]:
     """Names and values; comments are left out. Raises BadCheckpoint."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for number, line in enumerate(_lines(data), start=1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
-        key, found_separator, value = line.partition(separator)
-        if not found_separator:
+        key, has_separator, value = line.partition(separator)
+        if not has_separator:
             raise BadCheckpoint(number, f"it should be «name{separator}value»")
-        found[key.strip()] = value.strip()
-    return found
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def _lines(data: bytes) -> list[str]:

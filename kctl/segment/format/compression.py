@@ -6,12 +6,12 @@ magic 0 with the header checksum of KAFKA-3160; zstd (RFC 8878).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from kctl.base.binary_layout import INT32, LITTLE_ENDIAN, UINT8, UINT32, UINT32_LE, Layout
 from kctl.errors import NotSupported
 from kctl.segment.format.batch import CODECS
 
@@ -24,12 +24,18 @@ _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16  # magic, version, compatible version
 _SNAPPY_RATIO = 64  # the longest copy yields 64 bytes from 3
 _SNAPPY_SLACK = 1024
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_DESCRIPTOR = 7  # bytes up to the header checksum, without a content size
+_LZ4_MAGIC = 0x184D2204
+# The beginning of an LZ4 frame; with one of the flags a content size (8 bytes) comes before the checksum.
+_LZ4_FRAME = Layout(
+    LITTLE_ENDIAN,
+    magic=UINT32,
+    flags=UINT8,
+    block_descriptor=UINT8,  # bits 4-6: largest block
+    header_checksum=UINT8,
+)
 _LZ4_VERSION, _LZ4_VERSION_1 = 0xC0, 0x40
 _LZ4_INDEPENDENT, _LZ4_RESERVED, _LZ4_RESERVED_BLOCK = 0x20, 0x03, 0x8F
 _LZ4_BLOCK_SIZES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
-_LENGTH = struct.Struct(">i")
 
 
 class BadPayload(ValueError):
@@ -118,7 +124,7 @@ def _snappy(data: memoryview, _magic: int, limit: int) -> Iterator[bytes]:
     while position < len(data):
         if position + 4 > len(data):
             raise BadPayload("xerial snappy ends within a length")
-        (length,) = _LENGTH.unpack_from(data, position)
+        (length,) = INT32.unpack_from(data, position)
         position += 4
         if length < 0 or position + length > len(data):
             raise BadPayload(f"xerial snappy has a block of {length} bytes, and {len(data) - position} are left")
@@ -164,9 +170,11 @@ def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
 
 def _check_lz4(data: memoryview) -> None:
     """Raises BadPayload for a frame that Kafka's clients and brokers refuse (Lz4BlockInputStream)."""
-    if bytes(data[:4]) != _LZ4_MAGIC or len(data) < _LZ4_DESCRIPTOR:
+    if len(data) < _LZ4_FRAME.size:
         raise BadPayload("not an lz4 frame")
-    flags, block = data[4], data[5]
+    magic, flags, block, _ = _LZ4_FRAME.unpack_from(data)
+    if magic != _LZ4_MAGIC:
+        raise BadPayload("not an lz4 frame")
     if flags & _LZ4_VERSION != _LZ4_VERSION_1 or flags & _LZ4_RESERVED or block & _LZ4_RESERVED_BLOCK:
         raise BadPayload("the lz4 frame has a descriptor that is unknown")
     if not flags & _LZ4_INDEPENDENT:
@@ -179,12 +187,13 @@ def _lz4_blocks(data: memoryview) -> Iterator[bytes]:
     """A frame whose header checksum is wrong (KAFKA-3160), block by block; blocks are independent."""
     import lz4.block
 
-    flags, largest = data[4], _LZ4_BLOCK_SIZES[(data[5] >> 4) & 7]
-    position = _LZ4_DESCRIPTOR + (8 if flags & 0x08 else 0)  # a content size may follow
+    _, flags, descriptor, _ = _LZ4_FRAME.unpack_from(data)
+    largest = _LZ4_BLOCK_SIZES[(descriptor >> 4) & 7]
+    position = _LZ4_FRAME.size + (8 if flags & 0x08 else 0)  # a content size may follow
     while True:
         if position + 4 > len(data):
             raise BadPayload("lz4 ends too early")
-        length = int.from_bytes(data[position : position + 4], "little")
+        (length,) = UINT32_LE.unpack_from(data, position)
         position += 4
         if length == 0:
             return

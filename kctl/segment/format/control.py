@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-
+from kctl.base.binary_layout import INT16, INT32, Layout
 from kctl.segment.format.messages import BadMessage, Reader, json_text, message, read, to_json
 from kctl.segment.format.record import BadRecords, Record
 
-_KEY = struct.Struct(">hh")  # version, type
-_END_MARKER = struct.Struct(">hi")  # version, coordinator epoch
+_KEY = Layout(version=INT16, type=INT16)
+_END_MARKER = Layout(version=INT16, coordinator_epoch=INT32)
 NAMES = {
     0: "ABORT",
     1: "COMMIT",

@@ -66,8 +66,8 @@ def transaction_entries(source: Source, count: int) -> Iterator[AbortedTransacti
 
 def _chunks(source: Source, size: int) -> Iterator[bytes]:
     for position in range(0, size, CHUNK_BYTES):
-        wanted = min(CHUNK_BYTES, size - position)
-        chunk = bytes(source.read(position, wanted))
-        if len(chunk) < wanted:  # the file became shorter
+        length = min(CHUNK_BYTES, size - position)
+        chunk = bytes(source.read(position, length))
+        if len(chunk) < length:  # the file became shorter
             return
         yield chunk

@@ -1,23 +1,35 @@
 """The index files beside a log, as brokers map them.
 
-.index      8 bytes an entry: offset − base i32, position i32 (OffsetIndex)
-.timeindex  12 bytes: timestamp i64, offset − base i32 (TimeIndex)
-.txnindex   34 bytes: version i16, producer id i64, first, last and last stable offset i64 (AbortedTxn, KIP-98)
-
-An active segment's first two are preallocated, with zeros behind the entries; an entry of the base offset ends them.
+The .index and .timeindex of an active segment are preallocated, with zeros behind the entries; an entry of the base
+offset ends them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from struct import Struct
 from typing import Generic, NamedTuple, TypeVar, overload
 
+from kctl.base.binary_layout import INT16, INT32, INT64, Layout
 from kctl.segment.log.source import Source
 
-OFFSET_LAYOUT = Struct(">ii")
-TIME_LAYOUT = Struct(">qi")
-TXN_LAYOUT = Struct(">hqqqq")
+# An entry of a .index (OffsetIndex).
+OFFSET_LAYOUT = Layout(
+    relative_offset=INT32,  # offset - base offset of the segment
+    position=INT32,  # of the offset's batch in the log
+)
+# An entry of a .timeindex (TimeIndex).
+TIME_LAYOUT = Layout(
+    timestamp=INT64,  # ms
+    relative_offset=INT32,
+)
+# An entry of a .txnindex (AbortedTxn, KIP-98).
+TXN_LAYOUT = Layout(
+    version=INT16,
+    producer_id=INT64,
+    first_offset=INT64,
+    last_offset=INT64,
+    last_stable_offset=INT64,
+)
 OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY = OFFSET_LAYOUT.size, TIME_LAYOUT.size, TXN_LAYOUT.size
 _WARM_BYTES = 8192
 _PIECE_ENTRIES = 1024
@@ -61,7 +73,7 @@ Entry = TypeVar("Entry", OffsetEntry, TimeEntry, AbortedTransaction)
 class _Slots(Sequence[Entry], Generic[Entry]):
     """Every whole entry of an index file, zeros behind the last one included; read piece by piece as needed."""
 
-    layout: Struct
+    layout: Layout
 
     def __init__(self, source: Source, base_offset: int) -> None:
         """base_offset: of the segment."""
@@ -141,10 +153,10 @@ def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
 def _search(value: Callable[[int], int], target: int, low: int, high: int) -> int:
     while low < high:
         middle = (low + high + 1) // 2
-        found = value(middle)
-        if found > target:
+        candidate = value(middle)
+        if candidate > target:
             high = middle - 1
-        elif found < target:
+        elif candidate < target:
             low = middle
         else:
             return middle

@@ -8,11 +8,11 @@ __share_group_state: ShareCoordinatorRecordSerde (KIP-932), Kafka 4.1 and later.
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from kctl.base.binary_layout import INT16
 from kctl.segment.format.messages import BadMessage, Message, Reader, message, messages, read, to_json
 from kctl.segment.format.record import Record
 
@@ -23,7 +23,6 @@ SEGMENT_STATES = (
     "COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED",
 )  # fmt: skip
 DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
-_VERSION = struct.Struct(">h")
 _FRAME_VERSION = 1
 _CONSUMER = "consumer"
 _SHARE_STATE = ("ShareSnapshotKey", "ShareUpdateKey")  # of another topic
@@ -102,9 +101,9 @@ def coordinator_record(
 
 
 def _with_version(data: bytes, name: str) -> tuple[int, bytes]:
-    if len(data) < _VERSION.size:
+    if len(data) < INT16.size:
         raise BadMessage(f"Could not read version from {name}'s buffer.")
-    return _VERSION.unpack_from(data)[0], data[_VERSION.size :]
+    return INT16.unpack_from(data)[0], data[INT16.size :]
 
 
 def _read(
@@ -135,12 +134,12 @@ def _open_members(members: list[dict[str, Any]]) -> None:
             ("assignment", "ConsumerProtocolAssignment"),
         ):
             data = base64.b64decode(member[field])
-            if len(data) < _VERSION.size:
+            if len(data) < INT16.size:
                 continue
-            (version,) = _VERSION.unpack_from(data)
+            (version,) = INT16.unpack_from(data)
             definition = message(name)
             try:
-                values = read(definition, Reader(data[_VERSION.size :]), version)
+                values = read(definition, Reader(data[INT16.size :]), version)
             except BadMessage:
                 continue  # the bytes stay as they are
             member[field] = to_json(definition.fields, values, version)
@@ -157,10 +156,10 @@ class TransactionPart(NamedTuple):
 
 def transaction_part(data: bytes, name: str, *, later: bool = False) -> TransactionPart:
     """By its definition's name. later: as Kafka 4 has it. Raises BadMessage."""
-    if len(data) < _VERSION.size:
+    if len(data) < INT16.size:
         raise BadMessage(None)
-    (version,) = _VERSION.unpack_from(data)
-    definition, reader = message(name, later=later), Reader(data[_VERSION.size :])
+    (version,) = INT16.unpack_from(data)
+    definition, reader = message(name, later=later), Reader(data[INT16.size :])
     known = definition.versions[0] <= version <= definition.versions[1]
     values = read(definition, reader, version) if known else None
     return TransactionPart(definition, version, values, _problem(definition, version, reader, name))

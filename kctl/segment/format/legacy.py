@@ -8,14 +8,17 @@ is returned, everything else message by message, as DumpLogSegments and consumer
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Iterable, Iterator
 
+from kctl.base.binary_layout import INT32, INT64
 from kctl.segment.format.batch import (
+    BATCH_START,
     CODEC_MASK,
     CODECS,
     LOG_OVERHEAD,
+    MESSAGE_V0,
+    MESSAGE_V1,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     V0_OVERHEAD,
@@ -25,11 +28,10 @@ from kctl.segment.format.batch import (
 from kctl.segment.format.compression import ZSTD, decompress
 from kctl.segment.format.record import BadRecords, Record
 
-_ENTRY = struct.Struct(">qi")
-_HEAD = struct.Struct(">Ibb")  # crc, magic, attributes
-_TIMESTAMP = struct.Struct(">q")
-_LENGTH = struct.Struct(">i")
-_KEPT_BYTES = 8 << 20  # of a wrapper's messages; those of a larger one are decompressed twice
+# Of a message, behind its offset and size.
+_MAGIC_AT, _ATTRIBUTES_AT = MESSAGE_V0.offset("magic"), MESSAGE_V0.offset("attributes")
+_CRC_COVERS, _TIMESTAMP_AT = MESSAGE_V0.end("crc"), MESSAGE_V1.offset("timestamp")
+_BUFFERED_BYTES = 8 << 20  # of a wrapper's messages; those of a larger one are decompressed twice
 
 
 def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bool = False) -> Iterator[Record]:
@@ -52,7 +54,7 @@ def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bo
     if start + length > len(message):
         raise BadRecords(_too_long("value", length, len(message) - start))
     for offset, inner in _absolute(batch, message[start : start + length], limit):
-        codec = inner[5] & CODEC_MASK
+        codec = inner[_ATTRIBUTES_AT] & CODEC_MASK
         if codec:
             name = CODECS[codec] if codec < len(CODECS) else f"unknown compression type {codec}"
             raise BadRecords(f"a compressed message within a compressed message: {name}")
@@ -61,16 +63,16 @@ def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bo
 
 def _absolute(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int, bytes]]:
     """(offset, message) of each message in a wrapper."""
-    kept: list[tuple[int, bytes]] = []
+    buffered: list[tuple[int, bytes]] = []
     last, size = None, 0
     for last, message in _entries(batch, value, limit):
         size += len(message)
-        if size <= _KEPT_BYTES:
-            kept.append((last, message))
+        if size <= _BUFFERED_BYTES:
+            buffered.append((last, message))
     if last is None:
         raise BadRecords("a compressed message without messages in it")
     base = _base(batch, last)
-    entries = kept if size <= _KEPT_BYTES else _entries(batch, value, limit)
+    entries = buffered if size <= _BUFFERED_BYTES else _entries(batch, value, limit)
     return ((wrap_long(base + offset), message) for offset, message in entries)
 
 
@@ -92,7 +94,7 @@ def _entries(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int,
         data, position, there = _filled(data, position, LOG_OVERHEAD, pieces)
         if not there:  # as in Java: an incomplete header is the end
             return
-        offset, size = _ENTRY.unpack_from(data, position)
+        offset, size = BATCH_START.unpack_from(data, position)
         if size < V0_OVERHEAD or size > limit:
             raise BadRecords(f"an inner message of {size} bytes")
         total += size
@@ -121,7 +123,7 @@ def _filled(data: bytes, position: int, need: int, pieces: Iterable[bytes]) -> t
 
 def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) -> Record:
     """A message as a record. batch: itself, or its wrapper."""
-    crc, magic, _ = _HEAD.unpack_from(message)
+    crc, magic, _ = MESSAGE_V0.unpack_from(message)
     (key_at, key_length), (value_at, value_length) = _fields(message)
     size, problem = len(message), None
     if key_at + key_length > size:
@@ -133,8 +135,8 @@ def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) ->
     key = None if key_length < 0 or problem else bytes(message[key_at : key_at + key_length])
     value = None if value_length < 0 or problem else bytes(message[value_at : value_at + value_length])
     return Record(
-        offset, _timestamp(batch, magic, message), NO_SEQUENCE, key, value, (), crc, zlib.crc32(message[4:]) == crc,
-        (key_length, value_length), problem,
+        offset, _timestamp(batch, magic, message), NO_SEQUENCE, key, value, (), crc,
+        zlib.crc32(message[_CRC_COVERS:]) == crc, (key_length, value_length), problem,
     )  # fmt: skip
 
 
@@ -143,22 +145,22 @@ def _timestamp(batch: Batch, magic: int, message: memoryview) -> int:
         return NO_TIMESTAMP
     if magic == 1 and batch.magic and batch.log_append_time:
         return batch.max_timestamp
-    value: int = _TIMESTAMP.unpack_from(message, 6)[0]
+    value: int = INT64.unpack_from(message, _TIMESTAMP_AT)[0]
     return value
 
 
 def _fields(message: memoryview) -> tuple[tuple[int, int], tuple[int, int]]:
     """(start, length) of key and value as the message claims them. Raises BadRecords when a length is missing."""
-    start = (6 if message[4] == 0 else 14) + _LENGTH.size
+    start = (MESSAGE_V0 if message[_MAGIC_AT] == 0 else MESSAGE_V1).size + INT32.size
     key = start, _length(message, start)
-    start += max(key[1], 0) + _LENGTH.size
+    start += max(key[1], 0) + INT32.size
     return key, (start, _length(message, start))
 
 
 def _length(message: memoryview, end: int) -> int:
     if end > len(message):
         raise BadRecords("a message ends too early")
-    length: int = _LENGTH.unpack_from(message, end - _LENGTH.size)[0]
+    length: int = INT32.unpack_from(message, end - INT32.size)[0]
     return length
 
 

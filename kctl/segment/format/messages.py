@@ -9,20 +9,20 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from kctl.base.binary_layout import FLOAT64, INT8, INT16, INT32, INT64, UINT16, UINT32, array_of
 from kctl.segment.format.java_text import java_double, java_utf8
 
 _NUMBERS = {
-    "int8": struct.Struct(">b"),
-    "int16": struct.Struct(">h"),
-    "uint16": struct.Struct(">H"),
-    "int32": struct.Struct(">i"),
-    "uint32": struct.Struct(">I"),
-    "int64": struct.Struct(">q"),
-    "float64": struct.Struct(">d"),
+    "int8": INT8,
+    "int16": INT16,
+    "uint16": UINT16,
+    "int32": INT32,
+    "uint32": UINT32,
+    "int64": INT64,
+    "float64": FLOAT64,
 }
 _UUID_BYTES = 16
 _LONGEST_STRING = 0x7FFF
@@ -177,7 +177,7 @@ class Reader:
 
     def numbers(self, kind: str, count: int) -> list[Any]:
         """Many of them."""
-        layout = struct.Struct(f">{count}{_NUMBERS[kind].format[-1]}")
+        layout = array_of(_NUMBERS[kind], count)
         if layout.size > self.left:
             raise BadMessage(None)
         self.position += layout.size

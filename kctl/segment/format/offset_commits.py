@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
+from kctl.base.binary_layout import INT16
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.compression import BadPayload
@@ -86,7 +87,7 @@ class Told:
 @lru_cache(maxsize=1 << 16)
 def commit_key(data: bytes) -> GroupPartition | None:
     """What a record's key is about; None for one of another type, which is not read. Raises BadMessage."""
-    if len(data) >= 2 and int.from_bytes(data[:2], "big", signed=True) not in _COMMIT_KEYS:
+    if len(data) >= INT16.size and INT16.unpack_from(data)[0] not in _COMMIT_KEYS:
         return None
     key, _ = coordinator_record(data, None, group_keys())
     return GroupPartition(key.data["group"], key.data["topic"], key.data["partition"])

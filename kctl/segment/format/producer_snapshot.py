@@ -1,18 +1,32 @@
 """Producer snapshots (.snapshot): what a broker knows of idempotent producers at an offset.
 
-Format: org.apache.kafka.storage.internals.log.ProducerStateManager, version 1: version i16, crc u32 (CRC-32C of what
-follows), count i32, then 46 bytes an entry.
+Format: org.apache.kafka.storage.internals.log.ProducerStateManager, version 1.
 """
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
+from kctl.base.binary_layout import INT16, INT32, INT64, UINT32, Layout
+
 VERSION = 1
-_HEAD = struct.Struct(">hIi")
-_CRC_OFFSET, _ENTRIES_OFFSET = 2, 6
-_ENTRY = struct.Struct(">qhiqiqiq")
+_HEADER = Layout(
+    version=INT16,
+    crc=UINT32,  # CRC-32C of everything after this field
+    entry_count=INT32,
+)
+# The fields of ProducerEntry.
+_ENTRY = Layout(
+    producer_id=INT64,
+    producer_epoch=INT16,
+    last_sequence=INT32,
+    last_offset=INT64,
+    offset_delta=INT32,
+    timestamp=INT64,
+    coordinator_epoch=INT32,
+    current_transaction_first_offset=INT64,
+)
+_CRC_COVERS = _HEADER.end("crc")
 
 
 class ProducerEntry(NamedTuple):
@@ -47,19 +61,19 @@ class BadSnapshot(ValueError):
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:
     """The entries. Raises BadSnapshot for another version, a wrong CRC, or a count that does not fit."""
-    if len(data) < _HEAD.size:
+    if len(data) < _HEADER.size:
         raise BadSnapshot("Snapshot failed schema validation: it is too short")
-    version, crc, count = _HEAD.unpack_from(data)
+    version, crc, count = _HEADER.unpack_from(data)
     if version != VERSION:
         raise BadSnapshot(f"Snapshot contained an unknown file version {version}")
     from kctl.base.checksum import crc32c
 
-    if crc32c(memoryview(data)[_ENTRIES_OFFSET:]) != crc:
+    if crc32c(memoryview(data)[_CRC_COVERS:]) != crc:
         raise BadSnapshot(
             f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. "
-            f"Computed crc: {crc32c(memoryview(data)[_ENTRIES_OFFSET:])}"
+            f"Computed crc: {crc32c(memoryview(data)[_CRC_COVERS:])}"
         )
-    end = _HEAD.size + count * _ENTRY.size
+    end = _HEADER.size + count * _ENTRY.size
     if count < 0 or end > len(data):
         raise BadSnapshot(f"Snapshot failed schema validation: {count} entries in {len(data)} bytes")
-    return [ProducerEntry(*fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size : end])]
+    return [ProducerEntry(*fields) for fields in _ENTRY.iter_unpack(data[_HEADER.size : end])]

@@ -7,7 +7,7 @@ the plain way: there is one place that says what is right, and this one says the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
@@ -98,6 +98,61 @@ def ordinary_columns(batch: Batch, payload: bytes) -> Columns | None:
     return None if columns is None or columns.headers else columns
 
 
+class _Shape(NamedTuple):
+    """Where the fields of a record are that has no headers, a key of at most 63 bytes and numbers of 2 bytes at most.
+
+    size: of the whole record; key_size: -1 for null; …_at: positions in the payload of the record at `start`.
+    """
+
+    start: int
+    time_at: int
+    delta_at: int
+    key_size_at: int
+    value_size_at: int
+    value_at: int
+    size: int
+    key_size: int
+    value_size: int
+
+    def fixed_columns(self) -> Iterator[int]:
+        """Yield the position of each byte that is the same in all records of this shape."""
+        yield from range(self.start, self.time_at - 1)  # the length
+        yield self.key_size_at
+        yield from range(self.value_size_at, self.value_at)
+        yield self.start + self.size - 1  # the number of headers
+
+    def key_and_value(self, count: int) -> Struct:
+        """Return the struct that cuts keys and values out of so many records; a null key is cut as an empty one."""
+        key_at = self.key_size_at + 1 - self.start
+        return _layout(key_at, max(self.key_size, 0), self.value_at - self.value_size_at, self.value_size, count)
+
+
+def _shape(data: bytes, start: int) -> _Shape | None:
+    """Return the shape of the record at `start`; None for an unusual one. Raises IndexError."""
+    length = data[start]
+    time_at = start + 2
+    if length >= 0x80:
+        length, time_at = length & 0x7F | data[start + 1] << 7, start + 3
+    delta_at = time_at + (1 if data[time_at] < 0x80 else 2)
+    key_size_at = delta_at + (1 if data[delta_at] < 0x80 else 2)
+    key_byte = data[key_size_at]
+    key_size = -1 if key_byte == _NULL else key_byte >> 1
+    value_size_at = key_size_at + 1 + max(key_size, 0)
+    value_size, value_at = data[value_size_at], value_size_at + 1
+    if value_size >= 0x80:
+        value_size, value_at = value_size & 0x7F | data[value_at] << 7, value_at + 1
+    size = value_at + (value_size >> 1) + 1 - start
+    if (
+        length != (size - (time_at - 1 - start)) << 1
+        or length >= 1 << 14
+        or (key_byte & 0x81 and key_byte != _NULL)  # longer than 63 bytes
+        or value_size & 1
+        or data[start + size - 1]  # headers
+    ):
+        return None
+    return _Shape(start, time_at, delta_at, key_size_at, value_size_at, value_at, size, key_size, value_size >> 1)
+
+
 class _Parser:
     """consecutive: all offset deltas so far are one run; deltas: of its pieces, or of single records."""
 
@@ -144,55 +199,29 @@ class _Parser:
         return True
 
     def _run(self, left: int) -> int:
-        """Take the records that look like the one that follows; how many.
-
-        length | attributes | time | offset | key length, key | value length, value | number of headers
-        """
+        """Take the records that look like the next one, `left` at most. Return their number."""
         data, start = self._data, self._position
-        # The first one: where is what? Numbers of one or two bytes.
-        length = data[start]
-        time_at = start + 2
-        if length >= 0x80:
-            length, time_at = length & 0x7F | data[start + 1] << 7, start + 3
-        offset_at = time_at + (1 if data[time_at] < 0x80 else 2)
-        key_length_at = offset_at + (1 if data[offset_at] < 0x80 else 2)
-        key_byte = data[key_length_at]
-        key_length = 0 if key_byte == _NULL else key_byte >> 1
-        key_end = key_length_at + 1 + key_length
-        value_length, value_at = data[key_end], key_end + 1
-        if value_length >= 0x80:
-            value_length, value_at = value_length & 0x7F | data[value_at] << 7, value_at + 1
-        size = value_at + (value_length >> 1) + 1 - start
-        if (
-            length != (size - (time_at - 1 - start)) << 1
-            or length >= 1 << 14
-            or (key_byte & 0x81 and key_byte != _NULL)  # longer than 63 bytes
-            or value_length & 1
-        ):
+        shape = _shape(data, start)
+        if shape is None:
             return 0
-        value_length >>= 1
-        # How far are those bytes the same, record by record, that say where everything is?
-        count = min(left, _LONGEST_RUN, (len(data) - start) // size)
-        if data[start + size - 1]:
-            return 0
-        for column in (*range(start, time_at - 1), key_length_at, *range(key_end, value_at), start + size - 1):
-            same = data[column : column + size * count : size]
+        count = min(left, _LONGEST_RUN, (len(data) - start) // shape.size)
+        for column in shape.fixed_columns():
+            same = data[column : column + shape.size * count : shape.size]
             if same.count(same[0]) != count:
                 count -= len(same.lstrip(same[:1]))
         if count < _SMALLEST_RUN:
             return 0
-        deltas = self._run_deltas(offset_at, key_length_at - offset_at, size, count)
-        times = self._run_times(time_at, offset_at - time_at, size, len(deltas))
+        deltas = self._run_deltas(shape.delta_at, shape.key_size_at - shape.delta_at, shape.size, count)
+        times = self._run_times(shape.time_at, shape.delta_at - shape.time_at, shape.size, len(deltas))
         count = len(times)
         self._add_deltas(deltas[:count], consecutive=True)
         self._times += times
-        cut = _layout(key_length_at + 1 - start, key_length, value_at - key_end, value_length, count)
-        flat = cut.unpack_from(data, start)
-        self._keys += [None] * count if key_byte == _NULL else flat[0::2]
-        self._values += flat[1::2]
-        sizes = -1 if key_byte == _NULL else key_length, value_length
+        columns = shape.key_and_value(count).unpack_from(data, start)
+        self._keys += [None] * count if shape.key_size < 0 else columns[0::2]
+        self._values += columns[1::2]
+        sizes = shape.key_size, shape.value_size
         self._sizes = sizes if not start or self._sizes == sizes else None
-        self._position = start + size * count
+        self._position = start + shape.size * count
         return count
 
     def _run_deltas(self, at: int, width: int, size: int, count: int) -> range:
@@ -228,8 +257,12 @@ class _Parser:
             return []
         return [start + (((a & 0x7F) >> 1 | b << 6) ^ -(a & 1)) for a, b in zip(low, high, strict=True)]
 
-    def rest(self) -> bool:  # noqa: C901, PLR0912, PLR0915 - calls cost more than all else here
-        """Parse what is left, record by record. False when it is not as it should be. Raises IndexError, BadRecords."""
+    def rest(self) -> bool:  # noqa: C901, PLR0912, PLR0915 - see below
+        """Parse the remaining records one by one. False if they are unusual. Raises IndexError, BadRecords.
+
+        One piece, with the short varints in place: with a call for each that is longer than one byte, records of 200
+        bytes take 1.25 times as long (1.20 instead of 0.95 µs each).
+        """
         data, position = self._data, self._position
         deltas: list[int] = []
         add_delta, add_time, start_time = deltas.append, self._times.append, self._start
@@ -237,100 +270,84 @@ class _Parser:
         if len(self._keys) < self._batch.record_count:
             self._sizes = None
         for number in range(len(self._keys), self._batch.record_count):
-            byte = data[position]  # the record's length
-            position += 1
-            if byte >= 0x80:
-                second = data[position]
+            if (length := data[position]) < 0x80:
                 position += 1
-                if second >= 0x80:
-                    third = data[position]
-                    position += 1
-                    if third >= 0x80:
-                        return False
-                    byte = byte & 0x7F | (second & 0x7F) << 7 | third << 14
-                else:
-                    byte = byte & 0x7F | second << 7
-            if byte & 1:
-                return False
-            end = position + (byte >> 1)
-            byte = data[position + 1]  # behind the attributes: the time
-            position += 2
-            if byte >= 0x80:
-                byte &= 0x7F
-                shift = 7
-                while True:
-                    second = data[position]
-                    position += 1
-                    byte |= (second & 0x7F) << shift
-                    if second < 0x80:
-                        break
-                    shift += 7
-                    if shift > 56:
-                        return False
-            add_time(start_time + (byte >> 1 ^ -(byte & 1)))
-            byte = data[position]  # the offset
-            position += 1
-            if byte >= 0x80:
-                second = data[position]
-                position += 1
-                if second >= 0x80:
-                    third = data[position]
-                    position += 1
-                    if third >= 0x80:
-                        return False
-                    byte = byte & 0x7F | (second & 0x7F) << 7 | third << 14
-                else:
-                    byte = byte & 0x7F | second << 7
-            if byte & 1:
-                return False
-            add_delta(byte >> 1)
-            byte = data[position]  # the key
-            position += 1
-            if byte >= 0x80:
-                second = data[position]
-                position += 1
-                if second >= 0x80:
-                    return False
-                byte = byte & 0x7F | second << 7
-            if byte & 1:
-                if byte != _NULL:
-                    return False
-                add_key(None)
+            elif (second := data[position + 1]) < 0x80:
+                length, position = length & 0x7F | second << 7, position + 2
             else:
-                start = position
-                position += byte >> 1
-                add_key(data[start:position])
-            byte = data[position]  # the value
-            position += 1
-            if byte >= 0x80:
-                second = data[position]
+                length, position = _three_bytes(data, position)
+            end = position + (length >> 1)
+            position += 1  # the attributes
+            if (time := data[position]) < 0x80:
                 position += 1
-                if second >= 0x80:
-                    third = data[position]
-                    position += 1
-                    if third >= 0x80:
-                        return False
-                    byte = byte & 0x7F | (second & 0x7F) << 7 | third << 14
-                else:
-                    byte = byte & 0x7F | second << 7
-            if byte & 1:
-                if byte != _NULL:
-                    return False
-                add_value(None)
+            elif (second := data[position + 1]) < 0x80:
+                time, position = time & 0x7F | second << 7, position + 2
+            elif (third := data[position + 2]) < 0x80:
+                time, position = time & 0x7F | (second & 0x7F) << 7 | third << 14, position + 3
             else:
-                start = position
-                position += byte >> 1
-                add_value(data[start:position])
+                time, position = _varlong(data, position)
+            add_time(start_time + (time >> 1 ^ -(time & 1)))
+            if (delta := data[position]) < 0x80:
+                position += 1
+            elif (second := data[position + 1]) < 0x80:
+                delta, position = delta & 0x7F | second << 7, position + 2
+            else:
+                delta, position = _three_bytes(data, position)
+            add_delta(delta >> 1)
+            if (size := data[position]) < 0x80:
+                position += 1
+            elif (second := data[position + 1]) < 0x80:
+                size, position = size & 0x7F | second << 7, position + 2
+            else:
+                size, position = _three_bytes(data, position)
+            start, position = position, position + (size >> 1)
+            add_key(_null(size) if size & 1 else data[start:position])
+            if (size := data[position]) < 0x80:
+                position += 1
+            elif (second := data[position + 1]) < 0x80:
+                size, position = size & 0x7F | second << 7, position + 2
+            else:
+                size, position = _three_bytes(data, position)
+            start, position = position, position + (size >> 1)
+            add_value(_null(size) if size & 1 else data[start:position])
             if data[position]:
                 self._headers[number], position = parse_headers(memoryview(data)[:end], position)
             else:
                 position += 1
-            if position != end:
+            if position != end or length & 1 or delta & 1:
                 return False
         if deltas:
             first = deltas[0]
             self._add_deltas(deltas, consecutive=deltas == list(range(first, first + len(deltas))))
         return position == len(data)
+
+
+def _three_bytes(data: bytes, position: int) -> tuple[int, int]:
+    """Return a varint of three bytes, zigzag, and the position after it. Raises IndexError, BadRecords."""
+    first, second, third = data[position], data[position + 1], data[position + 2]
+    if third >= 0x80:
+        raise BadRecords("a varint is unusually long")
+    return first & 0x7F | (second & 0x7F) << 7 | third << 14, position + 3
+
+
+def _varlong(data: bytes, position: int) -> tuple[int, int]:
+    """Return a varint of up to nine bytes, zigzag, and the position after it. Raises IndexError, BadRecords."""
+    value = shift = 0
+    while shift <= 56:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise BadRecords("a varint is unusually long")
+
+
+def _null(size: int) -> bytes | None:
+    """Return None for the size of null. Raises BadRecords for other negative sizes."""
+    if size != _NULL:
+        raise BadRecords("a negative size")
+    return None
 
 
 def _common(one: bytes, other: bytes) -> int:

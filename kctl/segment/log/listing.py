@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kctl.errors import KctlError, NotFound, UsageError
+from kctl.errors import KctlError
 from kctl.segment.format.batch import NO_TIMESTAMP, Batch
 from kctl.segment.format.checkpoints import BadCheckpoint, parse_offsets, parse_settings
 from kctl.segment.format.index_lookup import offset_lookup, time_lookup
@@ -23,10 +23,7 @@ from kctl.segment.log.log_selection import HIGH_WATERMARKS
 from kctl.segment.log.partition import (
     PartitionFolder,
     SegmentFiles,
-    holds_segments,
-    is_folder,
     parse_folder_name,
-    partition_folders,
     read_partition,
 )
 from kctl.segment.log.partition_log import CLEANED, LOG_STARTS
@@ -87,22 +84,6 @@ def _offsets(path: Path) -> dict[tuple[str, int], int]:
         return {(topic, partition): offset for topic, partition, offset in parse_offsets(read_whole(path))}
     except (KctlError, BadCheckpoint):
         return {}
-
-
-def folders_of(paths: Iterable[Path]) -> list[Path]:
-    """The partitions' folders that log dirs, or folders themselves, stand for; each once.
-
-    Raises NotFound, NotAuthorized, and UsageError for what is neither.
-    """
-    found: dict[Path, None] = {}
-    for path in paths:
-        if not path.exists():
-            raise NotFound(f"{path} does not exist")
-        inner = [path] if is_folder(path) and holds_segments(path) else partition_folders(path)
-        if not inner:
-            raise UsageError(f"{path} has no partition's folder", hint="give log dirs, or partitions' folders")
-        found.update(dict.fromkeys(inner))
-    return list(found)
 
 
 def log_bytes(folder: Path) -> int:

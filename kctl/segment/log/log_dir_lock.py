@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import fcntl
 import os
-import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kctl.base.binary_layout import INT16, INT32, INT64, NATIVE, Layout, padding
 from kctl.errors import Busy, NotAuthorized, OperationFailed
 from kctl.segment.format.checkpoints import META_PROPERTIES, OFFSET_CHECKPOINTS
 
 LOCK = ".lock"
-_FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence, start, length, pid
+# struct flock of 64-bit Linux (fcntl(2)).
+_FLOCK = Layout(
+    NATIVE,
+    type=INT16,
+    whence=INT16,
+    start=INT64,
+    length=INT64,
+    pid=INT32,
+    end=padding(4),
+)
 
 
 def log_dir_of(folder: Path) -> Path | None:

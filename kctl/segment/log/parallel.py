@@ -7,13 +7,13 @@ which also tells what the part before ended with. Nothing of the output passes t
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from kctl.base.binary_layout import INT32
 from kctl.errors import OperationFailed
-from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD
+from kctl.segment.format.batch import LENGTH_AT, LOG_OVERHEAD, V0_OVERHEAD
 from kctl.segment.log.source import Source
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 PART_BYTES = 4 << 20
 _HELD_BYTES = 32 << 20  # of output that waits for its turn; what is more waits in the making
-_LENGTH = struct.Struct(">i")
 
 
 class PartResult(Protocol):
@@ -49,7 +48,7 @@ def parts(source: Source, end: int) -> list[tuple[int, int]]:
     """Cut a log where batches begin, about PART_BYTES each; from where the chain of lengths breaks it is one part."""
     cuts, position = [0], 0
     while position + LOG_OVERHEAD <= end:
-        (length,) = _LENGTH.unpack(source.peek(position + 8, 4))
+        (length,) = INT32.unpack(source.peek(position + LENGTH_AT, INT32.size))
         if length < V0_OVERHEAD or position + LOG_OVERHEAD + length > end:
             break
         position += LOG_OVERHEAD + length

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-import struct
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kctl.base.binary_layout import INT32
 from kctl.segment.format.batch import (
+    CRC_COVERS,
     HEADER_UP_TO_MAGIC,
+    LEGACY_CRC_COVERS,
+    LENGTH_AT,
     LOG_OVERHEAD,
+    MAGIC_AT,
+    MESSAGE_V0,
+    MESSAGE_V1,
     V0_OVERHEAD,
     V2_HEADER,
     Batch,
@@ -22,7 +28,6 @@ from kctl.segment.format.record import BadRecords
 from kctl.segment.log.partition import next_segment
 from kctl.segment.log.source import WINDOW_BYTES, Source
 
-_LENGTH = struct.Struct(">i")
 # Where a batch may begin: a plausible offset, length, magic and attributes (lookahead: candidates may overlap).
 # The magic byte is 16 bytes in; offsets are below 2⁵⁶, lengths from 14 to 2³¹.
 _CANDIDATE = re.compile(
@@ -35,7 +40,6 @@ _REACH = 24  # bytes that the pattern looks at
 _ZEROS = re.compile(rb"\x00{64,}")
 _OVERLAP = 32
 _LARGEST_SEGMENT = 2**31 - 1  # segment.bytes is an int
-_V0_KEY, _V1_KEY = 6, 14  # where a message's key begins
 _FIRST_SEARCH = 1 << 12
 _EFFORT = 4
 
@@ -77,13 +81,13 @@ def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
     head = source.read(position, min(V2_HEADER, left))
     if len(head) <= HEADER_UP_TO_MAGIC:
         return Damage(position, left, "incomplete", "the file became shorter")
-    (size,) = _LENGTH.unpack_from(head, 8)
+    (size,) = INT32.unpack_from(head, LENGTH_AT)
     if size < V0_OVERHEAD:
         text = f"a batch of {size} bytes is smaller than the least of {V0_OVERHEAD}"
         return Damage(position, left, "small_size", text, dies=True)
     if size + LOG_OVERHEAD > left:
         return Damage(position, left, "incomplete", f"a batch of {size + LOG_OVERHEAD} bytes, and {left} are left")
-    if head[16] in {0, 1} or head[16] > 0x7F:
+    if head[MAGIC_AT] in {0, 1} or head[MAGIC_AT] > 0x7F:
         return parse_legacy(head, 0, position)
     if len(head) < V2_HEADER:
         return Damage(position, left, "incomplete", f"{left} bytes are too few for a batch header", dies=True)
@@ -104,15 +108,15 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
                 yield batch
                 position += batch.size
                 continue
-        found = batch_at(source, position, last)
-        if found is None:
+        item = batch_at(source, position, last)
+        if item is None:
             return
-        if isinstance(found, Batch):
-            yield found
-            position += found.size
+        if isinstance(item, Batch):
+            yield item
+            position += item.size
             continue
         following = resync(source, position + 1, last, effort)
-        yield found._replace(length=(last if following is None else following) - position)
+        yield item._replace(length=(last if following is None else following) - position)
         if following is None:
             return
         position = following
@@ -148,7 +152,7 @@ def is_valid(source: Source, batch: Batch) -> bool:
     """Whether the checksum is that of the batch's bytes; in little memory, however large it says it is."""
     if batch.size <= WINDOW_BYTES:
         return crc_is_valid(batch, source.read(batch.position, batch.size))
-    begin = 16 if batch.legacy else 21  # what the CRC covers, behind it
+    begin = LEGACY_CRC_COVERS if batch.legacy else CRC_COVERS
     value, position, end = 0, batch.position + begin, batch.next_position
     while position < end:
         piece = source.read(position, min(WINDOW_BYTES, end - position))
@@ -217,12 +221,12 @@ def _plausible(source: Source, batch: Batch) -> bool:
     """Whether a header can be true: offsets in order; in magic 0 and 1 key and value fill the message exactly."""
     if not batch.legacy:
         return batch.last_offset_delta >= 0
-    position = batch.position + LOG_OVERHEAD + (_V0_KEY if batch.magic == 0 else _V1_KEY)
+    position = batch.position + LOG_OVERHEAD + (MESSAGE_V0 if batch.magic == 0 else MESSAGE_V1).size
     for _ in ("key", "value"):
-        field = source.peek(position, _LENGTH.size)
-        if len(field) < _LENGTH.size:
+        field = source.peek(position, INT32.size)
+        if len(field) < INT32.size:
             return False
-        position += _LENGTH.size + max(_LENGTH.unpack(field)[0], 0)
+        position += INT32.size + max(INT32.unpack(field)[0], 0)
         if position > batch.next_position:
             return False
     return position == batch.next_position

@@ -176,16 +176,6 @@ INDEX_CODES = frozenset(
 )  # fmt: skip
 
 
-def severity_of(code: str) -> Severity:
-    """How bad findings of a code are."""
-    return _KINDS[code][0]
-
-
-def effect_of(code: str) -> Effect:
-    """What findings of a code mean for a broker."""
-    return _KINDS[code][1]
-
-
 class Findings:
     """Collects what is found: the first `limit` of each file and code, and the number of the rest.
 
@@ -228,10 +218,6 @@ class Findings:
     def count(self, severity: Severity) -> int:
         """All of a severity, also those that are not listed."""
         return sum(number for (*_, each), number in self._seen.items() if each is severity)
-
-    def codes_of(self, file: Path) -> set[str]:
-        """The codes of a file's findings."""
-        return {code for name, code, _ in self._seen if name == str(file)}
 
     def omitted(self) -> list[Omitted]:
         """What is not listed, by file and code."""

@@ -34,10 +34,7 @@ _WINDOW = 1 << 16
 
 
 class OffsetCursor:
-    """Goes through an .index. relative, position: of the entry that comes next; NEVER behind the last one.
-
-    The walk over the log may take entries that are as they should be by itself: `entries` and these two.
-    """
+    """Goes through an .index. relative, position: of the entry that comes next; NEVER behind the last one."""
 
     suffix = ".index"
 
@@ -81,6 +78,24 @@ class OffsetCursor:
             self.indexed = batch.position
             self.pending = offset if trusted and offset > batch.last_offset else None
             self.relative, self.position = next(self.entries, _END)
+
+    def is_right(self, position: int, last: int) -> bool:
+        """Whether the next entry is that of a batch, which ends with the offset `last`, and nothing is to be reported.
+
+        For batches that are as most are; `advance` then passes the entry.
+        """
+        return (
+            position == self.position
+            and self.base_offset + self.relative == last
+            and self.pending is None
+            and position - self.indexed <= SPARSE_BYTES
+        )
+
+    def advance(self) -> int:
+        """Pass the next entry, which is right. Return the position of the one behind it."""
+        self.indexed = self.position
+        self.relative, self.position = next(self.entries, _END)
+        return self.position
 
     def pass_position(self, position: int) -> None:
         """The log has no batch that begins before `position` and was not yet shown."""
@@ -189,6 +204,16 @@ class TimeCursor:
                 first = batch.base_offset if not (batch.legacy and batch.codec) else (previous or 0) + 1
                 self._check_entry(offset, first, latest)
             self.timestamp, self.relative = next(self.entries, _END)
+
+    def take_right(self, last: int, latest: int) -> bool:
+        """Pass the next entry if it is that of the offset `last` and the timestamp `latest`.
+
+        Return whether it is right, and the only one for this offset: pass_batch looks at a second one.
+        """
+        if self.base_offset + self.relative != last or self.timestamp != latest:
+            return False
+        self.timestamp, self.relative = next(self.entries, _END)
+        return self.base_offset + self.relative > last
 
     def _check_entry(self, offset: int, first: int, latest: int) -> None:
         if offset < first:

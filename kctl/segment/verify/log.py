@@ -6,7 +6,16 @@ time, to the plain way, which knows all rules and reports.
 
 from __future__ import annotations
 
-from kctl.segment.format.batch import CODECS, HEADER_V2, V2_HEADER, Batch, parse_v2
+from kctl.segment.format.batch import (
+    BATCH_HEADER,
+    CODEC_MASK,
+    CODECS,
+    CRC_COVERS,
+    LOG_OVERHEAD,
+    V2_HEADER,
+    Batch,
+    parse_v2,
+)
 from kctl.segment.format.index_entries import NEVER
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.source import Source
@@ -21,12 +30,12 @@ from kctl.segment.log.walk import (
     resync,
 )
 from kctl.segment.verify.findings import Findings, Severity
-from kctl.segment.verify.indexes import SPARSE_BYTES
 from kctl.segment.verify.log_facts import FARTHEST, Companions, LogFacts, LogOptions
 from kctl.segment.verify.records import check_records
 
 _FAST_BYTES = 4 << 20  # larger batches go the plain way
 _STRETCH_BYTES = 16 << 20  # between two signs of progress
+_SHORTEST = V2_HEADER - LOG_OVERHEAD
 _MAGICS = frozenset({0, 1, 2})
 # What is wrong with batches whose CRC, and so their number of offsets, is right.
 _OF_VALID = frozenset({"batch_magic", "batch_codec", "batch_count", "batch_too_large", "records"})
@@ -56,47 +65,44 @@ class LogCheck:
 
     def run(self) -> LogFacts:
         """Walk it from front to back. Raises OperationFailed when it cannot be read."""
-        position, told = 0, 0
+        position = last_progress = 0
         while position < self._source.size:
             if not self._options.deep and not self._in_range:
-                position = self._fast(position)
-            position = self._slow(position)
-            if self._options.progress is not None and position - told >= _FAST_BYTES:
-                self._options.progress(position - told)
-                told = position
+                position = self._check_ordinary(position)
+            position = self._check_next(position)
+            if self._options.progress is not None and position - last_progress >= _FAST_BYTES:
+                self._options.progress(position - last_progress)
+                last_progress = position
         if self._options.progress is not None:
-            self._options.progress(self._source.size - told)
+            self._options.progress(self._source.size - last_progress)
         self._finish()
         return self.facts
 
     # --- batches as most are ------------------------------------------------------------------------------------------
 
-    def _fast(self, position: int) -> int:  # noqa: C901, PLR0912, PLR0915 - calls cost more than all else here
-        """Check ordinary batches from `position` on as far as they are in the window; where the others begin.
+    def _check_ordinary(self, position: int) -> int:  # noqa: C901, PLR0912 - one piece: see below
+        """Check ordinary batches from `position` on, as far as they are in the window. Return where the others begin.
 
         Ordinary: magic 2, valid, neither transactional nor control, no offset missing, the leader epoch of the one
         before, and with index entries that are right.
+
+        One piece: with the conditions on the header in a function, verifying 600,000 batches of one record takes 1.1
+        times as long (0.82 instead of 0.74 s).
         """
         from kctl.base.checksum import crc32c
 
-        source, facts = self._source, self.facts
+        source, index, times = self._source, self._index, self._times
         if not source.start <= position < source.start + len(source.window):
             source.load(position, V2_HEADER)
         window, start = source.window, source.start
         limit, at = len(window), position - start
-        unpack, base_offset = HEADER_V2.unpack_from, self._base
-        expected, latest = self._expected, facts.max_timestamp
-        epoch, last_allowed = self._epochs.current, min(base_offset + FARTHEST, self._epochs.until - 1)
+        unpack, codecs = BATCH_HEADER.unpack_from, len(CODECS)
+        expected, latest = self._expected, self.facts.max_timestamp
+        epoch, last_allowed = self._epochs.current, min(self._base + FARTHEST, self._epochs.until - 1)
         open_producers = self._transactions is not None and bool(self._transactions.transactions.tracker.open)
-        index, times, pending = self._index, self._times, False
-        index_position = index_relative = time_offset = timestamp = NEVER
-        indexed = 0
-        if index is not None:
-            index_position, index_relative, indexed = index.position, index.relative, index.indexed
-            pending, next_entry = index.pending is not None, index.entries
-        if times is not None:
-            timestamp, time_offset, next_time = times.timestamp, times.relative + base_offset, times.entries
-        count_batches = count_records = 0
+        entry_position = NEVER if index is None else index.position
+        entry_offset = NEVER if times is None else self._base + times.relative
+        batches = records = 0
         while not self._doubtful:
             if at + V2_HEADER > limit:
                 if start + at - position > _STRETCH_BYTES:
@@ -106,109 +112,108 @@ class LogCheck:
                 if limit < V2_HEADER:
                     break
             (base, length, leader, magic, crc, attributes, delta, _, newest, producer, _, _, count) = unpack(window, at)
-            stop, last = at + length + 12, base + delta
+            stop, last = at + LOG_OVERHEAD + length, base + delta
             if (
                 base != expected
                 or count != delta + 1
                 or delta < 0
                 or magic != 2
                 or attributes & _UNUSUAL
-                or attributes & 7 > 4
+                or attributes & CODEC_MASK >= codecs
                 or leader != epoch
                 or last > last_allowed
-                or length < 49
+                or length < _SHORTEST
                 or (open_producers and producer >= 0)
             ):
                 break
             if stop > limit:
                 if length > _FAST_BYTES or start + stop > source.size or start + at - position > _STRETCH_BYTES:
                     break
-                window = source.load(start + at, length + 12)
-                start, at, limit, stop = source.start, 0, len(window), length + 12
-            if stop > limit or crc32c(window[at + 21 : stop]) != crc:
+                window = source.load(start + at, LOG_OVERHEAD + length)
+                start, at, limit, stop = source.start, 0, len(window), LOG_OVERHEAD + length
+            if stop > limit or crc32c(window[at + CRC_COVERS : stop]) != crc:
                 break
             highest = newest if newest > latest else latest  # noqa: FURB136 - max() takes four times as long
-            entered = at + start >= index_position
-            if entered and (
-                at + start != index_position
-                or index_relative + base_offset != last
-                or pending
-                or index_position - indexed > SPARSE_BYTES
-            ):
+            if start + at >= entry_position and not index.is_right(start + at, last):  # type: ignore[union-attr]
                 break
-            if last >= time_offset:
-                if last != time_offset or timestamp != highest:
+            if last >= entry_offset:
+                if not times.take_right(last, highest):  # type: ignore[union-attr]
                     break
-                timestamp, time_offset = next(next_time, (NEVER, NEVER))
-                time_offset += base_offset
-                if last >= time_offset:  # a second entry for the same offset
-                    times.timestamp, times.relative = timestamp, time_offset - base_offset  # type: ignore[union-attr]
-                    break
-            if entered:
-                indexed = index_position
-                index_relative, index_position = next(next_entry, (NEVER, NEVER))
+                entry_offset = self._base + times.relative  # type: ignore[union-attr]
+            if start + at >= entry_position:
+                entry_position = index.advance()  # type: ignore[union-attr]
             latest, expected, at = highest, last + 1, stop
-            count_batches += 1
-            count_records += count
-        if index is not None:
-            index.position, index.relative, index.indexed = index_position, index_relative, indexed
-        if times is not None:
-            times.timestamp, times.relative = timestamp, time_offset - base_offset
-        if count_batches:
-            facts.batches += count_batches
-            facts.records += count_records
-            facts.max_timestamp = latest
-            facts.last_offset = expected - 1
-            if facts.first_offset is None:
-                facts.first_offset = self._expected
-            self._expected = expected
+            batches += 1
+            records += count
+        if batches:
+            self._note_ordinary(batches, records, expected, latest)
         return start + at
+
+    def _note_ordinary(self, batches: int, records: int, next_offset: int, latest: int) -> None:
+        """Take up batches without a finding, up to `next_offset`. latest: the largest timestamp so far."""
+        facts = self.facts
+        facts.batches += batches
+        facts.records += records
+        facts.max_timestamp = latest
+        facts.last_offset = next_offset - 1
+        if facts.first_offset is None:
+            facts.first_offset = self._expected
+        self._expected = next_offset
 
     # --- one at a time ------------------------------------------------------------------------------------------------
 
-    def _slow(self, position: int) -> int:
+    def _check_next(self, position: int) -> int:
         """Check what is at `position`; where the next begins."""
         item = batch_at(self._source, position, self._source.size)
         if item is None:
             return self._source.size
         if isinstance(item, Damage):
             return self._damage(item)
-        self._batch(item)
+        self._check_batch(item)
         return item.next_position
 
-    def _batch(self, batch: Batch) -> None:
-        facts, previous = self.facts, self.facts.last_offset
+    def _check_batch(self, batch: Batch) -> None:
+        previous = self.facts.last_offset
         valid = is_valid(self._source, batch)
-        if not valid:
-            text = f"the CRC is not that of the batch{self._magic_note(batch)}"
-            self._begin_range()
-            self._add("batch_crc", text, batch, ranged=True)
-            self._note_damage(batch.position)
-            self._ends_whole = False
-        else:
+        if valid:
             self._check_header(batch)
+        else:
+            self._report_crc(batch)
         in_order = self._check_order(batch)
         if valid and in_order:
             self._end_range(batch.base_offset - 1 if not (batch.legacy and batch.codec) else None)
         # The CRC covers neither offset nor epoch: what fits between the others is taken as it is.
         trusted = in_order and (valid or batch.base_offset == self._expected)
-        if trusted and batch.base_offset > self._expected and facts.last_offset is not None:
-            facts.compacted = facts.compacted or not self._doubtful
-        if valid and not batch.legacy and batch.record_count != batch.last_offset_delta + 1:
-            facts.compacted = True
+        self._note_compaction(batch, valid=valid, trusted=trusted)
         if valid:
-            facts.max_timestamp = max(facts.max_timestamp, batch.max_timestamp)
-        certain = trusted and valid and not self._doubtful
-        if self._index is not None:
-            self._index.pass_batch(batch, previous, trusted=certain)
-        if self._times is not None and trusted:
-            times_known = valid and facts.damaged_at is None
-            self._times.pass_batch(batch, previous, facts.max_timestamp, trusted=times_known)
+            self.facts.max_timestamp = max(self.facts.max_timestamp, batch.max_timestamp)
+        self._check_entries(batch, previous, valid=valid, trusted=trusted)
         self._note(batch, trusted=trusted)
         if valid:
             self._check_content(batch)
         elif self._transactions is not None:
             self._transactions.skip_damage(batch.last_offset + 1 if trusted else None)
+
+    def _report_crc(self, batch: Batch) -> None:
+        self._begin_range()
+        self._add("batch_crc", f"the CRC is not that of the batch{self._magic_note(batch)}", batch, ranged=True)
+        self._note_damage(batch.position)
+        self._ends_whole = False
+
+    def _note_compaction(self, batch: Batch, *, valid: bool, trusted: bool) -> None:
+        facts = self.facts
+        if trusted and batch.base_offset > self._expected and facts.last_offset is not None and not self._doubtful:
+            facts.compacted = True
+        if valid and not batch.legacy and batch.record_count != batch.last_offset_delta + 1:
+            facts.compacted = True
+
+    def _check_entries(self, batch: Batch, previous: int | None, *, valid: bool, trusted: bool) -> None:
+        """Check the index entries up to this batch."""
+        if self._index is not None:
+            self._index.pass_batch(batch, previous, trusted=trusted and valid and not self._doubtful)
+        if self._times is not None and trusted:
+            times_known = valid and self.facts.damaged_at is None
+            self._times.pass_batch(batch, previous, self.facts.max_timestamp, trusted=times_known)
 
     def _note(self, batch: Batch, *, trusted: bool) -> None:
         facts = self.facts
@@ -356,8 +361,8 @@ class LogCheck:
         return end
 
     def _offset_at(self, position: int | None) -> int | None:
-        found = None if position is None else batch_at(self._source, position, self._source.size)
-        return found.base_offset if isinstance(found, Batch) else None
+        batch = None if position is None else batch_at(self._source, position, self._source.size)
+        return batch.base_offset if isinstance(batch, Batch) else None
 
     def _finish(self) -> None:
         facts = self.facts

@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from kctl.base.durable import sync_folder
+from kctl.base.outcomes import ItemResult
 from kctl.errors import Busy, NotAuthorized, OperationFailed, Refused
 from kctl.segment.format.index_entries import extent
 from kctl.segment.format.producer_snapshot import BadSnapshot, parse_snapshot
@@ -49,7 +50,7 @@ class IndexRepair:
     entries_after: int
     bytes_after: int
     note: str | None = None
-    result: str = "would write"
+    result: ItemResult = ItemResult.WOULD_WRITE
     kept: str | None = None
 
 
@@ -64,7 +65,7 @@ class RepairPlan:
 
     @property
     def to_write(self) -> tuple[IndexRepair, ...]:
-        return tuple(row for row in self.indexes if row.result == "would write")
+        return tuple(row for row in self.indexes if row.result is ItemResult.WOULD_WRITE)
 
 
 def plan_repair(findings: Iterable[Finding], *, interval_bytes: int = INDEX_INTERVAL_BYTES) -> RepairPlan:
@@ -90,7 +91,7 @@ def _row(path: Path, codes: set[str], rebuilt: Rebuilt) -> IndexRepair:
     row = IndexRepair(str(path), tuple(sorted(codes)), before, len(data) // size, len(data), rebuilt.stopped)
     same = before is not None and path.stat().st_size == len(data) and path.read_bytes() == data
     # A damaged log, or transactions that cannot be known: then there is nothing better to be had.
-    return replace(row, result="left alone") if same else row
+    return replace(row, result=ItemResult.LEFT_ALONE) if same else row
 
 
 def _entries(path: Path) -> int | None:
@@ -192,7 +193,7 @@ def carry_out(plan: RepairPlan, *, now: datetime | None = None, assume_stopped: 
                 kept = replace_file(
                     path, rebuilt.content(path.suffix), like=path if path.exists() else log, stamp=stamp
                 )
-                done[row.file] = replace(row, result="written", kept=None if kept is None else str(kept))
+                done[row.file] = replace(row, result=ItemResult.WRITTEN, kept=None if kept is None else str(kept))
         for folder in folders:
             _check_still_unused(folder)
     return [done.get(row.file, row) for row in plan.indexes]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from kctl.validate.invariants import INVARIANTS, Findings, check
-from kctl.validate.report.gaps import Fault, Gap, find_gaps, worst
+from kctl.validate.report.gaps import Fault, Gap, find_gaps
 from kctl.validate.report.timeline import Recovery
 from kctl.validate.workload.history import Delivered, Log, Sent
 
@@ -72,32 +72,31 @@ class Verdict:
     def ok(self) -> bool:
         return not (self.violated or self.breaches or self.doubts)
 
-    @property
-    def worst_gaps(self) -> list[Gap]:
-        """The longest of all partitions: one before the first fault, and one after each."""
-        return list(worst(self.gaps).values())
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a run left. delivered: None without a consumer; doubts: reasons, seen during the run, why it proves less."""
+
+    sent: Sent
+    log: Log
+    delivered: Delivered | None
+    faults: Sequence[Fault] = ()
+    recoveries: Sequence[Recovery] = ()
+    doubts: Sequence[str] = ()
 
 
 def judge(
-    topic: str,
-    run: str,
-    sent: Sent,
-    log: Log,
-    delivered: Delivered | None,
-    *,
-    faults: Sequence[Fault] = (),
-    recoveries: Sequence[Recovery] = (),
-    budgets: Budgets | None = None,
-    tolerated: Collection[str] = (),
-    doubts: Collection[str] = (),
+    topic: str, run: str, evidence: Evidence, *, budgets: Budgets | None = None, tolerated: Collection[str] = ()
 ) -> Verdict:
-    """delivered: None when there was no consumer. tolerated: invariants that this set-up does not promise, such as
-    duplicated and out_of_order without idempotence. doubts: that were seen besides. Raises ValueError for a name that
-    is none."""
+    """Return the verdict on a run.
+
+    tolerated: invariants that this set-up does not promise, such as duplicated and out_of_order without idempotence.
+    Raises ValueError for an unknown invariant.
+    """
     if set(tolerated) - set(INVARIANTS):
         raise ValueError(f"no such invariant: {', '.join(sorted(set(tolerated) - set(INVARIANTS)))}")
-    findings = check(sent, log, delivered)
-    gaps = find_gaps(sent, faults)
+    findings = check(evidence.sent, evidence.log, evidence.delivered)
+    gaps, recoveries = find_gaps(evidence.sent, evidence.faults), evidence.recoveries
     budgets = budgets or Budgets()
     return Verdict(
         topic=topic,
@@ -107,7 +106,7 @@ def judge(
         recoveries=list(recoveries),
         violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
         breaches=breaches(gaps, recoveries, budgets),
-        doubts=[*_doubts(sent, log, delivered, faults), *_unfelt(recoveries), *doubts],
+        doubts=[*_doubts(evidence), *_unfelt(recoveries), *evidence.doubts],
         budgets=judged(gaps, recoveries, budgets),
     )
 
@@ -154,14 +153,15 @@ def judged(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budgets
     return found
 
 
-def _doubts(sent: Sent, log: Log, delivered: Delivered | None, faults: Sequence[Fault]) -> list[str]:
+def _doubts(evidence: Evidence) -> list[str]:
+    sent, log, delivered = evidence.sent, evidence.log, evidence.delivered
     found = []
     silent = [number for number in sorted(log) if number not in sent.partitions or not sent.partitions[number].ack_ns]
     if not log:
         found.append("there is no partition")
     if silent:
         found.append(f"no write was acknowledged in {_named(silent)}")
-    for fault in faults[-1:]:
+    for fault in evidence.faults[-1:]:
         dead = [n for n, each in sorted(sent.partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
         if dead:
             found.append(f"no write was acknowledged behind «{fault.name}» in {_named(dead)}")

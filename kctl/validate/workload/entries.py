@@ -1,9 +1,6 @@
 """The format of the journals that the producer and the consumer of a validation write.
 
-    header (40 bytes)  magic «KCTLVAL1», run (8 bytes), wall clock and monotonic clock at the beginning (int64 ns),
-                       4 bytes of zeros, CRC-32 of what is before it
-    entry (40 bytes)   uint8 kind, 3 bytes of zeros, uint32 partition, uint32 records, int64 sequence, int64 offset,
-                       int64 moment (ns, monotonic clock), CRC-32 of what is before it; all little endian
+A header and the entries have 40 bytes each.
 
 An entry is about so many records whose sequences follow each other from `sequence` on, and their offsets from `offset`
 on; −1 where there is none. CLOCK_MONOTONIC is one for all processes of a machine, so moments of the journals and of
@@ -18,18 +15,36 @@ faults can be compared; the header ties them to the calendar.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from typing import NamedTuple
+
+from kctl.base.binary_layout import INT64, LITTLE_ENDIAN, UINT8, UINT32, UINT32_LE, Layout, fixed_bytes, padding
 
 SENT, ACKED, FAILED, UNKNOWN, READ, STOPPING, ENDED = range(1, 8)
 KINDS = frozenset(range(SENT, ENDED + 1))
 MAGIC = b"KCTLVAL1"
 SIZE = 40
 MAX_RECORDS = 1 << 24
-_HEADER = struct.Struct("<8s8sqq4x")
-_ENTRY = struct.Struct("<B3xIIqqq")
-_CRC = struct.Struct("<I")
+# A CRC-32 of these fields follows both.
+_HEADER = Layout(
+    LITTLE_ENDIAN,
+    magic=fixed_bytes(8),
+    run=fixed_bytes(8),
+    wall_ns=INT64,  # wall clock when the journal begins
+    monotonic_ns=INT64,  # CLOCK_MONOTONIC at the same moment
+    unused=padding(4),
+)
+_ENTRY = Layout(
+    LITTLE_ENDIAN,
+    kind=UINT8,
+    unused=padding(3),
+    partition=UINT32,
+    records=UINT32,
+    sequence=INT64,
+    offset=INT64,
+    at_ns=INT64,  # CLOCK_MONOTONIC
+)
+_CRC_AT = SIZE - UINT32_LE.size
 
 
 class Entry(NamedTuple):
@@ -53,12 +68,12 @@ class Header(NamedTuple):
 
 def encode(entry: Entry) -> bytes:
     data = _ENTRY.pack(*entry)
-    return data + _CRC.pack(zlib.crc32(data))
+    return data + UINT32_LE.pack(zlib.crc32(data))
 
 
 def decode(data: bytes | memoryview) -> Entry | None:
     """None when its checksum is wrong or it makes no sense."""
-    if _CRC.unpack_from(data, SIZE - 4)[0] != zlib.crc32(data[: SIZE - 4]):
+    if UINT32_LE.unpack_from(data, _CRC_AT)[0] != zlib.crc32(data[:_CRC_AT]):
         return None
     entry = Entry(*_ENTRY.unpack_from(data))
     return entry if entry.kind in KINDS and entry.records <= MAX_RECORDS else None
@@ -66,12 +81,12 @@ def decode(data: bytes | memoryview) -> Entry | None:
 
 def encode_header(header: Header) -> bytes:
     data = _HEADER.pack(MAGIC, bytes.fromhex(header.run), header.wall_ns, header.monotonic_ns)
-    return data + _CRC.pack(zlib.crc32(data))
+    return data + UINT32_LE.pack(zlib.crc32(data))
 
 
 def decode_header(data: bytes) -> Header | None:
     """None when it is none."""
-    if len(data) != SIZE or _CRC.unpack_from(data, SIZE - 4)[0] != zlib.crc32(data[: SIZE - 4]):
+    if len(data) != SIZE or UINT32_LE.unpack_from(data, _CRC_AT)[0] != zlib.crc32(data[:_CRC_AT]):
         return None
     magic, run, wall_ns, monotonic_ns = _HEADER.unpack_from(data)
     return Header(run.hex(), wall_ns, monotonic_ns) if magic == MAGIC else None

@@ -77,12 +77,3 @@ class JournalReader:
 def read_entries(path: Path) -> Iterator[Entry]:
     """All of a journal that nobody writes any more."""
     return JournalReader(path).read()
-
-
-def read_header(path: Path) -> Header:
-    """Raises InvalidFile when it has none."""
-    reader = JournalReader(path)
-    next(reader.read(), None)
-    if reader.header is None:
-        raise InvalidFile(f"{path} is no journal of a validation: it is empty")
-    return reader.header

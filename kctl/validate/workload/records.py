@@ -9,21 +9,12 @@ from __future__ import annotations
 import secrets
 from array import array
 from collections.abc import Iterable
-from typing import NamedTuple
 
 FOREIGN = -1  # instead of a sequence: not a record of this run, or not of this partition
 KEY_BYTES = 36
 LEAST_VALUE_BYTES = _TIME_DIGITS = 16
 MAX_PARTITION, MAX_SEQUENCE = 10**6 - 1, 10**12 - 1
 _RUN_DIGITS = 16
-
-
-class Numbered(NamedTuple):
-    """What a key says."""
-
-    run: str
-    partition: int
-    sequence: int
 
 
 def new_run() -> str:
@@ -41,23 +32,6 @@ def key_of(run: str, partition: int, sequence: int) -> bytes:
 def value_of(sent_us: int, size: int) -> bytes:
     """size: in bytes; at least LEAST_VALUE_BYTES are made."""
     return b"%0*d" % (_TIME_DIGITS, sent_us) + b"." * (size - _TIME_DIGITS)
-
-
-def parse_key(key: bytes | None) -> Numbered | None:
-    """None for a key that no validation made."""
-    if key is None or len(key) != KEY_BYTES or key[16:17] != b"-" or key[23:24] != b"-":
-        return None
-    run, partition, sequence = key[:16], key[17:23], key[24:]
-    if run.strip(b"0123456789abcdef") or not (partition.isdigit() and sequence.isdigit()):
-        return None
-    return Numbered(run.decode(), int(partition), int(sequence))
-
-
-def parse_value(value: bytes | None) -> int | None:
-    """The send time in µs; None for a value that no validation made."""
-    if value is None or len(value) < LEAST_VALUE_BYTES or not value[:_TIME_DIGITS].isdigit():
-        return None
-    return None if value[_TIME_DIGITS:].strip(b".") else int(value[:_TIME_DIGITS])
 
 
 def sequences_of(run: str, partition: int, keys: Iterable[bytes | None]) -> array[int]:

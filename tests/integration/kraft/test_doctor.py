@@ -23,3 +23,8 @@ def test_a_cluster_of_one(own_kctl: Kctl, kraft: str) -> None:
     assert outcomes["combined-roles"]["outcome"] == "found"
     single = [each for each in found["findings"] if each["rule"] == "topic-one-replica"]
     assert {each["severity"] for each in single} <= {"info"}, "there is one broker: there is no other way"
+
+
+def test_rules_that_look_at_nothing(own_kctl: Kctl, kraft: str) -> None:
+    done = own_kctl("doctor", "--about", "zookeeper", "--bootstrap-server", kraft)
+    assert (done.code, "none of the selected rules applies" in done.err) == (4, True)

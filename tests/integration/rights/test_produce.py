@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kafka_admin import kafka_admin
 from kctl.contexts.choose import resolve_target
 from kctl.protocol.client import connect
 from kctl_testing import Kctl
@@ -34,8 +35,7 @@ def _allowed(secure: SecureCluster, topic: str, *operations: str) -> Iterator[No
     pattern = kafka.ResourcePattern(kafka.ResourceType.TOPIC, topic)
     allow = kafka.ACLPermissionType.ALLOW
     rules = [kafka.ACL("User:nobody", "*", kafka.ACLOperation[name], allow, pattern) for name in operations]
-    with connect(target) as client:
-        admin: Any = client.admin()
+    with connect(target) as client, kafka_admin(client) as admin:
         admin.create_acls(rules)
         try:
             yield

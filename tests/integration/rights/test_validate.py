@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.contexts.command_config import read_command_config
+from kctl.contexts.command_config import read_client_config
 from kctl.deploy.process import command_line
 from kctl.errors import OperationFailed
 from kctl.protocol.client import connect
@@ -20,7 +20,7 @@ from secure_cluster import PASSWORDS, SecureCluster
 
 
 def target(secure: SecureCluster, properties: str) -> Target:
-    return Target("secure", (secure.bootstrap,), None, read_command_config(properties))
+    return Target("secure", (secure.bootstrap,), None, read_client_config(properties)[1])
 
 
 def seen(folder: Path) -> str:

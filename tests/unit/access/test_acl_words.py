@@ -89,7 +89,7 @@ REFUSED = [
     ("allow :x read topic t", 7, "is no principal"),
     ("allow alice write group g", 13, "no operation on a group is «write»"),
     ("allow alice consume cluster", 13, "«consume» is of a topic or group"),
-    ("allow alice read topic t by noon", 26, "expected the end, or \"from HOST\", not"),
+    ("allow alice read topic t by noon", 26, 'expected the end, or "from HOST", not'),
     ("allow alice read topic t from", 30, "an IP address is missing"),
     ("allow alice read topic t from example.org", 31, "is no IP address"),
     ("allow alice read topic t from 10.0.0.0/8", 31, "is no IP address"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kctl.base.config_values import fault_of, same
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.cautions import caution_of
@@ -72,7 +73,7 @@ def _topic_config(type_: str, value: str) -> Config:
 )
 def test_a_value_that_a_broker_writes_otherwise_is_set(type_: str, asked: str, shown: str) -> None:
     config = _topic_config(type_, shown)
-    assert _planned_config("t", "x", asked, config, None).result == "unchanged"
+    assert _planned_config("t", "x", asked, config, None).result is ItemResult.UNCHANGED
     assert _is_set(config, asked)
     assert _holds(Resource.topic("t"), Edit("x", "set", asked), config)
     assert not differences({"topic/a": [config], "topic/b": [_topic_config(type_, asked)]})
@@ -91,7 +92,7 @@ def test_a_value_that_a_broker_writes_otherwise_is_set(type_: str, asked: str, s
 )
 def test_another_value_is_not(type_: str, asked: str, shown: str) -> None:
     config = _topic_config(type_, shown)
-    assert _planned_config("t", "x", asked, config, None).result == "would set"
+    assert _planned_config("t", "x", asked, config, None).result is ItemResult.WOULD_SET
     assert not _is_set(config, asked)
     assert differences({"topic/a": [config], "topic/b": [_topic_config(type_, asked)]})
 
@@ -151,6 +152,6 @@ def test_types_of_old_brokers_configs() -> None:
     ],
 )
 def test_cautions_read_the_value(name: str, before: str, after: str, says: str | None) -> None:
-    row = ChangedConfig("topic/t", name, "would set", before, "default", after, "topic", False)
+    row = ChangedConfig("topic/t", name, ItemResult.WOULD_SET, before, "default", after, "topic", False)
     found = caution_of(row, 3)
     assert (found is None) if says is None else (says in (found or ""))

@@ -12,7 +12,7 @@ import pytest
 from kctl.base import input_file, strict_yaml
 from kctl.base.input_file import read_input
 from kctl.contexts.change import put_context
-from kctl.contexts.command_config import read_command_config
+from kctl.contexts.command_config import read_client_config
 from kctl.contexts.context import Context
 from kctl.contexts.kafkactl_config import read_kafkactl_config
 from kctl.deploy.broker_settings import read_settings
@@ -29,7 +29,7 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 READERS: dict[str, Callable[[Path], object]] = {
     "any input": lambda path: read_input(path, max_bytes=100),
     "YAML": strict_yaml.load_file,
-    "--command-config": lambda path: read_command_config(str(path)),
+    "--command-config": lambda path: read_client_config(str(path)),
     "--config-file": lambda path: read_settings((), path),
     "kafkactl's config": lambda path: read_kafkactl_config(str(path)),
 }

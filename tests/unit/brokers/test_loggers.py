@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kctl.base.outcomes import ItemResult
 from kctl.brokers import loggers
 from kctl.brokers.loggers import LoggerChange
 from kctl.commands.app import main
@@ -15,15 +16,15 @@ from kctl.commands.broker import loggers as broker_loggers
 from kctl.errors import OperationFailed
 
 PLAN = [
-    LoggerChange(1, "kafka.request.logger", "WARN", "DEBUG", "would set"),
-    LoggerChange(2, "kafka.request.logger", "WARN", "DEBUG", "would set"),
+    LoggerChange(1, "kafka.request.logger", "WARN", "DEBUG", ItemResult.WOULD_SET),
+    LoggerChange(2, "kafka.request.logger", "WARN", "DEBUG", ItemResult.WOULD_SET),
 ]
 
 
 class _Brokers:
     """What was asked of brokers, and the rows that were shown. outcome: of each row, or the error of setting."""
 
-    def __init__(self, outcome: Sequence[str] | Exception) -> None:
+    def __init__(self, outcome: Sequence[ItemResult] | Exception) -> None:
         self.outcome = outcome
         self.put_back: list[LoggerChange] = []
         self.slept: list[float] = []
@@ -37,10 +38,13 @@ class _Brokers:
         return [dataclasses.replace(row, result=result, error=f"why {result}") for row, result in rows]
 
     def take_back(self, _client: object, done: Sequence[LoggerChange]) -> list[LoggerChange]:
-        self.put_back = [row for row in done if row.result in {"set", "failed"}]
-        return [dataclasses.replace(row, result="put back") if row.result == "set" else row for row in done]
+        self.put_back = [row for row in done if row.result in {ItemResult.SET, ItemResult.FAILED}]
+        return [
+            dataclasses.replace(row, result=ItemResult.PUT_BACK) if row.result is ItemResult.SET else row
+            for row in done
+        ]
 
-    def emit(self, rows: Sequence[LoggerChange], _tables: object) -> None:
+    def emit(self, rows: Sequence[LoggerChange], _tables: object, *, changed: bool) -> None:
         self.shown = rows
 
     def sleep(self, seconds: float) -> None:
@@ -57,14 +61,14 @@ class _Brokers:
 
 
 def test_set_waited_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    brokers = _Brokers(["set", "set"])
+    brokers = _Brokers([ItemResult.SET, ItemResult.SET])
     brokers.run(monkeypatch)
     assert (brokers.slept, [row.result for row in brokers.shown]) == ([600.0], ["put back", "put back"])
 
 
 def test_any_error_takes_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when the time is beyond what clocks know."""
-    brokers = _Brokers(["set", "set"])
+    brokers = _Brokers([ItemResult.SET, ItemResult.SET])
     with pytest.raises(OverflowError):
         brokers.run(monkeypatch, for_s=1e18)
     assert [row.broker for row in brokers.put_back] == [1, 2]
@@ -81,7 +85,7 @@ def test_an_error_of_setting_takes_the_way_back(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_failure_is_told_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    brokers = _Brokers(["set", "failed"])
+    brokers = _Brokers([ItemResult.SET, ItemResult.FAILED])
     told: list[str] = []
     brokers.asleep = lambda: told.append(capsys.readouterr().err)
     with pytest.raises(OperationFailed):
@@ -91,7 +95,7 @@ def test_a_failure_is_told_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 def test_nothing_set_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    brokers = _Brokers(["failed", "failed"])
+    brokers = _Brokers([ItemResult.FAILED, ItemResult.FAILED])
     with pytest.raises(OperationFailed):
         brokers.run(monkeypatch)
     assert brokers.slept == []

@@ -13,7 +13,8 @@ import pytest
 
 from kctl.capacity.fields import parse_input
 from kctl.commands import app
-from kctl.commands.capacity.measure import Asked
+from kctl.commands.capacity.measure import measure_options
+from kctl.commands.capacity.options import CapacityOptions
 
 LOAD = ("--throughput", "200MB/s", "--retention", "3d", "--groups", "2", "--disk", "4TB", "--network", "10Gbit/s")
 
@@ -126,5 +127,5 @@ def test_min_isr_above_the_replicas_counts_as_all() -> None:
     inv: Any = SimpleNamespace(timeout_s=lambda seconds: seconds)
     inputs = {"replication_factor": parse_input("replication_factor", "1")}
     with_min_isr = {**inputs, "min_insync_replicas": parse_input("min_insync_replicas", "2")}
-    options = Asked(None, None, None, None, None)
-    assert [options.options(inv, each).min_insync_replicas for each in (inputs, with_min_isr)] == [1, 1]
+    options = CapacityOptions()
+    assert [measure_options(inv, options, each).min_insync_replicas for each in (inputs, with_min_isr)] == [1, 1]

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.base import journal
+from kctl.base.outcomes import ItemResult
 from kctl.capacity import measurement_topic
 from kctl.capacity.measure import MeasureOptions, RateMeter, WriteRun, payloads, warm_up_s
 from kctl.capacity.measurement_topic import PREFIX, MeasurementTopic, folder, leftovers, new_topic
@@ -217,12 +218,16 @@ class _Brokers:
         assert timeout_s == OPTIONS.timeout_s
         if self.error is not None:
             raise self.error
-        return [CreatedTopic(OPTIONS.topic, "created", 1, 3, {})]
+        return [CreatedTopic(OPTIONS.topic, ItemResult.CREATED, 1, 3, {})]
 
     def _delete(self, _client: object, plan: list[DeletedTopic], *, timeout_s: float) -> list[DeletedTopic]:
         assert timeout_s == OPTIONS.timeout_s
         self.deleted += [row.topic for row in plan]
-        return [DeletedTopic(plan[0].topic, "failed" if self.refuses_to_delete else "deleted", None, 1, 3, None)]
+        return [
+            DeletedTopic(
+                plan[0].topic, ItemResult.FAILED if self.refuses_to_delete else ItemResult.DELETED, None, 1, 3, None
+            )
+        ]
 
 
 def _run(brokers: _Brokers, action: Callable[[MeasurementTopic], object]) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import replace
 from types import SimpleNamespace as Answer
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.cluster.export import assemble, export_cluster
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.cluster.quorum import Quorum
@@ -19,7 +17,6 @@ from kctl.cluster.reassignments import Moving
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.protocol.client import ClusterClient
 
 STATE = ClusterState(
     "c1", 2,
@@ -94,60 +91,45 @@ def test_a_size_is_the_leaders_and_copies_under_way_do_not_count() -> None:
     assert "size_bytes" not in second
 
 
-class _BigCluster:
-    """100,000 partitions on 20 brokers. A fake: no test machine holds a real one."""
+def _big_cluster(topics: int = 2000) -> FakeCluster:
+    """50 partitions of each topic on 20 brokers: no test machine holds 100,000."""
 
-    timeout_s = 30.0
-
-    def __init__(self) -> None:
-        self.sent: Counter[str] = Counter()
-        nodes = range(20)
-        self.state = ClusterState(
-            "big", 0, {n: Broker(n, f"h{n}", 9092, f"r{n % 3}") for n in nodes},
-            {f"t{t}": TopicState(f"t{t}", False, None, tuple(self._partition(f"t{t}", p) for p in range(50)))
-             for t in range(2000)},
-        )  # fmt: skip
-
-    @staticmethod
-    def _partition(topic: str, number: int) -> PartitionState:
+    def partition(topic: str, number: int) -> PartitionState:
         replicas = tuple((number + i) % 20 for i in range(3))
         return PartitionState(topic, number, replicas[0], 0, replicas, replicas)
 
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
-        self.sent["Metadata"] += 1
-        return self.state
-
-    def api_version(self, _key: int) -> int | None:
-        return None
-
-    def send_to_controller(self, request: Any, **_: object) -> Any:
-        self.sent["ListPartitionReassignments"] += 1
-        return Answer(error_code=0, topics=[])
-
-    def send_each(self, requests: Mapping[int, Any], *, timeout_s: float | None = None) -> dict[int, Any]:
-        return {node: self._answer(node, request) for node, request in requests.items()}
-
-    def _answer(self, node: int, request: Any) -> Any:
-        name = type(request).__name__.removesuffix("Request")
-        self.sent[name] += 1
-        if name == "DescribeConfigs":
-            rows = [Answer(error_code=0, resource_name=r.resource_name, configs=[]) for r in request.resources]
-            return Answer(results=rows)
-        topics = [
+    def log_dirs(node: int, _request: object) -> Any:
+        rows = [
             Answer(name=t.name, partitions=[
                 Answer(partition_index=p.partition, partition_size=1, offset_lag=0, is_future_key=False)
                 for p in t.partitions if node in p.replicas
             ])
-            for t in self.state.topics.values()
+            for t in fake.topics.values()
         ]  # fmt: skip
-        row = Answer(error_code=0, log_dir="/d", topics=topics, total_bytes=9, usable_bytes=5, is_cordoned=False)
+        row = Answer(error_code=0, log_dir="/d", topics=rows, total_bytes=9, usable_bytes=5, is_cordoned=False)
         return Answer(error_code=0, results=[row])
+
+    def configs(_node: int, request: Any) -> Any:
+        return Answer(
+            results=[Answer(error_code=0, resource_name=r.resource_name, configs=[]) for r in request.resources]
+        )
+
+    names = [f"t{number}" for number in range(topics)]
+    fake = FakeCluster(
+        (TopicState(name, False, None, tuple(partition(name, number) for number in range(50))) for name in names),
+        brokers={node: Broker(node, f"h{node}", 9092, f"r{node % 3}") for node in range(20)},
+        controller=0,
+    )
+    fake.always("ListPartitionReassignments", Answer(error_code=0, topics=[]))
+    fake.always("DescribeLogDirs", log_dirs)
+    fake.always("DescribeConfigs", configs)
+    return fake
 
 
 def test_few_requests_at_100_000_partitions() -> None:
-    fake = _BigCluster()
+    fake = _big_cluster()
     started = time.process_time()
-    document, lacks = export_cluster(cast(ClusterClient, fake))
+    document, lacks = export_cluster(fake.client)
     assert lacks == []
     assert fake.sent == {
         "Metadata": 1, "ListPartitionReassignments": 1, "DescribeLogDirs": 20, "DescribeConfigs": 4,
@@ -176,7 +158,6 @@ def test_the_controller_is_the_quorums(
         return quorum
 
     monkeypatch.setattr("kctl.cluster.quorum.describe_quorum", told)
-    fake = _BigCluster()
-    fake.state = replace(fake.state, topics={})
-    document, said = export_cluster(cast(ClusterClient, fake))
+    fake = _big_cluster(topics=0)
+    document, said = export_cluster(fake.client)
     assert (document["controller"], said) == (controller, lacks)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.cluster.rights import may_describe_all_topics
 from kctl.cluster.topic_names import fault_of
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized
@@ -16,15 +14,8 @@ from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized
     ("error", "answer"), [(None, True), (NotAuthorized("no"), False), (ConnectionTimedOut("no answer"), None)]
 )
 def test_all_topics(error: KctlError | None, answer: bool | None) -> None:
-    asked: list[str] = []
-
-    def metadata(topics: list[str]) -> object:
-        asked.extend(topics)
-        if error is not None:
-            raise error
-        return None
-
-    client: Any = SimpleNamespace(metadata=metadata)
-    assert may_describe_all_topics(client) is answer
-    (name,) = asked
+    fake = FakeCluster()
+    fake.script("Metadata", error)
+    assert may_describe_all_topics(fake.client) is answer
+    (name,) = fake.requests[0].request
     assert fault_of(name) is not None, "no topic of this name can be there, or come into being by asking"

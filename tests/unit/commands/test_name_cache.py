@@ -126,7 +126,7 @@ class Loading(ClusterClient):
         pass
 
     def metadata(
-        self, topics: Any = None, *, timeout_s: float | None = None, keep_errors: bool = False
+        self, topics: Any = None, *, timeout_s: float | None = None, keep_errors: bool = False, operations: bool = False
     ) -> ClusterState:
         self.limits.append(self._deadline(timeout_s).left_s)
         return ClusterState("c", 1, {number: Broker(number, "h", number, None) for number in (1, 2)}, {})

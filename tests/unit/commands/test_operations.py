@@ -290,6 +290,16 @@ def test_a_stream_is_a_list_however_much_it_is(run: Run, text: str, value: Any) 
     assert outcome.value == value
 
 
+@pytest.mark.parametrize("changed", [True, False, None])
+def test_a_command_reports_whether_it_changed_something(run: Run, changed: bool | None) -> None:
+    def act(inv: Invocation) -> None:
+        inv.emit([], [], changed=changed)
+        raise NotHealthy("not as it should be")
+
+    outcome, _ = run(act)
+    assert (outcome.exit_code, outcome.changed) == (1, changed)
+
+
 def test_streams_are_commands() -> None:
     assert {name.replace(" ", ".") for name in operations.JSON_LINES} <= set(operations.names())
 

@@ -20,6 +20,7 @@ COMMANDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("topic reassign plan", "--out"): ("topic", "reassign", "plan", "--remove-broker", "1", *SERVER),
     ("playbook run", "--junit"): ("playbook", "run", "h.yaml"),
     ("playbook resume", "--junit"): ("playbook", "resume", "none"),
+    ("history report", "--html"): ("history", "report", "--store", "store", "--last", "1h"),
     ("spark report", "--html"): ("spark", "report", "--store", "store", "--last", "1h"),
     ("spark bundle", "--out"): ("spark", "bundle"),
 }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace as Answer
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster, topic_of
 from kctl.access.quotas import DEFAULT, Entity
 from kctl.base.config_values import fault_of, items, number_for, same
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource, parse_resource
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.configs.cautions import caution_of
@@ -35,8 +36,6 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
-from kctl.model import Broker, ClusterState, TopicState
-from kctl.protocol.client import ClusterClient
 
 
 def config(
@@ -369,21 +368,28 @@ def test_values_of_new_topics(tmp_path: Path) -> None:
     ],
 )
 def test_cautions(name: str, before: str | None, after: str | None, factor: int | None, caution: str | None) -> None:
-    found = caution_of(ChangedConfig("topic/t", name, "would set", before, None, after, None, False), factor)
+    found = caution_of(ChangedConfig("topic/t", name, ItemResult.WOULD_SET, before, None, after, None, False), factor)
     assert (found is None) if caution is None else (found is not None and caution in found)
 
 
 @pytest.mark.parametrize(
     ("result", "before", "after", "caution"),
     [
-        ("would unset", "-1", None, "falls back to a value that brokers do not tell; if it is less, older records"),
-        ("would unset", "7776000000", None, "falls back"),
-        ("would unset", "-1", "604800000", "gets smaller"),
-        ("would unset", "3600000", "604800000", None),
-        ("would set", None, "1", None),
+        (
+            ItemResult.WOULD_UNSET,
+            "-1",
+            None,
+            "falls back to a value that brokers do not tell; if it is less, older records",
+        ),
+        (ItemResult.WOULD_UNSET, "7776000000", None, "falls back"),
+        (ItemResult.WOULD_UNSET, "-1", "604800000", "gets smaller"),
+        (ItemResult.WOULD_UNSET, "3600000", "604800000", None),
+        (ItemResult.WOULD_SET, None, "1", None),
     ],
 )
-def test_cautions_of_what_is_unset(result: str, before: str | None, after: str | None, caution: str | None) -> None:
+def test_cautions_of_what_is_unset(
+    result: ItemResult, before: str | None, after: str | None, caution: str | None
+) -> None:
     found = caution_of(ChangedConfig("topic/t", "retention.ms", result, before, None, after, None, False))
     assert (found is None) if caution is None else (found is not None and caution in found)
 
@@ -441,60 +447,30 @@ def test_items() -> None:
     assert items(None) == []
 
 
-class _GoneBehindTheChange:
-    """A broker that describes a topic, takes a change, and is not there any more."""
+def _row(name: str, value: str | None, source: int, *synonyms: Any) -> Any:
+    """A config as DescribeConfigs has it."""
+    return Answer(
+        name=name, value=value, config_source=source, is_default=False, is_sensitive=False, read_only=False,
+        config_type=5, synonyms=list(synonyms), documentation=None,
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.changed = False
 
-    def metadata(self, _topics: object = None) -> ClusterState:
-        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, {})
-
-    def send(self, _request: Any) -> Any:
-        if self.changed:
-            raise ConnectionFailed("nobody is there")
-        own = Answer(name="retention.ms", value="1", source=1)
-        row = Answer(
-            name="retention.ms", value="1", config_source=1, is_sensitive=False, read_only=False, config_type=5,
-            synonyms=[own], documentation=None,
-        )  # fmt: skip
-        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=0, configs=[row])])
-
-    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
-        self.changed = not next(iter(requests.values())).validate_only
-        row = Answer(resource_type=2, resource_name="t", error_code=0, error_message=None)
-        return dict.fromkeys(requests, Answer(responses=[row]))
+def _described(type_: int, name: str, *rows: Any, code: int = 0) -> Any:
+    result = Answer(resource_type=type_, resource_name=name, error_code=code, error_message=None, configs=list(rows))
+    return Answer(results=[result])
 
 
 def test_a_change_that_cannot_be_read_back_is_not_unreachable() -> None:
     """Exit 3 would say that nothing was begun."""
-    client = cast("ClusterClient", _GoneBehindTheChange())
-    plan = plan_changes(client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
+    fake = FakeCluster(brokers=[1])
+    own = Answer(name="retention.ms", value="1", source=1)
+    fake.always("DescribeConfigs", _described(2, "t", _row("retention.ms", "1", 1, own)))
+    row = Answer(resource_type=2, resource_name="t", error_code=0, error_message=None)
+    fake.always("IncrementalAlterConfigs", Answer(responses=[row]))
+    plan = plan_changes(fake.client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
+    fake.always("DescribeConfigs", ConnectionFailed("nobody is there"))
     with pytest.raises(OutcomeUnknown, match="took the change of topic t, but it cannot be read back"):
-        apply_changes(client, plan, timeout_s=1.0)
-
-
-class _Describing:
-    """A broker that describes itself, and of topics what `topic` says: None that there is none, or an error code."""
-
-    def __init__(self, topic: int | None) -> None:
-        self.topic = topic
-
-    def metadata(self, _topics: object = None) -> ClusterState:
-        topics = {} if self.topic is None else {"t": TopicState("t", False, None, ())}
-        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, topics)
-
-    def send(self, _request: Any) -> Any:
-        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=self.topic, error_message=None)])
-
-    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
-        known = Answer(
-            name="log.retention.ms", value=None, config_source=5, is_sensitive=False, read_only=False, config_type=5,
-            synonyms=[], documentation=None,
-        )  # fmt: skip
-        return dict.fromkeys(
-            requests, Answer(results=[Answer(resource_type=4, resource_name="1", error_code=0, configs=[known])])
-        )
+        apply_changes(fake.client, plan, timeout_s=1.0)
 
 
 @pytest.mark.parametrize(
@@ -506,33 +482,25 @@ class _Describing:
     ],
 )
 def test_what_is_not_told_is_not_absent(topic: int | None, error: type[KctlError], said: str) -> None:
-    client = cast("ClusterClient", _Describing(topic))
-    (found,), warnings = explain(client, ["log.retention.ms"])
+    fake = FakeCluster([] if topic is None else [topic_of("t")], brokers=[1])
+    of_broker = _described(4, "1", _row("log.retention.ms", None, 5))
+
+    def described(_node: int, request: Any) -> Any:
+        return of_broker if request.resources[0].resource_type == 4 else _described(2, "t", code=topic or 0)
+
+    fake.always("DescribeConfigs", described)
+    (found,), warnings = explain(fake.client, ["log.retention.ms"])
     assert (found.of, len(warnings)) == ("broker", 1)
     with pytest.raises(KctlError, match=said) as caught:
-        explain(client, ["retention.ms"])
+        explain(fake.client, ["retention.ms"])
     assert type(caught.value) is error
 
 
-class _Hours:
-    """A broker with log.retention.hours=24 in server.properties: it calls that a default of its topics."""
-
-    timeout_s = 30.0
-
-    def send(self, _request: Any) -> Any:
-        rows = [
-            Answer(name=name, value=value, config_source=5, is_default=False, is_sensitive=False, read_only=False,
-                   config_type=5, synonyms=[], documentation=None)
-            for name, value in (("retention.ms", "86400000"), ("segment.ms", "604800000"), ("segment.bytes", "5"))
-        ]  # fmt: skip
-        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=0, configs=rows)])
-
-    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
-        return {node: self.send(request) for node, request in requests.items()}
-
-
 def test_a_default_of_hours_is_of_server_properties() -> None:
-    client = cast("ClusterClient", _Hours())
+    fake = FakeCluster(brokers=[1])
+    values = (("retention.ms", "86400000"), ("segment.ms", "604800000"), ("segment.bytes", "5"))
+    fake.always("DescribeConfigs", _described(2, "t", *(_row(name, value, 5) for name, value in values)))
+    client = fake.client
     found = {c.name: (c.source, c.default, c.is_default) for c in describe(client, TOPIC)}
     assert found == {
         "retention.ms": (ConfigSource.STATIC_BROKER, "604800000", False),

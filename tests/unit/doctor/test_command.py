@@ -17,7 +17,7 @@ from health_testing import partition, state
 from kctl.base.strict_yaml import load
 from kctl.commands import app
 from kctl.commands.terminal.invocation import Invocation
-from kctl.doctor import collect as collecting
+from kctl.doctor import input as doctor_input
 from kctl.doctor.rule_facts import RuleFacts
 from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized
@@ -278,7 +278,7 @@ def test_rules_option_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Fake facts. tests/integration/test_doctor.py covers real brokers."""
+    """Fake facts. tests/integration/doctor/test_doctor.py covers real brokers."""
     box = SimpleNamespace(facts=RuleFacts())
 
     @contextmanager
@@ -287,7 +287,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(Invocation, "connect", connect)
     monkeypatch.setattr(Invocation, "target", lambda _self: None)
-    monkeypatch.setattr(collecting, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not checked"]))
+    monkeypatch.setattr(doctor_input, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not checked"]))
     return box
 
 

@@ -4,12 +4,13 @@ more: fed with coordinators' answers, because a real one cannot be made to give 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
 import pytest
 
+from fake_cluster import FakeCluster
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups import names
 from kctl.cluster.groups.model import Group, Groups, Member
 from kctl.cluster.groups.names import chosen_groups
@@ -43,7 +44,9 @@ GONE = ConnectionFailed("nobody is there")
 FORBIDDEN = NotAuthorized("topic t: not authorized")
 
 
-def change(partition: int, old: int | None = 100, *, new: int = 50, result: str = "would reset") -> OffsetChange:
+def change(
+    partition: int, old: int | None = 100, *, new: int = 50, result: ItemResult = ItemResult.WOULD_RESET
+) -> OffsetChange:
     return OffsetChange("g", "t", partition, result, old, new, None, None, None, 0, 200)
 
 
@@ -154,22 +157,16 @@ def test_the_same_offset_and_metadata_is_unchanged(monkeypatch: pytest.MonkeyPat
 # --- what brokers hide --------------------------------------------------------------------------------------------
 
 
-class Hiding:
-    """A cluster whose topics may not all be described."""
-
-    def metadata(self, _topics: object) -> ClusterState:
-        raise NotAuthorized("not authorized to describe it")
-
-
 def test_all_commits_are_not_taken_from_who_does_not_tell_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = cast("ClusterClient", Hiding())
+    fake = FakeCluster()
+    fake.always("Metadata", NotAuthorized("not authorized to describe it"))
     group = Group("g", "Empty", "consumer", "classic", 1)
     monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
     monkeypatch.setattr(export, "describe_existing", lambda *_: {"g": group})
     with pytest.raises(NotAuthorized, match="there may be more commits"):
-        reset.plan_reset(client, ["g"], Target(To.EARLIEST))
+        reset.plan_reset(fake.client, ["g"], Target(To.EARLIEST))
     with pytest.raises(NotAuthorized, match="there may be more commits"):
-        export.exported(client, ["g"])
+        export.exported(fake.client, ["g"])
 
 
 # --- deletion and removal -----------------------------------------------------------------------------------------
@@ -179,7 +176,7 @@ def test_a_deletion_that_cannot_be_looked_at_is_no_refusal(monkeypatch: pytest.M
     outcomes = {"a": Refused("group a has members"), "b": True}
     monkeypatch.setattr(delete, "ask_coordinators", lambda *_: outcomes)
     monkeypatch.setattr(delete, "describe_groups", lambda *_: Groups({}, {}, {"a": GONE, "b": GONE}))
-    plan = [DeletedGroup(name, "would delete", "Empty", "classic", 0, ()) for name in outcomes]
+    plan = [DeletedGroup(name, ItemResult.WOULD_DELETE, "Empty", "classic", 0, ()) for name in outcomes]
     done, errors = delete.delete_groups(NOBODY, plan)
     assert [row.error for row in done] == [
         "group a has members",
@@ -191,51 +188,41 @@ def test_a_deletion_that_cannot_be_looked_at_is_no_refusal(monkeypatch: pytest.M
 def test_offsets_deleted_and_not_read_back_are_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delete, "ask_coordinators", lambda *_: {"g": {T0: None, T1: FORBIDDEN}})
     monkeypatch.setattr(delete, "fetch_commits", lambda *_: {"g": GONE})
-    plan = [DeletedOffset("g", "t", number, "would delete", 5) for number in (0, 1)]
+    plan = [DeletedOffset("g", "t", number, ItemResult.WOULD_DELETE, 5) for number in (0, 1)]
     done, errors = delete.delete_offsets(NOBODY, "g", plan)
     with pytest.raises(OperationFailed, match="could not be read back"):
         judge_changes(done, errors, what="deleted")
 
 
 def member(member_id: str, instance: str | None = None) -> RemovedMember:
-    return RemovedMember("g", member_id, instance, "client", "host", 1, "would remove")
+    return RemovedMember("g", member_id, instance, "client", "host", 1, ItemResult.WOULD_REMOVE)
 
 
-class LeaveGroup:
-    """A coordinator that knows instance «i» under another member id by now."""
-
-    timeout_s = 5.0
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-
-    def send(self, request: Any) -> Any:
-        return Answer(coordinators=[Answer(key="g", error_code=0, error_message=None, node_id=1)])
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        ((node, request),) = requests.items()
-        self.asked += request.members
-        rows = [
-            Answer(member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=_fenced(m))
-            for m in request.members
-        ]
-        return {node: Answer(error_code=0, members=rows)}
-
-
-def _fenced(identity: Any) -> int:
-    return 82 if identity.group_instance_id else 0
+def _left(_node: int, request: Any) -> Any:
+    """A coordinator that knows static members under other member ids by now."""
+    rows = [
+        Answer(
+            member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=82 if m.group_instance_id else 0
+        )
+        for m in request.members
+    ]
+    return Answer(error_code=0, members=rows)
 
 
 def test_a_static_member_that_was_restarted_is_not_thrown_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now = Group("g", "Stable", "consumer", "classic", 1, members=(Member("new", "i", "client", "host", ()),))
     monkeypatch.setattr(remove_members, "describe_groups", lambda *_: Groups({"g": now}, {}, {}))
-    client = LeaveGroup()
-    done, errors = remove_members.remove_members(
-        cast("ClusterClient", client), "g", [member("old", "i"), member("plain")]
-    )
+    fake = FakeCluster()
+    fake.always("LeaveGroup", _left)
+    done, errors = remove_members.remove_members(fake.client, "g", [member("old", "i"), member("plain")])
     assert [(row.result, row.error) for row in done] == [("joined again", None), ("removed", None)]
     assert errors == []
-    assert [(m.member_id, m.group_instance_id) for m in client.asked] == [("old", "i"), ("plain", None)]
+    assert [
+        (m.member_id, m.group_instance_id)
+        for each in fake.requests
+        if each.api == "LeaveGroup"
+        for m in each.request.members
+    ] == [("old", "i"), ("plain", None)]
 
 
 @pytest.mark.parametrize(
@@ -292,24 +279,12 @@ def test_no_groups_by_expression() -> None:
 # --- the commands -------------------------------------------------------------------------------------------------
 
 
-class Client:
-    """Whoever asks this one about rights has them all."""
-
-    warnings = ()
-    target = Answer(name="here")
-
-    def metadata(self, _topics: object) -> ClusterState:
-        return ClusterState("id", 1, {}, {})
-
-    def send(self, _request: object) -> Any:
-        return Answer(error_code=0, authorized_operations={8})
-
-
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = nullcontext(Client())
-    client.warnings = ()  # type: ignore[attr-defined]
-    monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: client)
+    fake = FakeCluster()
+    fake.always("Metadata", ClusterState("id", 1, {}, {}))
+    fake.always("DescribeCluster", Answer(error_code=0, authorized_operations={8}))
+    monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: fake)
     monkeypatch.setattr(watching, "time", Answer(sleep=_second_pass))
 
 

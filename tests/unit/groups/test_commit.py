@@ -3,12 +3,11 @@ coordinator's refusals are called."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import SimpleNamespace as Answer
-from typing import Any, cast
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.cluster.groups import coordinators
 from kctl.errors import (
     AuthenticationFailed,
@@ -22,7 +21,6 @@ from kctl.errors import (
 from kctl.groups import commit
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.model import TopicPartition
-from kctl.protocol.client import ClusterClient
 
 
 def test_a_batch_fits_into_the_offsets_topic() -> None:
@@ -59,58 +57,49 @@ def test_errors(code: int, kind: type[KctlError], message: str) -> None:
     assert commit._error(0, "billing", "orders") is None
 
 
-class Brokers:
-    """Broker 1 coordinates groups a0, a1 …, broker 2 b0, b1 …; what broker 1 answers is `one`, first to last."""
-
-    timeout_s = 5.0
-
-    def __init__(self, *one: KctlError | int) -> None:
-        self.one = list(one)
-        self.rounds: list[dict[int, str]] = []
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        self.rounds.append({node: request.group_id for node, request in requests.items()})
-        return {node: self._answer(node, request) for node, request in requests.items()}
-
-    def _answer(self, node: int, request: Any) -> Any:
-        code = self.one.pop(0) if node == 1 and self.one else 0
-        if isinstance(code, KctlError):
-            return code
-        rows = [Answer(partition_index=p.partition_index, error_code=code) for p in request.topics[0].partitions]
-        return Answer(topics=[Answer(name=request.topics[0].name, partitions=rows)])
-
-    def send(self, request: Any) -> Any:
-        found = [(name, 1 if name < "b" else 2) for name in request.coordinator_keys]
-        return Answer(coordinators=[Answer(key=name, error_code=0, node_id=node) for name, node in found])
+def cluster(*replies: KctlError) -> FakeCluster:
+    """Broker 1 coordinates groups a0, a1 …, broker 2 b0, b1 …; broker 1 begins with these replies."""
+    fake = FakeCluster()
+    fake.timeout_s = 5.0
+    fake.coordinators = {f"b{number}": 2 for number in range(3)}
+    fake.script("OffsetCommit", *replies, node=1)
+    return fake
 
 
-def sent(brokers: Brokers, *groups: str) -> dict[str, KctlError | None]:
+def sent(fake: FakeCluster, *groups: str) -> dict[str, KctlError | None]:
     tp = TopicPartition("t", 0)
-    found = commit_offsets(cast(ClusterClient, brokers), {group: {tp: OffsetToCommit(1)} for group in groups})
-    return {group: outcomes[tp] for group, outcomes in found.items()}
+    outcomes = commit_offsets(fake.client, {group: {tp: OffsetToCommit(1)} for group in groups})
+    return {group: partitions[tp] for group, partitions in outcomes.items()}
+
+
+def rounds(fake: FakeCluster) -> list[dict[int, str]]:
+    """The groups whose offsets were committed at the same time, by broker."""
+    return [{node: request.group_id for node, request in each.items()} for each in fake.rounds]
 
 
 def test_all_coordinators_have_a_request_at_the_same_time() -> None:
-    brokers = Brokers()
-    assert sent(brokers, "a0", "b0", "a1", "b1", "a2") == dict.fromkeys(("a0", "b0", "a1", "b1", "a2"))
-    assert brokers.rounds == [{1: "a0", 2: "b0"}, {1: "a1", 2: "b1"}, {1: "a2"}]
+    fake = cluster()
+    assert sent(fake, "a0", "b0", "a1", "b1", "a2") == dict.fromkeys(("a0", "b0", "a1", "b1", "a2"))
+    assert rounds(fake) == [{1: "a0", 2: "b0"}, {1: "a1", 2: "b1"}, {1: "a2"}]
 
 
 def test_a_refusal_ends_nothing() -> None:
-    outcomes = sent(Brokers(25), "a0", "a1")
+    fake = cluster()
+    fake.codes["OffsetCommit"] = {"a0": 25}
+    outcomes = sent(fake, "a0", "a1")
     assert isinstance(outcomes["a0"], Refused)
     assert outcomes["a1"] is None
 
 
 def test_a_broker_whose_answer_is_lost_gets_nothing_more() -> None:
     """Fifty groups would wait fifty times, and nobody knows what the one before did. The other broker goes on."""
-    brokers = Brokers(OutcomeUnknown("no answer"))
-    outcomes = sent(brokers, "a0", "b0", "a1", "b1")
+    fake = cluster(OutcomeUnknown("no answer"))
+    outcomes = sent(fake, "a0", "b0", "a1", "b1")
     assert isinstance(outcomes["a0"], OutcomeUnknown)
     assert outcomes["a1"] is not None
     assert outcomes["a1"].message == "not sent, because before: no answer"
     assert (outcomes["b0"], outcomes["b1"]) == (None, None)
-    assert brokers.rounds == [{1: "a0", 2: "b0"}, {2: "b1"}]
+    assert rounds(fake) == [{1: "a0", 2: "b0"}, {2: "b1"}]
 
 
 @pytest.mark.parametrize(("error", "tries"), [(ConnectionFailed("gone"), 5), (AuthenticationFailed("no"), 1)])
@@ -118,11 +107,11 @@ def test_a_broker_that_cannot_be_reached_is_tried_once_for_all(
     monkeypatch: pytest.MonkeyPatch, error: KctlError, tries: int
 ) -> None:
     monkeypatch.setattr(coordinators, "time", Answer(sleep=lambda _seconds: None))
-    brokers = Brokers(*[error] * 10)
-    assert sent(brokers, "a0", "a1", "a2") == {"a0": error, "a1": error, "a2": error}
-    assert brokers.rounds == [{1: "a0"}] * tries
+    fake = cluster(*[error] * 10)
+    assert sent(fake, "a0", "a1", "a2") == {"a0": error, "a1": error, "a2": error}
+    assert rounds(fake) == [{1: "a0"}] * tries
 
 
 def test_a_broker_that_comes_back_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "time", Answer(sleep=lambda _seconds: None))
-    assert sent(Brokers(ConnectionFailed("gone")), "a0", "a1") == {"a0": None, "a1": None}
+    assert sent(cluster(ConnectionFailed("gone")), "a0", "a1") == {"a0": None, "a1": None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,13 +11,14 @@ from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.membership import BrokerView
 from kctl.cluster.quorum import Quorum, QuorumReplica
-from kctl.commands.cluster import health as cluster_health
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
+from kctl.health import wait
 from kctl.health.assess import assess
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs, used_percent
 from kctl.health.model import Facts, Limits, Status
 from kctl.model import Broker, ClusterState
+from kctl.protocol.target import Target
 
 THREE = state(
     [
@@ -177,11 +177,10 @@ def test_waiting_ends_when_all_is_seen_that_may_be_seen(
     def look(_client: object) -> Facts:
         return pending.pop()
 
-    monkeypatch.setattr("kctl.health.collect.collect_facts", look)
+    monkeypatch.setattr(wait, "collect_facts", look)
     monkeypatch.setattr("kctl.protocol.client.connect", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(cluster_health, "_POLL_S", 0.0)
-    inv: Any = SimpleNamespace(timeout_s=lambda default: default, target=lambda: None)
-    assert cluster_health._wait(inv, Limits()).healthy is (looks == 3)
+    monkeypatch.setattr(wait, "_POLL_S", 0.0)
+    assert wait.wait_until_healthy(Target("c", ()), Limits(), timeout_s=300.0).healthy is (looks == 3)
     assert 3 - len(pending) == looks
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Answer
-from typing import Any, cast
+from typing import cast
 
+from fake_cluster import FakeCluster, topic_of
 from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
-from kctl.errors import ConnectionRefused, NotAuthorized
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Status
@@ -21,24 +21,13 @@ def _on_disk(*topics: str) -> list[LogDir]:
     return [LogDir("/data", 100, 50, [LogDirReplica(name, 0, 0, 0, False) for name in topics])]
 
 
-class _Describing:
-    """A broker that knows «t» and «new», and keeps «secret» to itself."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def send(self, request: Any) -> Any:
-        self.asked = [topic.name for topic in request.topics]
-        codes = {"secret": 29, "new": 0}
-        return Answer(topics=[Answer(name=name, error_code=codes.get(name, 3)) for name in self.asked])
-
-
 def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
-    client = _Describing()
-    told = hidden_topics(
-        cast("ClusterClient", client), THREE, {1: _on_disk("t", "secret", "gone"), 2: _on_disk("new"), 3: REFUSED}
-    )
-    assert (told, client.asked) == (("secret",), ["gone", "new", "secret"])
+    fake = FakeCluster([topic_of("t", 1), topic_of("new", 1)])
+    fake.hidden = {"secret"}
+    dirs: dict[int, list[LogDir] | KctlError] = {1: _on_disk("t", "secret", "gone"), 2: _on_disk("new"), 3: REFUSED}
+    told = hidden_topics(fake.client, THREE, dirs)
+    (sent,) = fake.requests
+    assert (told, sent.request) == (("secret",), ["gone", "new", "secret"])
     found = assess(facts(THREE, hidden=told))
     assert (found.healthy, len(found.unknown)) == (False, 1)
     (check,) = (each for each in found.checks if each.status is Status.UNKNOWN)
@@ -46,16 +35,11 @@ def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
     assert assess(facts(THREE, hidden=REFUSED)).unknown == [REFUSED.message]
 
 
-class _Refusing:
-    """Topics of some names only."""
-
-    def metadata(self, names: list[str]) -> None:
-        raise NotAuthorized(names[0])
-
-
 def test_without_disks_a_user_who_may_not_describe_all_topics_is_told() -> None:
     kept = NotAuthorized("log dirs of broker 1: not authorized for the cluster")
-    told = hidden_topics(cast("ClusterClient", _Refusing()), THREE, {1: kept})
+    fake = FakeCluster()
+    fake.always("Metadata", NotAuthorized("no"))
+    told = hidden_topics(fake.client, THREE, {1: kept})
     assert isinstance(told, NotAuthorized)
     found = assess(facts(THREE, hidden=told))
     (check,) = (each for each in found.checks if each.check == "topics")

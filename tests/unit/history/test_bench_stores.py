@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import plot
+from kctl.history.lag.status import Status
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.read import read_table
-from kctl.history.status import Status
 from snapshot_inputs import Shape, make_store
 from snapshot_stores import no_damage
 from window_engines import kctl_python

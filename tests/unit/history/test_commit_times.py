@@ -12,22 +12,23 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from commit_time_oracle import CommitTime, commit_time_of
 from kctl.errors import UsageError
-from kctl.history.commit_times import CommitTime, commit_time_of
+from kctl.history.commits.commit_log import ARROW, Span, offsets_logs, read_logs
+from kctl.history.commits.commit_times import CommitTimes, times_of_logs
+from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.evaluate.reading_batches import ReadingsQuestion, read
+from kctl.history.evaluate.windows import judge_batches
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import put_pass
 from kctl.history.snapshots.store import create_store
-from kctl.history.status import Status
-from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
-from kctl.spark.commit_times import CommitTimes, times_of_logs
-from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_logs
-from kctl.spark.snapshot_ranges import GroupRange
-from kctl.spark.snapshot_source import Question, read
-from kctl.spark.windows import judge_batches
 from offsets_files import commit
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import batch, write
+from window_oracle import Observation, judge
 
 Key = tuple[str, str, int]
 COMMITS = [CommitTime(10, 5, 9), CommitTime(20, 7, 19), CommitTime(30, 7, 29), CommitTime(40, None, None)]
@@ -75,7 +76,7 @@ SCHEMA = pa.schema([
 
 
 def _history(rows: Sequence[tuple[Key, CommitTime]], size: int) -> list[pa.RecordBatch]:
-    """As kctl.spark.offsets_history gives them, in batches of a size, an error among them."""
+    """As kctl.history.commits.commit_log gives them, in batches of a size, an error among them."""
     columns = {name: [None] * len(rows) for name in ARROW.names}
     columns |= {name: [key[i] for key, _ in rows] for i, name in enumerate(("group", "topic", "partition"))}  # type: ignore[misc]
     columns |= {name: [getattr(each, name) for _, each in rows] for name in CommitTime._fields}
@@ -171,7 +172,7 @@ def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
     _log(tmp_path / "__consumer_offsets-0", "often", commits["often"])
     with (_log(tmp_path / "__consumer_offsets-1", "seldom", commits["seldom"]) / f"{0:020d}.log").open("ab") as log:
         log.write(bytes(80))
-    question = Question(
+    question = ReadingsQuestion(
         str(store.root), T + 5 * MINUTE_MS, T + 60 * MINUTE_MS, rules, lookback_ms=60 * MINUTE_MS,
         offsets_logs=(str(tmp_path / "__consumer_offsets-0"), str(tmp_path / "__consumer_offsets-1")),
     )  # fmt: skip

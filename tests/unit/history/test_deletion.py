@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.history.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
+from kctl.history.retention.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
 
 HOUR = 3_600_000
 LOG = Log(log_start_offset=1000, log_end_offset=2000, size_bytes=100_000, produced_per_s=10.0)  # 100 bytes each

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from kctl.history.lag.window import MINUTE_MS
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near, newest_configs
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.history.snapshots.store import Damaged, Store, create_store
-from kctl.history.window import MINUTE_MS
 from kctl.lag.rates import LogEnd
 from snapshot_stores import HOUR, no_damage, put
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.history.growth import SizeSample, growth
+from growth_oracle import SizeSample, growth
+from kctl.history.evaluate.growth import MOST_BYTES, Sizes, by_key, growths
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.rows import batch_of
-from kctl.spark.growth_columns import MOST_BYTES, Sizes, by_key, growths
 
 REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))
 VOLUMES = Sizes(("broker", "log_dir"), "usable_bytes", ("total_bytes",))

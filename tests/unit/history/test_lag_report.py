@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kctl.errors import UsageError
-from kctl.history.deletion import Limits
-from kctl.history.explain import explain
-from kctl.history.lag_report import (
+from kctl.history.lag.explain import explain
+from kctl.history.lag.limits import broken, parse_limit, unknown
+from kctl.history.lag.status import Status
+from kctl.history.lag.status_rows import (
     GroupStatus,
     Key,
     Offsets,
@@ -22,13 +23,13 @@ from kctl.history.lag_report import (
     partition_status,
     undecided,
 )
-from kctl.history.limits import broken, parse_limit, unknown
-from kctl.history.report_sums import by_group, by_topic, severity, worst
+from kctl.history.lag.totals import by_group, by_topic, severity, worst
+from kctl.history.lag.window import DEFAULT_RULES, MINUTE_MS, Reading
+from kctl.history.retention.deletion import Limits
 from kctl.history.snapshots.moment import COLUMNS, moment_of
-from kctl.history.span import span_of
-from kctl.history.status import Status
-from kctl.history.window import DEFAULT_RULES, MINUTE_MS, Observation, Reading, judge
 from kctl.lag.selection import names_of
+from span_oracle import span_of
+from window_oracle import Observation, judge
 
 NOW = 1_790_000_000_000
 HOUR_MS = 60 * MINUTE_MS

@@ -7,31 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.types import _make_type_verifier
 
-from kctl.commands.spark import retention_store as over_store
-from kctl.commands.spark.retention_view import usage_table, what_if_tables
+from kctl.commands.history import retention_store as over_store
+from kctl.commands.history.retention_view import usage_table, what_if_tables
 from kctl.commands.terminal.output import emit, jsonable
 from kctl.errors import NotFound, NotHealthy
-from kctl.history.deletion import Log
-from kctl.history.disk_loss import Reader, losses
-from kctl.history.explain_disks import explain_log_dir
-from kctl.history.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
-from kctl.history.outlook import Outlook
-from kctl.history.reader_losses import tombstones
+from kctl.history.lag.window import MINUTE_MS
+from kctl.history.retention.deletion import Log
+from kctl.history.retention.disk_loss import Reader, losses
+from kctl.history.retention.explain import explain_log_dir
+from kctl.history.retention.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
+from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.reader_losses import tombstones
+from kctl.history.retention.store_reads import StoreReads
+from kctl.history.retention.volumes import Disks, same_volumes
+from kctl.history.retention.what_if import parse_change
+from kctl.history.retention.what_if_report import what_if
+from kctl.history.row_tables import schema_of, table_of
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
 from kctl.history.snapshots.store import Store, create_store
-from kctl.history.volumes import Disks, same_volumes
-from kctl.history.what_if import parse_change
-from kctl.history.what_if_report import what_if
-from kctl.history.window import MINUTE_MS
 from kctl.lag.log_config import LogConfig
 from kctl.lag.retention import LogDirSize, PartitionLog
 from kctl.lag.selection import names_of
-from kctl.spark.outlook_job import OutlookJob
-from kctl.spark.rows_frame import plain, schema_of
 from snapshot_stores import HOUR, put
 
 MB, GB = 10**6, 10**9
@@ -95,12 +94,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def job(store: Store) -> OutlookJob:
-    return OutlookJob(store, HOUR.start_ms, END_MS + 1)
+def job(store: Store) -> StoreReads:
+    return StoreReads(store, HOUR.start_ms, END_MS + 1)
 
 
 @pytest.fixture(scope="module")
-def outlook(job: OutlookJob) -> Outlook:
+def outlook(job: StoreReads) -> Outlook:
     found, moment = job.outlook()
     assert job.errors == []
     assert moment.at_ms == END_MS
@@ -156,7 +155,7 @@ def test_skew(outlook: Outlook) -> None:
     assert rows[0].ratio == pytest.approx(max(sizes) / (sum(sizes) / 2))
 
 
-def test_who_loses_when_the_disk_is_full(job: OutlookJob, outlook: Outlook) -> None:
+def test_who_loses_when_the_disk_is_full(job: StoreReads, outlook: Outlook) -> None:
     readers = job.readers(outlook)
     assert {(r.group, r.lag, r.replicas) for r in readers} == {("behind", 19_000, 2), ("keeps-up", 0, 2)}
     behind = next(r for r in readers if r.group == "behind")
@@ -168,7 +167,7 @@ def test_who_loses_when_the_disk_is_full(job: OutlookJob, outlook: Outlook) -> N
     assert row.unread == pytest.approx(19_000 + 1000 / 600 * full_ms / 1000, rel=1e-3)
 
 
-def test_unread_messages_older_than_all_that_was_seen(job: OutlookJob, outlook: Outlook) -> None:
+def test_unread_messages_older_than_all_that_was_seen(job: StoreReads, outlook: Outlook) -> None:
     """The window of a reading is half an hour; the next unread message is the log's first record, 13 hours old."""
     behind = next(r for r in job.readers(outlook) if r.group == "behind")
     assert behind.time_lag_ms == 13 * HOUR_MS
@@ -178,7 +177,7 @@ def test_unread_messages_older_than_all_that_was_seen(job: OutlookJob, outlook: 
     assert again.loss_eta_ms == HOUR_MS
 
 
-def test_another_retention(job: OutlookJob, outlook: Outlook) -> None:
+def test_another_retention(job: StoreReads, outlook: Outlook) -> None:
     change = parse_change(["retention.ms=1h"])
     ends = job.ends_near([END_MS - HOUR_MS], END_MS)
     found = what_if(outlook, change, names_of(["end*"]), job.readers(outlook), ends)
@@ -221,7 +220,7 @@ def test_another_retention_that_takes_nothing_now_but_soon(outlook: Outlook) -> 
     assert [column.key for column in shown.columns][-2:] == ["loss_ms", "new_loss_ms"]
 
 
-def test_a_longer_retention_frees_nothing_and_fills_more(job: OutlookJob, outlook: Outlook) -> None:
+def test_a_longer_retention_frees_nothing_and_fills_more(job: StoreReads, outlook: Outlook) -> None:
     found = what_if(outlook, parse_change(["retention.bytes=500GB"]), names_of(["limited"]), [], {})
     (topic,) = found.topics
     assert topic.freed_at_most_bytes == 0
@@ -233,12 +232,12 @@ def test_a_longer_retention_frees_nothing_and_fills_more(job: OutlookJob, outloo
 
 
 def test_a_part_of_the_time(store: Store) -> None:
-    job = OutlookJob(store, HOUR.start_ms, HOUR.start_ms + HOUR_MS)
+    job = StoreReads(store, HOUR.start_ms, HOUR.start_ms + HOUR_MS)
     found, moment = job.outlook()
     assert moment.at_ms == HOUR.start_ms + 5 * EVERY_MS
     assert found.by_topic()[0].observed_ms == 5 * EVERY_MS
     with pytest.raises(NotFound, match="no snapshot of that time"):
-        OutlookJob(store, 0, 5).outlook()
+        StoreReads(store, 0, 5).outlook()
 
 
 def test_a_broker_that_was_down_is_told(tmp_path: Path) -> None:
@@ -251,7 +250,7 @@ def test_a_broker_that_was_down_is_told(tmp_path: Path) -> None:
         last.rows[table] = [row for row in last.rows[table] if row[place] != 2]
     last.failures.append("broker 2 is down: 4 replicas of it were not read")
     put(store, 3 * EVERY_MS, last)
-    job = OutlookJob(store, HOUR.start_ms, END_MS)
+    job = StoreReads(store, HOUR.start_ms, END_MS)
     outlook, _ = job.outlook()
     assert job.errors == ["broker 2 is down: 4 replicas of it were not read"]
     assert [row.broker for row in outlook.by_log_dir()] == [1, 2]
@@ -387,7 +386,7 @@ def asked(store: Store, by: str = "topic", show: str = "usage", **more: Any) -> 
 
 @pytest.mark.parametrize(("by", "show"), KEYS)
 def test_reports_and_their_keys(
-    store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str, show: str
+    store: Store, job: StoreReads, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str, show: str
 ) -> None:
     shown = over_store.report_of(asked(store, by, show), job, outlook)
     rows = jsonable(shown.result)
@@ -396,13 +395,12 @@ def test_reports_and_their_keys(
     assert [field.name for field in fields(shown.row)] == KEYS[by, show].split()
     emit(shown.result, lambda: shown.tables, None)
     assert capsys.readouterr().out.count("\n") >= len(rows)
-    columns = schema_of(shown.row)
-    for row in shown.rows:
-        _make_type_verifier(columns)(plain(row))  # as createDataFrame does
+    table = table_of(shown.rows, shown.row)
+    assert (table.num_rows, table.schema) == (len(shown.rows), schema_of(shown.row))
 
 
 def test_losses_fit_into_80_columns(
-    store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str]
+    store: Store, job: StoreReads, outlook: Outlook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = over_store.report_of(asked(store, show="losses"), job, outlook)
     assert shown.rows
@@ -412,7 +410,7 @@ def test_losses_fit_into_80_columns(
 
 @pytest.mark.parametrize("by", ["topic", "partition", "replica", "broker", "log-dir"])
 def test_tables_fit_into_80_columns_and_wide_ones_have_everything(
-    store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str
+    store: Store, job: StoreReads, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str
 ) -> None:
     shown = over_store.report_of(asked(store, by), job, outlook)
     emit(shown.result, lambda: shown.tables, None)
@@ -433,7 +431,7 @@ def test_a_disk_that_is_never_full_says_so(store: Store, outlook: Outlook) -> No
     assert told == ["never", None]
 
 
-def test_explanations_name_the_causes(store: Store, job: OutlookJob, outlook: Outlook) -> None:
+def test_explanations_name_the_causes(store: Store, job: StoreReads, outlook: Outlook) -> None:
     shown = over_store.report_of(asked(store, "log-dir", explain=True), job, outlook)
     lines = {(line["name"], line["text"].split(":")[0]) for line in shown.result[0]["explain"]}
     assert ("causes", "topic endless") in lines
@@ -444,7 +442,7 @@ def test_explanations_name_the_causes(store: Store, job: OutlookJob, outlook: Ou
     assert any("when it last shrank" in line["text"] for line in row["explain"])
 
 
-def test_a_what_if_as_the_command_shows_it(store: Store, job: OutlookJob, outlook: Outlook) -> None:
+def test_a_what_if_as_the_command_shows_it(store: Store, job: StoreReads, outlook: Outlook) -> None:
     shown = over_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["endless"]), job, outlook)
     assert list(jsonable(shown.result)) == ["topics", "log_dirs", "groups"]
     assert [len(table.rows) for table in shown.tables] == [1, 2, 1]

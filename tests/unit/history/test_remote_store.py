@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed, UsageError
+from kctl.history.evaluate.store_access import store_here
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.passes import newest_ms, passes
 from kctl.history.snapshots.remote import RemotePath, is_remote, place, text_of
 from kctl.history.snapshots.store import Damaged, open_store
-from kctl.spark.stores import store_here
 from object_store import ObjectStore, object_store
 from snapshot_stores import FOREVER, HOUR, compact_all, no_damage, seen, store_with
 

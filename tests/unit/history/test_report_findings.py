@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kctl.history.disk_full import Cause
 from kctl.history.report.findings import MOST, findings
 from kctl.history.report.model import (
     Finding,
@@ -22,6 +21,7 @@ from kctl.history.report.model import (
     StatusSpan,
 )
 from kctl.history.report.verdict import DAY_MS, WEEK_MS, with_verdict
+from kctl.history.retention.disk_full import Cause
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
 SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)

@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kctl.history.evaluate.windows import judge_batches
+from kctl.history.lag.status import Status, alarm_of, group_status, standing_of
+from kctl.history.lag.window import Reading, WindowRules
 from kctl.history.report.buckets import Buckets, buckets_of, status_spans
+from kctl.history.report.group_states import StateStream
+from kctl.history.report.lag_series import SeriesWatch, Times
 from kctl.history.report.model import GroupSeries, State
+from kctl.history.report.owned_rows import OwnedRows
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.rows import batch_of
-from kctl.history.status import Status, alarm_of, group_status, standing_of
-from kctl.history.window import Observation, Reading, WindowRules, judge
-from kctl.spark.report_keys import OwnedRows
-from kctl.spark.report_series import SeriesWatch, Times
-from kctl.spark.report_states import StateStream
-from kctl.spark.windows import judge_batches
+from window_oracle import Observation, judge
 
 RULES = WindowRules(observations=3, span_ms=10**9, history=20)
 HOUR_MS = 3_600_000

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.history.disk_full import ReplicaGrowth, ceiling_bytes, disk_full, grown_by, never_stops
-from kctl.history.growth import HOUR_MS, Growth, SizeSample, added, growth
-from kctl.history.skew import skew
+from growth_oracle import SizeSample, growth
+from kctl.history.retention.disk_full import ReplicaGrowth, ceiling_bytes, disk_full, grown_by, never_stops
+from kctl.history.retention.growth import HOUR_MS, Growth, added
+from kctl.history.retention.skew import skew
 from kctl.lag.log_config import LogConfig, compacts
 
 GB = 10**9

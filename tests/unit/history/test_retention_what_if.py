@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth_oracle import SizeSample, growth
 from kctl.errors import UsageError
-from kctl.history.disk_loss import Reader, deleted_in, lag_in, losses
-from kctl.history.growth import HOUR_MS, SizeSample, growth
-from kctl.history.tombstones import (
+from kctl.history.retention.disk_loss import Reader, deleted_in, lag_in, losses
+from kctl.history.retention.growth import HOUR_MS
+from kctl.history.retention.tombstones import (
     CompactedSegment,
     dedupe_keys,
     dirty,
@@ -19,7 +20,7 @@ from kctl.history.tombstones import (
     wanted_since_ms,
     wants_cleaning,
 )
-from kctl.history.what_if import Change, Freed, KnownLog, freed, lost_unread, offsets_at, parse_change
+from kctl.history.retention.what_if import Change, Freed, KnownLog, freed, lost_unread, offsets_at, parse_change
 from kctl.lag.log_config import LogConfig
 from kctl.lag.rates import LogEnd
 

@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 
 from kctl.__main__ import main
 from kctl.errors import Busy
-from kctl.history.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
+from kctl.history.lag.window import MINUTE_MS
+from kctl.history.rollups import catch_up as catch_up_module
+from kctl.history.rollups import hour as rollup_hours
+from kctl.history.rollups.catch_up import catch_up, make_day, make_hour, missing_hours
+from kctl.history.rollups.hour import roll_up
+from kctl.history.rollups.rollup import COLUMNS, GROUPS, LOG_DIRS, TABLES, TOPICS, fold
+from kctl.history.rollups.trends import courses
 from kctl.history.snapshots import lock, rollup_files, schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
@@ -27,13 +33,9 @@ from kctl.history.snapshots.passes import latest_ms, newest_ms
 from kctl.history.snapshots.read import read_sorted
 from kctl.history.snapshots.rows import BATCH_ROWS
 from kctl.history.snapshots.store import Damaged, Store, create_store, open_store
-from kctl.history.trends import courses
-from kctl.history.window import MINUTE_MS
 from kctl.lag.rates import consumed
 from kctl.lag.rules import lag_of, lost_of
-from kctl.spark import rollup_hours, rollup_job
-from kctl.spark.rollup_hours import roll_up
-from kctl.spark.rollup_job import catch_up, make_day, make_hour, make_share, missing_hours
+from kctl.spark.rollup_job import make_share
 from kctl.spark.task_source import TaskReader
 from snapshot_stores import HOUR, put
 
@@ -310,12 +312,12 @@ def test_a_pass_of_the_future_ends_no_hour(tmp_path: Path, monkeypatch: pytest.M
     """Of a collector whose clock was ahead: the hour that it is goes on, and would be rolled up without its rest."""
     store = a_store(tmp_path / "s", 3)
     put(store, 5 * HOUR_MS, a_pass(9))
-    monkeypatch.setattr(rollup_job, "_now_ms", lambda: HOUR.start_ms + 3 * EVERY_MS)
+    monkeypatch.setattr(catch_up_module, "_now_ms", lambda: HOUR.start_ms + 3 * EVERY_MS)
     assert missing_hours(store) == []
     assert newest_ms(store) == HOUR.start_ms + 5 * HOUR_MS
     assert latest_ms(store, HOUR.start_ms + 3 * EVERY_MS) == HOUR.start_ms + 2 * EVERY_MS
     assert latest_ms(store, HOUR.start_ms - 1) == newest_ms(store)
-    monkeypatch.setattr(rollup_job, "_now_ms", lambda: HOUR.start_ms + 6 * HOUR_MS)
+    monkeypatch.setattr(catch_up_module, "_now_ms", lambda: HOUR.start_ms + 6 * HOUR_MS)
     assert missing_hours(store) == [HOUR]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from kctl.__main__ import main
 from kctl.errors import NotFound, UsageError
-from kctl.history.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
+from kctl.history.retention.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.store import create_store

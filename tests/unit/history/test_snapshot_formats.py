@@ -40,7 +40,7 @@ def test_a_newer_version_is_refused_by_all(tmp_path: Path) -> None:
 
 
 def _by_the_documents_rule(store: Store, table: str) -> list[tuple[object, ...]]:
-    """docs/spark.md: each row once, and only of passes that count. By pyarrow's datasets, which know nothing of kctl.
+    """docs/history.md: each row once, and only of passes that count. By pyarrow's datasets, which know nothing of kctl.
 
     Hidden files are not for engines; the columns date and hour are the folders'.
     """

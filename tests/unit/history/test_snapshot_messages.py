@@ -1,4 +1,4 @@
-"""What `kctl spark snapshot` tells of passes as they come, and of places and times that are none. No broker."""
+"""What `kctl history snapshot` tells of passes as they come, and of places and times that are none. No broker."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.spark import snapshot as spark_snapshot
-from kctl.commands.spark.run import check_span
+from kctl.commands.history import snapshot
+from kctl.commands.history.options import check_span
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
+from kctl.history.lag.plan import Wanted, plan_moment
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import PassReport, report
 from kctl.history.snapshots.passes import oldest_ms
 from kctl.history.snapshots.store import create_store, open_store
 from kctl.lag.selection import EVERY
 from kctl.protocol.error_codes import error_for
-from kctl.spark.lag_planning import Wanted, plan_moment
 from snapshot_stores import HOUR, compact_all, store_with
 
 DOWN = "broker 1 is down: 4 replicas of it were not read"
 
 
 def shown(capsys: pytest.CaptureFixture[str], *passes: PassReport) -> tuple[str, str]:
-    show = spark_snapshot._shower(cast("Invocation", SimpleNamespace(output=None)))
+    show = snapshot._shower(cast("Invocation", SimpleNamespace(output=None)))
     for each in passes:
         show(each)
     return cast("tuple[str, str]", tuple(capsys.readouterr()))

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kctl.history import status
-from kctl.history.status import Commit, Standing, Status, alarm_of, commit_status, group_status, standing_of
+import window_oracle
+from kctl.history.lag.status import Standing, Status, alarm_of, group_status, standing_of
+from window_oracle import Commit, commit_status
 
 
 class Case(NamedTuple):
@@ -90,12 +91,12 @@ CASES = {
 def test_burrows_own_cases(case: Case) -> None:
     commits = [Commit(*row) for row in case.commits]
     now_ms = case.now_s * 1000
-    assert status.is_always_behind(commits, case.allowed_lag) == case.always_behind
-    assert status.first_rewind(commits) == case.rewind
-    assert status.is_stopped(commits, now_ms) == case.stopped
-    assert status.is_stalled(commits) == case.stalled
-    assert status.never_less_behind(commits) == case.never_less
-    assert status.was_caught_up(commits, case.log_ends) == case.caught_up
+    assert window_oracle.is_always_behind(commits, case.allowed_lag) == case.always_behind
+    assert window_oracle.first_rewind(commits) == case.rewind
+    assert window_oracle.is_stopped(commits, now_ms) == case.stopped
+    assert window_oracle.is_stalled(commits) == case.stalled
+    assert window_oracle.never_less_behind(commits) == case.never_less
+    assert window_oracle.was_caught_up(commits, case.log_ends) == case.caught_up
     assert commit_status(commits, case.log_ends, case.lag, now_ms, allowed_lag=case.allowed_lag) == case.verdict
 
 

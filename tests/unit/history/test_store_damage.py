@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
+from kctl.history.retention.store_reads import StoreReads
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.footer import BadFooter, reason_of
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.history.snapshots.store import Damaged
 from kctl.history.snapshots.whole import check_files
-from kctl.spark.outlook_job import OutlookJob
 from report_stores import START_MS, at_ms, small_cluster
 from snapshot_stores import compact_all
 
@@ -43,7 +43,7 @@ def test_retention_names_files_that_no_figure_is_from(tmp_path: Path) -> None:
     (folder,) = (store.root / "logs").glob("date=*/hour=*")
     broken = folder / f"pass-{at_ms(5)}.parquet"
     broken.write_bytes(broken.read_bytes()[:100])
-    job = OutlookJob(store, START_MS, START_MS + HOUR_MS)
+    job = StoreReads(store, START_MS, START_MS + HOUR_MS)
     job.outlook()
     assert job.errors == [f"{broken}: it is no whole Parquet file"]
 

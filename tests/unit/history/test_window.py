@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from kctl.history.status import Status
-from kctl.history.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
 from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, keeps_up, per_second, time_lag
+from window_oracle import Observation, judge
 
 OK, WARN, STOP, STALL, REWIND, UNKNOWN = (
     Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND, Status.UNKNOWN,

@@ -1,19 +1,18 @@
-"""Markers of transactions among the offsets that a group is behind. Real brokers' answers: test_spark_lag.py."""
+"""Transaction markers in a group's lag. Real brokers: tests/integration/spark/test_lag.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import SimpleNamespace as Answer
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.errors import ConnectionRefused
 from kctl.lag import control_records as module
 from kctl.lag.control_records import Markers, control_records, fetch_markers, markers_of
 from kctl.lag.log_times import Wanted
 from kctl.model import TopicPartition
-from kctl.protocol.client import ClusterClient
 from segment_files import batch, marker
 
 # Two records, their marker, three records, another one: offsets 10 to 16.
@@ -64,43 +63,43 @@ def test_each_group_counts_from_its_own_offset(offset: int, end: int, count: int
     assert control_records(None, offset, end) == (0 if offset >= end else None)
 
 
-class _Leaders:
-    """Answers with LOG, broker 2 not at all; `code`: an error for partition 1."""
+def _leaders(code: int = 0) -> FakeCluster:
+    """Brokers that answer Fetch with LOG, broker 2 not at all. code: an error for partition 1."""
 
-    def __init__(self, code: int = 0) -> None:
-        self.code = code
-        self.asked: list[list[int]] = []
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        return {
-            node: self._answer(request) if node != 2 else ConnectionRefused("no") for node, request in requests.items()
-        }
-
-    def _answer(self, request: Any) -> Any:
+    def fetched(_node: int, request: Any) -> Any:
         (topic,) = request.topics
-        self.asked.append([row.partition for row in topic.partitions])
         rows = [
-            Answer(partition_index=row.partition, error_code=self.code if row.partition == 1 else 0, records=LOG)
+            Answer(partition_index=row.partition, error_code=code if row.partition == 1 else 0, records=LOG)
             for row in topic.partitions
         ]
         return Answer(error_code=0, responses=[Answer(topic=topic.topic, partitions=rows)])
 
+    fake = FakeCluster()
+    fake.always("Fetch", fetched)
+    fake.always("Fetch", ConnectionRefused("no"), node=2)
+    return fake
+
+
+def _fetched_partitions(fake: FakeCluster) -> list[list[int]]:
+    """The partitions of each request to broker 1."""
+    return [[p.partition for p in each.request.topics[0].partitions] for each in fake.requests if each.node == 1]
+
 
 def test_what_cannot_be_asked_is_told_and_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PARTITIONS_PER_REQUEST", 2)
-    leaders = _Leaders(code=29)
+    fake = _leaders(code=29)
     wanted = {TopicPartition("t", n): Wanted(1 if n < 4 else 2, 12, 17) for n in range(5)}
-    found, failed = fetch_markers(cast(ClusterClient, leaders), wanted)
-    assert leaders.asked == [[0, 1], [2, 3]]
+    found, failed = fetch_markers(fake.client, wanted)
+    assert _fetched_partitions(fake) == [[0, 1], [2, 3]]
     assert found == {TopicPartition("t", n): Markers(12, 17, (12, 16)) for n in (0, 2, 3)}
     assert set(failed) == {TopicPartition("t", 1), TopicPartition("t", 4)}
 
 
 def test_the_nearest_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PARTITIONS", 2)
-    leaders = _Leaders()
+    fake = _leaders()
     wanted = {TopicPartition("t", n): Wanted(1, 16 - n, 17) for n in (3, 0, 1)}
-    assert set(fetch_markers(cast(ClusterClient, leaders), wanted)[0]) == {
+    assert set(fetch_markers(fake.client, wanted)[0]) == {
         TopicPartition("t", 0),
         TopicPartition("t", 1),
     }

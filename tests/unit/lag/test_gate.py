@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
-from kctl.commands.terminal.views import By, judge, require_known
 from kctl.errors import KctlError, NotFound, NotHealthy
+from kctl.lag.gate import By, check_lag
 from kctl.lag.rules import LagRow, by_group, by_topic
-
-
-def _gate(rows: Sequence[Any], by: By, limit: int | None, named: list[str]) -> None:
-    judge(rows, by, limit)
-    if limit is not None:
-        require_known(rows, by, named)
 
 
 def _row(committed: int | None, end: int | None, group: str = "g", control: int | None = None) -> LagRow:
@@ -65,16 +56,15 @@ def test_verdict(
         if by is not By.PARTITION and len({row.group for row in rows}) < len(rows):
             continue  # added up, it is another row
         if error is None:
-            _gate(rows_of(rows), by, limit, named)
+            check_lag(rows_of(rows), by, limit, named)
             continue
         with pytest.raises(error) as caught:
-            _gate(rows_of(rows), by, limit, named)
+            check_lag(rows_of(rows), by, limit, named)
         if by is By.PARTITION:
             assert text in caught.value.message
 
 
-def test_what_was_not_checked_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    _gate([THERE, NO_COMMIT], By.PARTITION, 0, ["g"])
-    assert (
-        "lag not checked for 1 partition, because it is unknown: group g, t, partition 0" in capsys.readouterr().err
-    )
+def test_what_was_not_checked_is_told() -> None:
+    unchecked = check_lag([THERE, NO_COMMIT], By.PARTITION, 0, ["g"])
+    assert unchecked == "lag not checked for 1 partition, because it is unknown: group g, t, partition 0"
+    assert check_lag([THERE], By.PARTITION, 0, ["g"]) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.history.usage import Usage
+from kctl.history.retention.usage import Usage
 from kctl.lag.retention import (
     LogDirSize,
     PartitionLog,

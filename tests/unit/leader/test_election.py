@@ -1,7 +1,7 @@
 """Leaders: what a controller would count, which elections are possible, and what brokers' answers become.
 
 A fake client, because a real controller cannot be made to refuse, to be of another version or not to answer on demand;
-elections on real brokers are in tests/integration/test_leader.py and test_leader_unclean.py.
+elections on real brokers are in tests/integration/leader/test_leader.py and tests/integration/leader/test_unclean.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.base.outcomes import ItemResult
 from kctl.commands.leader.tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
 from kctl.health.leaders import leader_status
@@ -197,7 +198,7 @@ def test_without_a_controller_that_is_said_once() -> None:
 
 
 def plan_of(count: int) -> list[Election]:
-    return [Election("t", number, 2, 1, "would elect") for number in range(count)]
+    return [Election("t", number, 2, 1, ItemResult.WOULD_ELECT) for number in range(count)]
 
 
 def test_what_counts_is_the_leader_that_is_seen() -> None:
@@ -222,7 +223,7 @@ def test_some_fail_and_the_others_are_elected() -> None:
         return answer
 
     fake = FakeCluster(all_but_one)
-    rows = [*plan_of(3), Election("t", 9, 2, 1, "skipped", "broker 1 is down")]
+    rows = [*plan_of(3), Election("t", 9, 2, 1, ItemResult.SKIPPED, "broker 1 is down")]
     done = carry_out(client_of(fake), rows, timeout_s=5)
     assert [row.result for row in done] == ["elected", "failed", "elected", "skipped"]
     assert "PREFERRED_LEADER_NOT_AVAILABLE" in (done[1].reason or "")

@@ -15,7 +15,7 @@ import pytest
 from kctl.commands.leader import unclean as leader_unclean
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
-from kctl.leader import election, eligible, losses
+from kctl.leader import eligible, operations
 from kctl.leader.election import plan_unclean
 from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.leader.losses import Loss
@@ -200,12 +200,13 @@ def test_no_election_is_held_when_another_replica_became_eligible_meanwhile(
         held.extend(plan)
         return plan
 
-    monkeypatch.setattr(eligible, "read_eligible", lambda *_: dict(now))
-    monkeypatch.setattr(losses, "find_losses", lambda *_: [Loss("t", 0, 4, 50, 50, {4: 50}, (2, 3), None)])
+    for module in (eligible, operations):  # the basis is read by the one, the plan by the other
+        monkeypatch.setattr(module, "read_eligible", lambda *_: dict(now))
+    monkeypatch.setattr(operations, "find_losses", lambda *_: [Loss("t", 0, 4, 50, 50, {4: 50}, (2, 3), None)])
     monkeypatch.setattr(leader_unclean, "confirm_name", answer)
-    monkeypatch.setattr(election, "carry_out", carry_out)
+    monkeypatch.setattr(operations, "carry_out", carry_out)
     client = Answer(metadata=lambda _: state, target=Answer(name="c"))
-    inv = Answer(protectors=lambda _: [], confirm_cluster=None, timeout_s=lambda s: s, emit=lambda *_: None)
+    inv = Answer(protectors=lambda _: [], confirm_cluster=None, timeout_s=lambda s: s, emit=lambda *_, **__: None)
 
     def elect() -> None:
         leader_unclean.elect_unclean(

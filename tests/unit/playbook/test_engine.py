@@ -11,7 +11,7 @@ import pytest
 from kctl.errors import ConnectionRefused, KctlError, NotFound, NotHealthy, OperationFailed, TimedOut, UsageError
 from kctl.playbook.operations import Outcome, Where
 from kctl.playbook.run.engine import Settings
-from kctl.playbook.run.outside import Choice
+from kctl.playbook.run.run_environment import Choice
 from kctl.playbook.run.selection import selection
 from playbook_runs import World, messages, playbook_from, run, states
 
@@ -513,7 +513,7 @@ def test_no_secret_gets_into_a_command_line() -> None:
 
 
 def test_programs_do_not_see_other_parameters() -> None:
-    from kctl.playbook.run.outside import without_parameters
+    from kctl.playbook.run.run_environment import without_parameters
 
     assert without_parameters({"A": "b", "KCTL_PARAM_PW": "secret", "KCTL_CONTEXT": "dev"}) == {
         "A": "b", "KCTL_CONTEXT": "dev",

@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 
 from kctl.base.suggestions import closest
-from kctl.playbook.expressions import evaluation
-from kctl.playbook.expressions.expressions import MAX_TEXT, ExpressionError, evaluate, parse_text, render
+from kctl.playbook.expressions import limits
+from kctl.playbook.expressions.evaluation import evaluate, render
 from kctl.playbook.expressions.json_text import value_of_json
+from kctl.playbook.expressions.limits import MAX_TEXT, ExpressionError
+from kctl.playbook.expressions.syntax import parse_text
 from kctl.playbook.model import Parameter, Position
 from kctl.playbook.parameters import from_text
 
 BIG = "a" * (MAX_TEXT - 10)
 DEEP = "[" * 900 + "]" * 900
+HOSTILE = {
+    "big": BIG, "deep": DEEP, "digits": "9" * 1_000_000, "commas": "," * 1_000_000, "many": list(range(100_000)),
+    "nested": [["a" * 1000] * 100] * 100,
+}  # fmt: skip
 
 
 def often(value: str) -> str:
@@ -35,13 +41,21 @@ def often(value: str) -> str:
         f"({often('big')} + {often('(big[:1048565] ~ 1)')} + {often('big')}) | sort",
         f"{often('big')}",
         "deep | fromjson",
+        "'[' ~ digits ~ ']' | fromjson",
+        "digits | int",
+        f"{often('big')} | map('upper') | first",
+        f"{often('commas')} | map('split', ',') | length",
+        "commas | split(',')",
+        "big[:500000] | replace('a', 'aaa')",
+        "many | map('string') | join(big[:1000])",
+        "range(10000) | join(big)",
         "'[1e999]' | fromjson",
     ],
 )
 def test_nothing_is_made_as_often_as_it_is_named(source: str) -> None:
     started = time.process_time()
     with pytest.raises(ExpressionError):
-        evaluate(source, {"big": BIG, "deep": DEEP})
+        evaluate(source, HOSTILE)
     assert time.process_time() - started < 3
 
 
@@ -53,12 +67,33 @@ def test_nothing_is_made_as_often_as_it_is_named(source: str) -> None:
         f"{often(often('1'))} == {often(often('2 - 1'))}",
         f"{often(often('[1]'))} in [{often(often('[1.0]'))}]",
         f"big | map(attribute='{'a.' * 50}a', default=1)",
+        f"{often('nested')} | map('flatten') | length",
+        f"range(10000) | map(attribute='{'a.' * 1500}', default=1)",
     ],
 )
 def test_work_is_counted_at_each_depth(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "MAX_WORK", 120_000)
+    monkeypatch.setattr(limits, "MAX_WORK", 120_000)
     with pytest.raises(ExpressionError, match=r"too much work|a result of more than"):
-        evaluate(source, {"big": [{}] * 10_000})
+        evaluate(source, {**HOSTILE, "big": [{}] * 10_000})
+
+
+def test_the_expressions_of_a_step_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CPU_SECONDS", 0.3)
+    started = time.process_time()
+    with pytest.raises(ExpressionError, match="too much work"):
+        render(["{{ many | sort | length }}"] * 1000, HOSTILE)
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["part in text", "text is contains(end)", "text | split(end)", "text | replace(part, '')"],
+)
+def test_searches_take_no_longer_than_the_text_is(source: str) -> None:
+    texts = {"text": "a" * 500_000, "part": "a" * 250_000 + "b", "end": "b" + "a" * 250_000}
+    started = time.process_time()
+    assert evaluate(f"({source}) != 2", texts)
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -80,7 +115,7 @@ def test_values_are_the_same_as_in_json(source: str, value: bool) -> None:
 
 def test_what_is_missing_costs_nothing_until_somebody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("kctl.base.suggestions.did_you_mean", lambda name, _: asked.append(name))
+    monkeypatch.setattr("kctl.playbook.expressions.values.did_you_mean", lambda name, _: asked.append(name))
     row = {f"name{n}": n for n in range(100)}
     assert evaluate("rows | map(attribute='x', default=7) | sum", {"rows": [row] * 1000}) == 7000
     assert asked == []

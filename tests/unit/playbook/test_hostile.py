@@ -15,7 +15,7 @@ import pytest
 
 from kctl.commands import app
 from kctl.errors import OperationFailed
-from kctl.playbook.run.own_acts import MAX_LINES
+from kctl.playbook.run.builtin_steps import MAX_LINES
 from kctl.playbook.run.report import MAX_NOTES, MAX_TEXT
 from kctl_testing import within
 from playbook_runs import World, messages, run, states

@@ -19,7 +19,7 @@ from playbook_runs import World, messages, run
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [found.path.stem for found in shipped()]
-RUNS = (ROOT / "tests" / "integration" / "playbooks" / "test_shipped.py").read_text()
+RUNS = (ROOT / "tests" / "integration" / "playbook" / "shipped" / "test_shipped.py").read_text()
 HEADINGS = ("Before", "What it does", "When it fails", "Go back")
 
 

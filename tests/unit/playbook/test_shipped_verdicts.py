@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import NotFound, NotHealthy, OperationFailed
@@ -20,18 +21,18 @@ from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import Outcome
-from kctl.playbook.run.engine import Ending, Settings
+from kctl.playbook.run.engine import RunOutcome, Settings
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, resume, run, states
 
 PATHS = {found.path.stem: found.path for found in shipped()}
 
 
-def _run(name: str, world: World, *given: str) -> Ending:
+def _run(name: str, world: World, *given: str) -> RunOutcome:
     return run(PATHS[name].read_text(), world, *given, source=PATHS[name])
 
 
-def _failed(ending: Ending) -> list[str]:
+def _failed(ending: RunOutcome) -> list[str]:
     """The steps that failed; an expression without a value makes a step fail as well, with exit code 2."""
     return [step for step, state in states(ending).items() if state == "failed"]
 
@@ -271,7 +272,7 @@ def test_resume_finds_the_topic_that_it_goes_on_with(monkeypatch: pytest.MonkeyP
 # --- reset-group-by-time
 
 
-def _change(partition: int, old: int | None, new: int, result: str) -> dict[str, Any]:
+def _change(partition: int, old: int | None, new: int, result: ItemResult) -> dict[str, Any]:
     log = LogOffsets(0, 100)
     difference = None if old is None else new - old
     return asdict(OffsetChange(
@@ -296,7 +297,7 @@ RESET = ("group=flink", "to=2026-11-22T14:00:00Z", "topics=orders")
 
 def test_a_partition_without_a_commit_is_reset_as_well() -> None:
     """What is read again of it nobody knows; of the others it is counted."""
-    planned = [_change(0, 30, 10, "would reset"), _change(1, None, 10, "would reset")]
+    planned = [_change(0, 30, 10, ItemResult.WOULD_RESET), _change(1, None, 10, ItemResult.WOULD_RESET)]
     done = [{**row, "result": "reset"} for row in planned]
     world = _group(planned, done, {0: 10, 1: 10})
     ending = _run("reset-group-by-time", world, *RESET, "max_read_again=20")
@@ -317,13 +318,15 @@ def test_a_partition_without_a_commit_is_reset_as_well() -> None:
     ],
 )
 def test_a_group_is_exactly_where_it_was_put(planned: int, done: int, after: int | None, message: str | None) -> None:
-    world = _group([_change(0, 30, planned, "would reset")], [_change(0, 30, done, "reset")], {0: after})
+    world = _group(
+        [_change(0, 30, planned, ItemResult.WOULD_RESET)], [_change(0, 30, done, ItemResult.RESET)], {0: after}
+    )
     ending = _run("reset-group-by-time", world, *RESET)
     assert (messages(ending)["compare"], ending.exit_code) == (message, 1 if message else 0)
 
 
 def test_a_dry_run_of_a_reset_does_not_fail_for_what_it_did_not_do() -> None:
-    planned = [_change(0, 30, 10, "would reset")]
+    planned = [_change(0, 30, 10, ItemResult.WOULD_RESET)]
     path = PATHS["reset-group-by-time"]
     world = _group(planned, planned, {0: 30})
     ending = run(path.read_text(), world, *RESET, source=path, settings=Settings(check=True))
@@ -331,7 +334,7 @@ def test_a_dry_run_of_a_reset_does_not_fail_for_what_it_did_not_do() -> None:
 
 
 def test_a_group_that_is_there_already_is_compared_as_well() -> None:
-    world = _group([_change(0, 10, 10, "unchanged")], [], {0: 10})
+    world = _group([_change(0, 10, 10, ItemResult.UNCHANGED)], [], {0: 10})
     ending = _run("reset-group-by-time", world, *RESET)
     assert (states(ending)["reset"], ending.exit_code) == ("skipped", 0)
     assert messages(ending)["told"] == "nothing was to be reset: flink is there already"

@@ -1,6 +1,6 @@
 """Servers that misbehave in ways that no real broker can be made to: scripted answers on loopback sockets.
 
-Real brokers, certificates and logins are in tests/integration/test_security.py.
+Real brokers, certificates and logins are in tests/integration/protocol/test_security.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.planner.batches import WITHOUT_COPIES, copies_to, default_concurrency, make_batches
+from kctl.reassign.planner.batches import WITHOUT_COPIES, default_concurrency, make_batches, receivers_of
 
 replica_lists = st.lists(st.integers(0, 6), min_size=1, max_size=4, unique=True).map(tuple)
 reassignments = st.lists(
@@ -34,8 +34,8 @@ def test_each_partition_is_in_one_batch_and_no_batch_is_too_large(
     assert sorted(position for batch in batches for position in batch) == list(range(len(plan)))
     assert all(batches)
     for batch in batches:
-        copies = [len(copies_to(plan[i])) for i in batch]
-        sizes = [len(copies_to(plan[i])) * (plan[i].size_bytes or 0) for i in batch]
+        copies = [len(receivers_of(plan[i])) for i in batch]
+        sizes = [len(receivers_of(plan[i])) * (plan[i].size_bytes or 0) for i in batch]
         assert len({count > 0 for count in copies}) == 1, "what copies nothing is by itself"
         if len(batch) > 1 and copies[0]:
             assert sum(copies) <= most
@@ -79,7 +79,7 @@ def test_what_copies_nothing_comes_last_by_itself() -> None:
     ],
 )
 def test_who_copies(reassignment: Reassignment, receivers: list[int]) -> None:
-    assert copies_to(reassignment) == receivers
+    assert receivers_of(reassignment) == receivers
 
 
 def test_concurrency_grows_with_the_cluster() -> None:

@@ -28,8 +28,8 @@ def test_any_prices_give_a_bound(cluster: PlanCluster, prices: list[int]) -> Non
     rules, targets = prepared(cluster)
     proven = copies_proven(rules, targets, prices[: len(cluster.brokers)])
     simple = copies_needed(rules, targets)
-    board, bound = plan_moves(rules, targets, {})
-    assert max(proven, simple) <= board.copies == bound
+    placement, bound = plan_moves(rules, targets, {})
+    assert max(proven, simple) <= placement.copies == bound
 
 
 @given(clusters(), st.lists(st.integers(-3, 3), min_size=8, max_size=8))
@@ -47,8 +47,8 @@ def test_the_proof_is_needed_where_the_simple_bound_is_not_met() -> None:
     """Brokers 0 and 4 lack one each, 2 and 3 have one too much; 2's cannot leave rack b, where 1 has to give way."""
     rules, targets = prepared(cluster_of(["a", "b", "b", "a", "a"], [[2, 3], [2, 3], [1]]))
     assert copies_needed(rules, targets) == 2
-    board, bound = plan_moves(rules, targets, {})
-    assert board.copies == bound == 3
+    placement, bound = plan_moves(rules, targets, {})
+    assert placement.copies == bound == 3
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.cluster.reassignments import Moving
 from kctl.errors import ConnectionTimedOut
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
+from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.checks import Problem, check, done_already, doubts
+from kctl.reassign.run.checks import Problem, check, doubts
 from kctl.reassign.run.live_state import LiveState
-from kctl.reassign.run.plan_file import PlanFile
 
 T0 = TopicPartition("t", 0)
 MOVE = Reassignment("t", 0, after=(3, 2), before=(1, 2), topic_id="id-t")
@@ -213,12 +213,6 @@ def test_doubts() -> None:
         "disk space: the size of 1 partition is not known, and was not counted"
     ]
     assert doubts(plan(replace(MOVE, size_bytes=100)), replace(silent, log_dirs={3: [log_dir("/d", 3)]})) == []
-
-
-def test_done_already() -> None:
-    assert done_already(MOVE, live(partition(0, (3, 2))))
-    assert not done_already(MOVE, live(partition(0, (2, 3))))
-    assert not done_already(MOVE, live(partition(0, (3, 2)), moving={T0: Moving((3,), ())}))
 
 
 def cordoned(path: str, node: int) -> LogDir:

@@ -8,10 +8,10 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.cluster.reassignments import Moving
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.compare import Place, Standing, View, misplaced, places_of, reason, standing, went_back
+from kctl.reassign.run.compare import Place, Standing, View, is_back, misplaced, places_of, reason, standing
 from kctl.reassign.run.live_state import LiveState
 from kctl.reassign.run.observe import copies_of
-from kctl.reassign.run.outcome import held_by, judge
+from kctl.reassign.run.outcome import brokers_holding, judge
 
 TP = TopicPartition("t", 0)
 MOVE = Reassignment("t", 0, after=(4, 2), before=(1, 2), topic_id="id", size_bytes=100)
@@ -100,7 +100,7 @@ def test_log_dir_moves_that_are_under_way_or_went_back(
     live = _live((1, 2), log_dirs=told)
     found = judge([DIRS], live)
     assert (found.in_flight, found.as_before, found.elsewhere) == (in_flight, as_before, 0)
-    assert went_back(DIRS, View(live, places_of(told))) == bool(as_before)
+    assert is_back(DIRS, View(live, places_of(told))) == bool(as_before)
 
 
 def test_copies() -> None:
@@ -124,6 +124,6 @@ def test_brokers_that_were_to_be_emptied() -> None:
         "t": TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2, 4), (1, 2)),)),
     }
     state = ClusterState("c", 1, {}, topics)
-    (left,) = held_by(state, {4, 9})
+    (left,) = brokers_holding(state, {4, 9})
     assert (left.broker, left.replica_count, left.partitions) == (4, 2, ["new-0", "t-0"])
-    assert held_by(state, {9}) == []
+    assert brokers_holding(state, {9}) == []

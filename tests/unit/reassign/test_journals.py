@@ -16,9 +16,9 @@ from kctl.base import journal
 from kctl.errors import Busy, Refused
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals, outcome
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.journals import Request
 from kctl.reassign.run.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_status import last_run
 from kctl.reassign.run.steps import RunState, replay
 
@@ -67,15 +67,15 @@ def test_a_run_that_has_not_ended_comes_first_whatever_its_name() -> None:
 @pytest.mark.parametrize("kind", ["fifo", "writable", "link"])
 def test_a_request_that_somebody_else_may_have_left_is_none(state: Path, kind: str) -> None:
     with journals.begin(_plan()) as held:
-        journals.ask(held.path, Request.PAUSE)
-        assert journals.asked(held.path) is Request.PAUSE
+        journals.leave_request(held.path, Request.PAUSE)
+        assert journals.read_request(held.path) is Request.PAUSE
         beside = held.path.with_suffix(".request")
         if kind == "writable":
             beside.chmod(0o666)
         else:
             beside.unlink()
             os.mkfifo(beside) if kind == "fifo" else beside.symlink_to("/dev/zero")
-        assert journals.asked(held.path) is None
+        assert journals.read_request(held.path) is None
 
 
 @pytest.mark.parametrize("partitions", [1, 20_000], ids=["short", "longer than what is read of the end"])
@@ -124,15 +124,15 @@ def test_cluster_ids_cannot_leave_the_folder(state: Path, cluster_id: str) -> No
 
 def test_requests() -> None:
     with journals.begin(_plan()) as held:
-        assert journals.asked(held.path) is None
-        journals.withdraw(held.path)
+        assert journals.read_request(held.path) is None
+        journals.withdraw_request(held.path)
         for request in Request:
-            journals.ask(held.path, request)
-            assert journals.asked(held.path) is request
+            journals.leave_request(held.path, request)
+            assert journals.read_request(held.path) is request
         held.path.with_suffix(".request").write_bytes(b"\xff nonsense" * 100)
-        assert journals.asked(held.path) is None
-        journals.withdraw(held.path)
-        assert journals.asked(held.path) is None
+        assert journals.read_request(held.path) is None
+        journals.withdraw_request(held.path)
+        assert journals.read_request(held.path) is None
         assert journals.runs("c1") == [held.path], "a request is no journal"
 
 
@@ -140,7 +140,7 @@ def test_two_that_begin_at_once(state: Path) -> None:
     """Only one of many processes gets to begin."""
     program = (
         "import sys, time\nfrom kctl.errors import Busy, Refused\nfrom kctl.reassign.run import journals\n"
-        "from kctl.reassign.run.begin import RunPlan\n"
+        "from kctl.reassign.run.run_plan import RunPlan\n"
         "sys.stdin.readline()\n"
         "try:\n    journals.begin(RunPlan('apply', 'p', 'd', 'c1', 'dev', (), ()))\n    print('began')\n"
         "except Refused:\n    print('refused')\n"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import InvalidFile, Refused, UsageError
+from kctl.reassign.plan_file.document import document
 from kctl.reassign.planner.disks import BrokerDisks, Disk, disks_of, log_dirs_of_export
 from kctl.reassign.planner.goals import Goals
 from kctl.reassign.planner.log_dir_moves import LogDirPlan, plan_log_dirs
 from kctl.reassign.planner.plan import make_plan
-from kctl.reassign.planner.plan_document import document
 from reassign_clusters import cluster_of
 
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import Refused
+from kctl.reassign.plan_file.document import document, text_of
 from kctl.reassign.planner.cluster import PlanCluster
+from kctl.reassign.planner.execution import Execution
 from kctl.reassign.planner.goals import Balance, Goals, resolve
 from kctl.reassign.planner.plan import Plan, make_plan
-from kctl.reassign.planner.plan_document import Execution, document, text_of
 from kctl.reassign.planner.rules import make_rules
 from reassign_clusters import cluster_of, clusters, striped
 

@@ -13,11 +13,11 @@ from kctl.commands.app import main
 from kctl.commands.reassign.plan_tables import certificate, common_folder
 from kctl.commands.terminal.bars import change_bar
 from kctl.errors import InvalidFile, NotAuthorized
-from kctl.reassign.planner.cautions import about_leaders, about_min_isr, lowered_topics
+from kctl.reassign.plan_file.read import parse_plan
 from kctl.reassign.planner.cluster import from_export
 from kctl.reassign.planner.goals import Balance, Goals
 from kctl.reassign.planner.loads import BrokerLoad, Change
-from kctl.reassign.run.plan_file import parse_plan
+from kctl.reassign.planner.warnings import about_leaders, about_min_isr, lowered_topics
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import InvalidFile, KctlError, NotFound
+from kctl.reassign.plan_file.document import document
+from kctl.reassign.plan_file.read import parse_plan, read_plan, reversed_plan
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.goals import Goals
 from kctl.reassign.planner.plan import make_plan
-from kctl.reassign.planner.plan_document import document
-from kctl.reassign.run.plan_file import parse_plan, read_plan, reversed_plan
 from reassign_clusters import cluster_of
 
 

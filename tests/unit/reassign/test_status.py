@@ -10,8 +10,8 @@ from kctl.commands.terminal.output import jsonable
 from kctl.configs.dynamic import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.begin import RunPlan, begin_entry
 from kctl.reassign.run.live_state import LiveState
+from kctl.reassign.run.run_plan import RunPlan, begin_entry
 from kctl.reassign.run.run_status import MovingPartition, RunOverview, Status, _throttle_now, between_log_dirs
 from kctl.reassign.run.settings import ThrottleSetting
 from kctl.reassign.run.steps import ThrottlePhase, replay

@@ -8,7 +8,7 @@ import pytest
 
 from kctl.errors import InvalidFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.begin import RunPlan, begin_entry, plan_of
+from kctl.reassign.run.run_plan import RunPlan, begin_entry, plan_of
 from kctl.reassign.run.steps import Mode, Step, ThrottlePhase, next_step, replay
 
 ROWS = (

@@ -11,9 +11,16 @@ from kctl.cluster.reassignments import Moving
 from kctl.configs.dynamic import Resource
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.begin import RunPlan
 from kctl.reassign.run.live_state import LiveState
-from kctl.reassign.run.settings import ThrottleSetting, concerned, in_short, rate_of, set_ones, throttle_of
+from kctl.reassign.run.run_plan import RunPlan
+from kctl.reassign.run.settings import (
+    ThrottleSetting,
+    active_settings,
+    affected_brokers,
+    rate_of,
+    summarize_settings,
+    throttle_of,
+)
 from kctl.reassign.run.steps import Step, next_step, replay
 from kctl.reassign.run.take_over import TakenOver, begin, with_before
 from kctl.reassign.run.throttle import (
@@ -71,7 +78,7 @@ def test_the_journal_is_one_of_a_run_in_work(in_flight: bool, tmp_path: Path, mo
     monkeypatch.setattr(paths, "state_dir", lambda: tmp_path)
     throttle = throttle_of([MOVE], {B1: {LEADER_RATE: "1000"}})
     plan = RunPlan("apply", "p.json", "d", "c", "prod", (MOVE,), ((0,),) if in_flight else (), throttle_bytes=1000)
-    with begin(TakenOver(plan, ["t-0"], [], throttle, set_ones(throttle.set), {})) as held:
+    with begin(TakenOver(plan, ["t-0"], [], throttle, active_settings(throttle.set), {})) as held:
         path = held.path
     state = replay(journal.read(path))
     assert (state.batch_open, state.throttled, state.outcome) == (in_flight, True, None)
@@ -81,13 +88,15 @@ def test_the_journal_is_one_of_a_run_in_work(in_flight: bool, tmp_path: Path, mo
 
 
 def test_whose_rates_are_looked_at() -> None:
-    assert concerned([MOVE], {1, 2, 3, 4}) == {1, 2, 3}
-    assert concerned([MOVE, Reassignment("t", 1, after=(2,))], {1, 4}) == {1, 2, 3, 4}
+    assert affected_brokers([MOVE], {1, 2, 3, 4}) == {1, 2, 3}
+    assert affected_brokers([MOVE, Reassignment("t", 1, after=(2,))], {1, 4}) == {1, 2, 3, 4}
 
 
 def test_settings_in_short() -> None:
-    found = set_ones({B10: {LEADER_RATE: "5"}, B2: {LEADER_RATE: "5", LOG_DIR_RATE: None}, T: {LEADER_REPLICAS: "*"}})
+    found = active_settings(
+        {B10: {LEADER_RATE: "5"}, B2: {LEADER_RATE: "5", LOG_DIR_RATE: None}, T: {LEADER_REPLICAS: "*"}}
+    )
     assert found[0] == ThrottleSetting("broker", "2", LEADER_RATE, "5")
-    assert in_short(found) == "rates on brokers 2, 10 and lists on 1 topic"
-    assert in_short(found[:1]) == "rates on broker 2"
-    assert set_ones({}) == []
+    assert summarize_settings(found) == "rates on brokers 2, 10 and lists on 1 topic"
+    assert summarize_settings(found[:1]) == "rates on broker 2"
+    assert active_settings({}) == []

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from kctl.commands.reassign.run import refuse_second_rollback
 from kctl.commands.reassign.tables import (
     progress_line,
     question,
@@ -21,11 +20,12 @@ from kctl.commands.reassign.verify import _tables as verification_tables
 from kctl.commands.terminal import output
 from kctl.errors import Refused
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.begin import RunPlan
+from kctl.reassign.run.operations import refuse_second_rollback
 from kctl.reassign.run.outcome import RunResult
 from kctl.reassign.run.prepare import Preview
 from kctl.reassign.run.progress import Progress
 from kctl.reassign.run.reached import BrokerLeft, NotReached
+from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_status import RunOverview
 from kctl.reassign.run.steps import Mode, RunState
 from kctl.reassign.run.verify import ThrottleLeft, Verification

@@ -1,5 +1,5 @@
 """Reading without a group while leaders are away, and into a pipe that nobody empties. Brokers that fail on demand are
-stand-ins; real ones are in tests/integration/test_consume_more.py."""
+stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
 
 from __future__ import annotations
 

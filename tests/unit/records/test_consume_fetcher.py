@@ -1,5 +1,5 @@
 """Fetching when leaders are away: what is waited for, for how long, and what is said. Brokers that fail on demand are
-stand-ins; real ones are in tests/integration/test_consume_more.py."""
+stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A member of a group whose partitions come and go while an answer is on its way. Consumer and fetcher are stand-ins;
-real ones are in tests/integration/test_consume.py and test_consume_group.py."""
+real ones are in tests/integration/records/test_consume.py and tests/integration/records/test_consume_group.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.errors import CommitFailedError, KafkaError, KafkaTimeoutError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as TheirTopicPartition
 
@@ -249,6 +250,26 @@ def test_interrupted_while_it_writes(reader: Read) -> None:
     consumer, sink = Consumer(Consumer.give), Stopped()
     assert reader(consumer, sink, HUNDRED).run() == "interrupted"
     assert 0 < consumer.committed == len(sink.shown) < 100
+
+
+@pytest.mark.parametrize("error", [RebalanceInProgressError, CommitFailedError, KafkaTimeoutError])
+def test_interrupted_in_a_rebalance(reader: Read, error: type[KafkaError]) -> None:
+    """A refused or late commit does not turn Ctrl-C into a failure."""
+
+    class Rebalancing(Consumer):
+        def commit(self, *_: object, **_options: object) -> None:
+            raise error
+
+    def interrupt(_consumer: Consumer) -> None:
+        raise KeyboardInterrupt
+
+    sink = Sink()
+    interrupted = reader(Rebalancing(Consumer.give, interrupt), sink, HUNDRED)
+    assert interrupted.run() == "interrupted"
+    assert interrupted.committed == {}
+    (warning,) = sink.warnings
+    assert warning.startswith("group g: ")
+    assert "its offsets were not committed" in warning
 
 
 def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader: Read) -> None:

@@ -101,7 +101,7 @@ def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
 
 
 class _Shown(Invocation):
-    def emit(self, result: object, *_: object) -> None:
+    def emit(self, result: object, *_: object, changed: bool | None = None) -> None:
         pass
 
 

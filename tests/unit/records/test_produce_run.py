@@ -209,6 +209,7 @@ class _Shown(Invocation):
     """Keeps what is emitted."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.shown: Any = None
 
     def emit(
@@ -217,6 +218,8 @@ class _Shown(Invocation):
         tables: Sequence[Table] | Callable[[], Sequence[Table]],
         csv_rows: Callable[[], Sequence[Any]] | None = None,
         row_type: type | None = None,
+        *,
+        changed: bool | None = None,
     ) -> None:
         self.shown = result
 

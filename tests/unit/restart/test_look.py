@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.cluster.membership import BrokerView
 from kctl.errors import (
     AuthenticationFailed,
@@ -17,7 +18,6 @@ from kctl.errors import (
     NotKafka,
     TlsMismatch,
 )
-from kctl.model import Broker, ClusterState
 from kctl.protocol.target import Target
 from kctl.restart import journals, look
 from kctl.restart.look import LiveCluster
@@ -36,19 +36,6 @@ ELSE_WRONG = [
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
-class Client:
-    """Answers until it fails."""
-
-    def __init__(self, brokers: dict[int, Broker]) -> None:
-        self.brokers = brokers
-        self.failure: ConnectionFailed | None = None
-
-    def metadata(self, topics: object = None) -> ClusterState:
-        if self.failure is not None:
-            raise self.failure
-        return ClusterState("cluster-id", 1, self.brokers, {})
 
 
 @pytest.fixture
@@ -89,11 +76,11 @@ def test_what_tells_nothing_of_brokers_is_told(
 def test_brokers_that_a_look_has_seen_are_not_taken_for_down(
     cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = Client(BROKERS)
-    monkeypatch.setattr(look, "connect", lambda *_args, **_options: client)
+    fake = FakeCluster(brokers=BROKERS)
+    monkeypatch.setattr(look, "connect", lambda *_args, **_options: fake)
     monkeypatch.setattr(look, "adding_replicas", lambda *_args: {})
     cluster.look(())
-    client.failure = ConnectionTimedOut("no answer")
+    fake.always("Metadata", ConnectionTimedOut("no answer"))
     with pytest.raises(ConnectionTimedOut):
         cluster.registered()
 
@@ -112,7 +99,7 @@ def test_a_look_tells_who_is_listed_and_silent(cluster: LiveCluster, monkeypatch
 
         monkeypatch.setattr(look, name, ask)
 
-    monkeypatch.setattr(look, "connect", lambda *_args, **_options: Client(BROKERS))
+    monkeypatch.setattr(look, "connect", lambda *_args, **_options: FakeCluster(brokers=BROKERS))
     for name, value in (("adding_replicas", {}), ("min_isr_of", {}), ("describe_quorum", None), ("read_views", views)):
         tells(name, value)
     assert cluster.look([1]).silent == {2: "h:2 refused the connection"}
@@ -123,6 +110,6 @@ def test_a_look_tells_who_is_listed_and_silent(cluster: LiveCluster, monkeypatch
 def test_topics_that_may_not_be_described(
     told: bool | None, hidden: bool, cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look, "connect", lambda *_args, **_options: Client(BROKERS))
+    monkeypatch.setattr(look, "connect", lambda *_args, **_options: FakeCluster(brokers=BROKERS))
     monkeypatch.setattr(look, "may_describe_all_topics", lambda _client: told)
     assert cluster.hides_topics() is hidden

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from kctl.errors import NotFound, UsageError
-from kctl.segment.log.listing import SegmentListing, folders_of, list_segments
+from kctl.segment.log.listing import SegmentListing, list_segments
+from kctl.segment.log.partition import partition_folders
 from kctl.spark import segments_source
-from kctl.spark.dealing import deal_by_weight
+from kctl.spark.task_split import deal_by_weight
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import Rec, batch, offset_checkpoint, offset_index, time_index, with_bytes, write
 
@@ -38,7 +36,7 @@ def _log_dir(path: Path) -> Path:
 
 
 def _rows(path: Path, *, headers: bool = False) -> list[SegmentListing]:
-    return list(list_segments(folders_of([path]), headers=headers))
+    return list(list_segments(partition_folders(path), headers=headers))
 
 
 def test_a_log_dir(tmp_path: Path) -> None:
@@ -97,7 +95,7 @@ def test_no_timestamps(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_a_row(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", 0, [batch(0)])
     (tmp_path / "orders-0" / f"{9:020d}.log").mkdir()
-    folders = folders_of([tmp_path])
+    folders = partition_folders(tmp_path)
     write(tmp_path / "gone-0", 0, [batch(0)])
     rows = list(list_segments([*folders, tmp_path / "missing-3"]))
     assert [(r.topic, r.base_offset, r.error is None) for r in rows] == [
@@ -117,15 +115,8 @@ def test_real_segments_have_the_same_times_both_ways() -> None:
     assert all(r.error is None and r.damaged_places == 0 for r in read)
 
 
-@pytest.mark.parametrize(("name", "error"), [("missing", NotFound), ("empty", UsageError)])
-def test_paths_that_are_no_log_dirs(name: str, error: type[Exception], tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(error):
-        folders_of([tmp_path / name])
-
-
 def test_the_source_gives_the_same_rows(tmp_path: Path) -> None:
-    folders = folders_of([_log_dir(tmp_path)])
+    folders = partition_folders(_log_dir(tmp_path))
     (dealt,) = segments_source.shares(folders, 1)
     rows = [row for each in segments_source.read(dealt, headers=True) for row in each.to_pylist()]
     expected = list(list_segments(map(Path, dealt), headers=True))

@@ -12,14 +12,15 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import NotFound
+from kctl.history.commits import batch_columns as offsets_columns
+from kctl.history.commits import commit_log as offsets_history
+from kctl.history.commits.commit_log import ARROW, Span, log_partition, offsets_logs, read_log, read_logs
+from kctl.history.commits.effects import Commits
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.offset_commits import CommitLog, OffsetCommit, PendingCommits, Told
 from kctl.segment.log.partition_log import partition_log
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import batches, content_of, is_valid
-from kctl.spark import offsets_columns, offsets_history
-from kctl.spark.offsets_effects import Commits
-from kctl.spark.offsets_history import ARROW, Span, log_partition, offsets_logs, read_log, read_logs
 from offsets_files import commit, commit_key, commit_value, group_key
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import Rec, batch, compress, marker, record, with_bytes, write

@@ -134,8 +134,8 @@ def test_python_finds_everything_in_it(tmp_path: Path) -> None:
 import json, sys
 from pathlib import Path
 import crc32c, kafka, kctl, lz4.frame, numpy, pandas, pyarrow.parquet, zstandard
-import kctl.protocol.client, kctl.history.snapshots.read, kctl.spark.windows
-from kctl.spark.offsets_history import offsets_logs, read_logs
+import kctl.protocol.client, kctl.history.snapshots.read, kctl.history.evaluate.windows
+from kctl.history.commits.commit_log import offsets_logs, read_logs
 rows = [row for each in read_logs(offsets_logs([Path(sys.argv[1])])) for row in each.to_pylist()]
 print(json.dumps([rows, [m.__file__ for m in (crc32c, kafka, kctl, numpy, pandas, pyarrow)]]))
 """

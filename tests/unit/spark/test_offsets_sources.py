@@ -13,11 +13,11 @@ from pyspark import cloudpickle
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import KctlError, OperationFailed
+from kctl.history.commits.commit_log import ARROW, Span, offsets_logs, read_fetched
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log, partition_of, whole_batches
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.spark import offsets_source, segments_source
-from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_fetched
 from kctl.spark.offsets_source import LiveShare, Share, file_shares, live_shares
 from kctl.spark.task_source import TaskReader
 from offsets_files import commit

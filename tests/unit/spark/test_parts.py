@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.spark import retention as spark_retention
+from kctl.commands.history import retention as history_retention
+from kctl.commands.history.engine import NO_PARQUET
+from kctl.commands.spark.engine import _SparkRun
 from kctl.deploy.runtime.class_archive import ClassArchive
 from kctl.deploy.runtime.java import Java
 from kctl.errors import (
@@ -27,16 +29,17 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.history.evaluate.processes import available_cpus
+from kctl.history.parquet import check_target
+from kctl.history.retention.live_plan import deal, plan_retention
 from kctl.history.snapshots.columns import column
 from kctl.lag.selection import EVERY
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
-from kctl.spark import failures, java_command, parquet, retention_job, scratch
+from kctl.spark import failures, java_command, retention_job, scratch
 from kctl.spark.class_archive import class_archive
-from kctl.spark.planning import deal, plan_retention
 from kctl.spark.settings import (
     OLDEST_PYSPARK,
     SparkSettings,
-    available_cpus,
     checked,
     parse_conf,
     standalone_masters,
@@ -151,7 +154,8 @@ def test_the_live_report_tells_of_a_broker_that_is_down(monkeypatch: pytest.Monk
     inv.connect.return_value.__enter__.return_value.metadata.return_value = state
     job.failures.return_value, job.rows.return_value = ["topic t: no configs"], []
     monkeypatch.setattr(retention_job, "retention_job", lambda *args, **known: job)
-    found = spark_retention._live(inv, run, EVERY, "broker", 1)
+    run.usage = lambda *args: _SparkRun(MagicMock(), None, MagicMock(), NO_PARQUET, 1).usage(*args)
+    found = history_retention._live(inv, run, EVERY, "broker", 1)
     assert found == ["broker 2 is down: 1 replica could not be read", "topic t: no configs"]
     run.emit.assert_called_once()
 
@@ -325,14 +329,14 @@ def test_a_java_without_a_base_archive_cannot_make_one(archive: ClassArchive, tm
 
 
 def test_parquet_goes_to_a_new_folder(tmp_path: Path) -> None:
-    parquet.check_target(str(tmp_path / "new"), overwrite=False, embedded=True)
+    check_target(str(tmp_path / "new"), overwrite=False, embedded=True)
     with pytest.raises(AlreadyExists):
-        parquet.check_target(str(tmp_path), overwrite=False, embedded=True)
+        check_target(str(tmp_path), overwrite=False, embedded=True)
     with pytest.raises(Refused):
-        parquet.check_target(str(tmp_path / "no" / "parent"), overwrite=False, embedded=True)
+        check_target(str(tmp_path / "no" / "parent"), overwrite=False, embedded=True)
     with pytest.raises(Refused):
-        parquet.check_target(str(tmp_path / "new"), overwrite=False, embedded=False)
-    parquet.check_target("hdfs://nn/x", overwrite=False, embedded=False)
+        check_target(str(tmp_path / "new"), overwrite=False, embedded=False)
+    check_target("hdfs://nn/x", overwrite=False, embedded=False)
 
 
 def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
@@ -340,13 +344,13 @@ def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "_SUCCESS").touch()
     (folder / "part-00000-0d2f-c000.snappy.parquet").touch()
-    parquet.check_target(str(folder), overwrite=True, embedded=True)
+    check_target(str(folder), overwrite=True, embedded=True)
     (folder / "thesis.doc").touch()
     with pytest.raises(Refused, match=r"thesis\.doc"):
-        parquet.check_target(str(folder), overwrite=True, embedded=True)
+        check_target(str(folder), overwrite=True, embedded=True)
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Refused):
-        parquet.check_target(str(tmp_path / "link"), overwrite=True, embedded=True)
+        check_target(str(tmp_path / "link"), overwrite=True, embedded=True)
 
 
 def test_a_killed_drivers_folder_is_swept_and_a_living_ones_is_not(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from types import SimpleNamespace as Answer
-from typing import Any, cast
-
 import pytest
 
+from fake_cluster import FakeCluster, topic_of
 from kctl.base.grouping import chunks
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.change import ChangedConfig
 from kctl.configs.model import Config, Synonym
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown
-from kctl.model import ClusterState, PartitionState, TopicState
-from kctl.protocol.client import ClusterClient
 from kctl.topics import alter as module
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics
 
@@ -23,59 +19,43 @@ UNKNOWN = OutcomeUnknown("no answer: it may have been carried out or not")
 GONE = ConnectionFailed("nobody is there")
 
 
-def _topic(*leaders: int) -> TopicState:
-    return TopicState(
-        "t", False, None, tuple(PartitionState("t", n, id_, 0, (1,), (1,)) for n, id_ in enumerate(leaders))
-    )
+def _cluster(*leaders: int) -> FakeCluster:
+    """A cluster whose topic t has these leaders, whatever is asked of it."""
+    return FakeCluster([topic_of("t", *leaders, replicas=(1,))])
 
 
-class _Cluster:
-    """A controller that answers `answer` to CreatePartitions, and shows `shown` afterwards."""
-
-    def __init__(self, shown: TopicState | KctlError, answer: KctlError | None = None) -> None:
-        self.shown, self.answer, self.looks, self.requests = shown, answer, 0, 0
-
-    def send_to_controller(self, request: Any, **_: object) -> Any:
-        self.requests += 1
-        if self.answer:
-            raise self.answer
-        return Answer(results=[Answer(name=topic.name, error_code=0) for topic in request.topics])
-
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
-        self.looks += 1
-        if isinstance(self.shown, KctlError):
-            raise self.shown
-        return ClusterState("id", 1, {}, {"t": self.shown})
-
-
-def _grow(cluster: _Cluster, timeout_s: float = 30.0) -> AlteredTopic:
-    plan = [AlteredTopic("t", "would alter", 3, 4, ())]
-    (row,) = alter_topics(cast("ClusterClient", cluster), [TopicChange("t", 4)], plan, timeout_s=timeout_s)
+def _grow(fake: FakeCluster, timeout_s: float = 30.0) -> AlteredTopic:
+    plan = [AlteredTopic("t", ItemResult.WOULD_ALTER, 3, 4, ())]
+    (row,) = alter_topics(fake.client, [TopicChange("t", 4)], plan, timeout_s=timeout_s)
     return row
 
 
 def test_an_old_partition_without_a_leader_is_not_waited_for() -> None:
-    cluster = _Cluster(_topic(1, 1, -1, 1))
-    row = _grow(cluster)
+    fake = _cluster(1, 1, -1, 1)
+    row = _grow(fake)
     assert (row.result, row.partition_count_after, row.error) == ("altered", 4, None)
-    assert cluster.looks == 1
+    assert fake.sent["Metadata"] == 1
 
 
 def test_new_partitions_without_a_leader() -> None:
-    row = _grow(_Cluster(_topic(1, 1, 1, -1)), timeout_s=0.0)
+    row = _grow(_cluster(1, 1, 1, -1), timeout_s=0.0)
     assert (row.result, row.partition_count_after) == ("failed", 4)
     assert row.error == "the controller took it, but new partitions have no leader so far: 3"
 
 
 @pytest.mark.parametrize(("shown", "result", "count"), [((1, 1, 1, 1), "altered", 4), ((1, 1, 1), "failed", 3)])
 def test_a_lost_answer_is_decided_by_what_is_there(shown: tuple[int, ...], result: str, count: int) -> None:
-    row = _grow(_Cluster(_topic(*shown), UNKNOWN), timeout_s=0.0)
+    fake = _cluster(*shown)
+    fake.script("CreatePartitions", UNKNOWN)
+    row = _grow(fake, timeout_s=0.0)
     assert (row.result, row.partition_count_after) == (result, count)
     assert row.error == (None if result == "altered" else UNKNOWN.message)
 
 
 def test_what_cannot_be_read_back_is_a_row() -> None:
-    row = _grow(_Cluster(GONE))
+    fake = _cluster()
+    fake.always("Metadata", GONE)
+    row = _grow(fake)
     assert (row.result, row.partition_count_after) == ("failed", 4)
     assert row.error == f"the brokers took it, but it could not be read back: {GONE.message}"
 
@@ -96,19 +76,19 @@ def test_configs_after_a_lost_answer(
         read = [Config("retention.ms", value, ConfigSource.TOPIC, None, "long", False, False, (own,))]
     monkeypatch.setattr(module, "alter_dynamic", lambda *_: {resource: answer} if answer else {})
     monkeypatch.setattr(module, "describe_each", lambda *_, **__: {resource: read})
-    config = ChangedConfig(resource.path, "retention.ms", "would set", None, None, "1", None, False)
-    plan = [AlteredTopic("t", "would alter", 1, 1, (config,))]
+    config = ChangedConfig(resource.path, "retention.ms", ItemResult.WOULD_SET, None, None, "1", None, False)
+    plan = [AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (config,))]
     change = TopicChange("t", configs={"retention.ms": "1"})
-    (row,) = alter_topics(cast("ClusterClient", None), [change], plan, timeout_s=0.0)
+    (row,) = alter_topics(_cluster().client, [change], plan, timeout_s=0.0)
     assert (row.result, row.error is None) == (result, result == "altered")
 
 
 def test_many_partitions_are_several_requests() -> None:
     """A KRaft controller refuses more than 10,000 at once."""
-    cluster = _Cluster(_topic())
+    fake = _cluster()
     changes = [TopicChange(f"t{n}", 2_000) for n in range(5)]
-    assert module._create_partitions(cast("ClusterClient", cluster), changes, timeout_s=1, validate_only=True) == {}
-    assert cluster.requests == 3
+    assert module._create_partitions(fake.client, changes, timeout_s=1, validate_only=True) == {}
+    assert fake.sent["CreatePartitions"] == 3
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster, topic_of
 from kctl.base.deadline import Deadline
+from kctl.base.outcomes import ItemResult
 from kctl.configs.model import Config
 from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OutcomeUnknown, Refused
-from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.model import ClusterState
 from kctl.protocol.client import ClusterClient
 from kctl.topics import create
 from kctl.topics.apply import ApplyPlan, carry_out
@@ -22,44 +24,23 @@ from kctl.topics.spec import TopicSpec
 SILENCE = OutcomeUnknown("broker 1 did not answer")
 
 
-class _Cluster:
-    """A controller with an answer for each topic, error codes by name, or none at all; and the topics that are there
-    from the second look at metadata on."""
-
-    def __init__(self, codes: Mapping[str, int] | KctlError, *there: str) -> None:
-        self.codes, self.there, self.looks = codes, there, 0
-
-    def metadata(self, _topics: Collection[str] | None = None) -> ClusterState:
-        self.looks += 1
-        partition = PartitionState("t", 0, 1, 0, (1,), (1,))
-        shown = self.there if self.looks > 1 else ()
-        topics = {name: TopicState(name, False, None, (partition,)) for name in shown}
-        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, topics)
-
-    def send_to_controller(self, request: Any) -> Any:
-        if isinstance(self.codes, KctlError):
-            raise self.codes
-        rows = [
-            SimpleNamespace(
-                name=topic.name, error_code=self.codes.get(topic.name, 0), error_message=None,
-                num_partitions=1, replication_factor=1,
-            )
-            for topic in request.topics
-        ]  # fmt: skip
-        return SimpleNamespace(topics=rows)
+def _cluster(*there: str, codes: Mapping[str, int] | None = None, reply: KctlError | None = None) -> FakeCluster:
+    """A cluster with topics of one partition. codes, reply: what the controller says to CreateTopics."""
+    fake = FakeCluster([topic_of(name, 1, replicas=(1,)) for name in there])
+    fake.codes["CreateTopics"] = dict(codes or {})
+    fake.script("CreateTopics", reply)
+    return fake
 
 
-def _create(cluster: _Cluster, *names: str, if_not_exists: bool = False) -> dict[str, tuple[str, str | None]]:
-    cluster.looks = 1
-    client: Any = cluster
-    plan = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+def _create(fake: FakeCluster, *names: str, if_not_exists: bool = False) -> dict[str, tuple[str, str | None]]:
+    plan = [CreatedTopic(name, ItemResult.WOULD_CREATE, 1, 1, {}) for name in names]
     topics = [NewTopic(name, 2, 1) for name in names]
-    rows = create_topics(client, topics, plan, if_not_exists=if_not_exists, timeout_s=0.0)
+    rows = create_topics(fake.client, topics, plan, if_not_exists=if_not_exists, timeout_s=0.0)
     return {row.topic: (row.result, row.error or row.differs) for row in rows}
 
 
 def test_a_timeout_in_the_controller_is_looked_after() -> None:
-    found = _create(_Cluster({"a": 7, "b": 7}, "a"), "a", "b")
+    found = _create(_cluster("a", codes={"a": 7, "b": 7}), "a", "b")
     assert found == {
         "a": ("created", None),
         "b": ("failed", "topic b: the request timed out in the broker (REQUEST_TIMED_OUT)"),
@@ -67,32 +48,31 @@ def test_a_timeout_in_the_controller_is_looked_after() -> None:
 
 
 def test_made_by_somebody_else_meanwhile() -> None:
-    cluster = _Cluster({"a": 36}, "a", "b")
-    assert _create(cluster, "a", "b", if_not_exists=True) == {
+    fake = _cluster("a", codes={"a": 36})
+    assert _create(fake, "a", "b", if_not_exists=True) == {
         "a": ("exists", "has 1 partitions, not 2"),
         "b": ("created", None),
     }
-    result, error = _create(cluster, "a")["a"]
+    result, error = _create(fake, "a")["a"]
     assert (result, error) == ("failed", "topic a: the topic exists already (TOPIC_ALREADY_EXISTS)")
 
 
 def test_without_an_answer_nobody_has_accepted_what_is_not_there() -> None:
-    found = _create(_Cluster(SILENCE, "a"), "a", "b")
+    found = _create(_cluster("a", reply=SILENCE), "a", "b")
     assert found == {
         "a": ("created", None),
         "b": ("failed", "no answer, and it is not there: broker 1 did not answer"),
     }
     with pytest.raises(OutcomeUnknown):
-        _create(_Cluster(SILENCE), "a")
+        _create(_cluster(reply=SILENCE), "a")
 
 
 def test_apply_without_an_answer_is_run_again() -> None:
     """It has no --if-not-exists; and what it would alter waits for what it would create."""
-    client: Any = _Cluster(SILENCE)
-    client.looks = 1
+    client = _cluster(reply=SILENCE).client
     names = [f"t{number:02}" for number in range(40)]
     specs = tuple(TopicSpec(name, 1, 1, None, "f") for name in names)
-    created = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+    created = [CreatedTopic(name, ItemResult.WOULD_CREATE, 1, 1, {}) for name in names]
     plan = ApplyPlan(specs, [NewTopic(name, 1, 1) for name in names], created, [], [])
     with pytest.raises(OutcomeUnknown, match="creation of t00, t01, t02, t03, t04 and 35 more: broker 1") as caught:
         carry_out(client, plan, timeout_s=0.0)
@@ -115,15 +95,17 @@ def test_a_check_without_an_answer_has_changed_nothing(validate_only: bool) -> N
 def test_made_by_somebody_else_before_the_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(create, "_SHOWN_S", 0.0)
     topics = [NewTopic("a", 2, 1), NewTopic("b", 1, 1)]
-    client: Any = _Cluster({"a": 36}, "a")
-    first, second = plan_create(client, topics, if_not_exists=True)
+    nothing_yet = ClusterState("id", 1, {}, {})
+    fake = _cluster("a", codes={"a": 36})
+    fake.script("Metadata", nothing_yet)
+    first, second = plan_create(fake.client, topics, if_not_exists=True)
     assert (first.result, first.differs, second.result) == ("exists", "has 1 partitions, not 2", "would create")
-    client = _Cluster({"a": 36}, "a")
+    fake.script("Metadata", nothing_yet)
     with pytest.raises(AlreadyExists):
-        plan_create(client, topics)
-    being_deleted: Any = _Cluster({"a": 36})
+        plan_create(fake.client, topics)
+    being_deleted = _cluster(codes={"a": 36})
     with pytest.raises(AlreadyExists):
-        plan_create(being_deleted, topics, if_not_exists=True)
+        plan_create(being_deleted.client, topics, if_not_exists=True)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +124,8 @@ def test_a_refused_config_is_told_with_what_was_meant(
     config = Config("retention.ms", "1", None, None, "long", False, False, ())
     read: Any = [config] if there else NotAuthorized("no")
     monkeypatch.setattr(create, "describe_each", lambda _client, asked: {asked[0]: read})
-    cluster = _Cluster({"new": 40}, "old")
-    cluster.looks = 1
-    client: Any = cluster
+    fake = _cluster("old", codes={"new": 40})
     with pytest.raises(Refused) as caught:
-        plan_create(client, [NewTopic("new", 1, 1, configs=given)])
+        plan_create(fake.client, [NewTopic("new", 1, 1, configs=given)])
     assert "INVALID_CONFIG" in caught.value.message
     assert (caught.value.hint or None) == hint

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from types import SimpleNamespace as Answer
-from typing import Any, cast
-
 import pytest
 
+from fake_cluster import FakeCluster
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.groups.model import Group, Groups
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
-from kctl.model import Broker, ClusterState, TopicPartition, TopicState
-from kctl.protocol.client import ClusterClient
+from kctl.model import ClusterState, TopicPartition, TopicState
+from kctl.protocol.codes import ApiKey
 from kctl.topics import delete as deleting
 from kctl.topics import readers as reading
 from kctl.topics.create import CreatedTopic, create_topics
@@ -22,48 +20,23 @@ GONE = ConnectionFailed("nobody is there")
 SILENT = ConnectionTimedOut("no answer within 1 s")
 
 
-class _Cluster:
-    """A controller that takes every deletion and creation; code: its answer to the validation of a creation. brokers:
-    what each says to Metadata, None that there is no such topic; `down`: raised where somebody looks."""
-
-    def __init__(
-        self, code: int = 0, *, kraft: bool = False, brokers: tuple[KctlError | None, ...] = (None,),
-        down: KctlError | None = None, unanswered: KctlError | None = None, deletion: int = 0,
-    ) -> None:  # fmt: skip
-        self.code, self.kraft, self.brokers, self.down, self.unanswered = code, kraft, brokers, down, unanswered
-        self.deletion = deletion
-        self.sent: list[str] = []
-
-    def api_version(self, _api_key: int) -> int | None:
-        return 1 if self.kraft else None
-
-    def metadata(self, _topics: Collection[str] | None = None) -> ClusterState:
-        if self.down:
-            raise self.down
-        return ClusterState("id", 1, {node: Broker(node, "h", 1) for node in range(len(self.brokers))}, {})
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        absent = [Answer(name="t", error_code=3, topic_id=None)]
-        return {node: self.brokers[node] or Answer(topics=absent) for node in requests}
-
-    def send_to_controller(self, request: Any, **_: object) -> Any:
-        name = type(request).__name__
-        self.sent.append(name)
-        if name == "DeleteTopicsRequest":
-            if self.unanswered:
-                raise self.unanswered
-            rows = [
-                Answer(name=topic.name, error_code=self.deletion, error_message=None, topic_id=None)
-                for topic in request.topics
-            ]
-            return Answer(responses=rows)
-        code = self.code if request.validate_only else 0
-        return Answer(topics=[Answer(name=topic.name, error_code=code, error_message=None) for topic in request.topics])
+def _cluster(
+    code: int = 0, *, brokers: tuple[KctlError | None, ...] = (None,), down: KctlError | None = None, deletion: int = 0
+) -> FakeCluster:
+    """A cluster without topics. code: for the validation of a creation; deletion: for DeleteTopics; brokers: what each
+    says to Metadata, None that there is no such topic; down: what a look at the metadata ends in."""
+    fake = FakeCluster(brokers=range(len(brokers)))
+    fake.codes["CreateTopics"] = {"t": code}
+    fake.codes["DeleteTopics"] = {"t": deletion}
+    for node, reply in enumerate(brokers):
+        fake.always("Metadata", reply, node=node)
+    fake.always("Metadata", down)
+    return fake
 
 
-def _delete(cluster: _Cluster) -> DeletedTopic:
-    plan = [DeletedTopic("t", "would delete", None, 1, 1, 0)]
-    (row,) = delete_topics(cast("ClusterClient", cluster), plan, timeout_s=0.0)
+def _delete(fake: FakeCluster) -> DeletedTopic:
+    plan = [DeletedTopic("t", ItemResult.WOULD_DELETE, None, 1, 1, 0)]
+    (row,) = delete_topics(fake.client, plan, timeout_s=0.0)
     return row
 
 
@@ -79,27 +52,28 @@ def _delete(cluster: _Cluster) -> DeletedTopic:
     ],
 )
 def test_deleted_is_what_the_controller_says(code: int, result: str, said: str | None) -> None:
-    row = _delete(_Cluster(code))
+    row = _delete(_cluster(code))
     assert row.result == result
     assert (row.error is None) if said is None else (row.error is not None and said in row.error)
 
 
 @pytest.mark.parametrize(("code", "result"), [(0, "deleted"), (36, "failed")])
 def test_a_timeout_in_the_controller_is_looked_after(code: int, result: str) -> None:
-    row = _delete(_Cluster(code, deletion=7))
+    row = _delete(_cluster(code, deletion=7))
     assert row.result == result
     assert (row.error is None) if code == 0 else ("still there: topic t: the request timed out" in (row.error or ""))
     assert (
-        _delete(_Cluster(36, deletion=41)).error
+        _delete(_cluster(36, deletion=41)).error
         == "topic t: the broker is not the controller any more (NOT_CONTROLLER)"
     )
 
 
 def test_with_kraft_metadata_are_enough() -> None:
     """Who may delete and not create is told all the same."""
-    cluster = _Cluster(29, kraft=True)
-    assert _delete(cluster).result == "deleted"
-    assert cluster.sent == ["DeleteTopicsRequest"]
+    fake = _cluster(29)
+    fake.versions[ApiKey.DESCRIBE_QUORUM] = 1
+    assert _delete(fake).result is ItemResult.DELETED
+    assert fake.sent["CreateTopics"] == 0
 
 
 @pytest.mark.parametrize(
@@ -107,22 +81,23 @@ def test_with_kraft_metadata_are_enough() -> None:
     [((SILENT, None), "deleted"), ((SILENT,), "marked"), ((GONE, SILENT), "marked"), ((), "marked")],
 )
 def test_brokers_that_do_not_answer(brokers: tuple[KctlError | None, ...], result: str) -> None:
-    row = _delete(_Cluster(brokers=brokers))
+    row = _delete(_cluster(brokers=brokers))
     assert (row.result, row.error is None) == (result, result == "deleted")
 
 
 def test_a_cluster_that_is_gone_behind_the_deletion() -> None:
-    row = _delete(_Cluster(down=GONE))
-    assert row.result == "marked"
+    row = _delete(_cluster(down=GONE))
+    assert row.result is ItemResult.MARKED
     assert GONE.message in (row.error or "")
-    lost = _delete(_Cluster(down=GONE, unanswered=OutcomeUnknown("no answer")))
-    assert lost.result == "failed"
+    unanswered = _cluster(down=GONE)
+    unanswered.script("DeleteTopics", OutcomeUnknown("no answer"))
+    assert _delete(unanswered).result is ItemResult.FAILED
 
 
 def test_a_cluster_that_is_gone_behind_the_creation() -> None:
-    plan = [CreatedTopic("t", "would create", 1, 1, {})]
-    (row,) = create_topics(cast("ClusterClient", _Cluster(down=GONE)), [NewTopic("t", 1, 1)], plan, timeout_s=0.0)
-    assert row.result == "failed"
+    plan = [CreatedTopic("t", ItemResult.WOULD_CREATE, 1, 1, {})]
+    (row,) = create_topics(_cluster(down=GONE).client, [NewTopic("t", 1, 1)], plan, timeout_s=0.0)
+    assert row.result is ItemResult.FAILED
     assert row.error == f"the controller took it, but it could not be read back: {GONE.message}"
 
 
@@ -137,10 +112,10 @@ def test_many_topics_are_several_requests() -> None:
         max(len(chunk) for chunk in request_chunks([NewTopic(f"t{n}", None, None, None, configs) for n in range(99)]))
         == 33
     )
-    cluster = _Cluster()
-    plan = [CreatedTopic(topic.name, "would create", 12, 3, {}) for topic in topics]
-    create_topics(cast("ClusterClient", cluster), topics, plan, timeout_s=0.0)
-    assert len(cluster.sent) == len(sizes)
+    fake = _cluster()
+    plan = [CreatedTopic(topic.name, ItemResult.WOULD_CREATE, 12, 3, {}) for topic in topics]
+    create_topics(fake.client, topics, plan, timeout_s=0.0)
+    assert fake.sent["CreateTopics"] == len(sizes)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +143,7 @@ def test_readers_that_are_not_shown_are_not_absent(
     monkeypatch.setattr(reading, "ask_coordinators", lambda *_, **__: {g: {TopicPartition("t", 0): 5} for g in groups})
     monkeypatch.setattr(reading, "may_describe_cluster", lambda _: may)
     monkeypatch.setattr(deleting, "newest_records", lambda *_, **__: ({}, []))
-    client = cast("ClusterClient", _Cluster())
     topic = TopicState("t", False, None, ())
-    (row,), doubts = losses(client, ClusterState("id", 1, {}, {"t": topic}), [topic])
+    (row,), doubts = losses(_cluster().client, ClusterState("id", 1, {}, {"t": topic}), [topic])
     assert (None if row.readers is None else [reader.group for reader in row.readers]) == expected
     assert bool(doubts) is (may is False or silent is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster
 from health_testing import partition, state
+from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.log_offsets import LogOffsets
 from kctl.cluster.offsets import Listed
@@ -29,6 +31,7 @@ from kctl.model import ClusterState, TopicPartition
 from kctl.topics import apply, offsets
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.create import CreatedTopic
+from kctl.topics.describe import DescribedTopics, DescribeRequest, describe_topics
 from kctl.topics.sizes import Size, Sizes
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -58,8 +61,8 @@ def test_apply_made_a_topic_without_a_leader(
 ) -> None:  # fmt: skip
     file = tmp_path / "topics.yaml"
     file.write_text("topics:\n- name: t\n  partitions: 1\n")
-    new = CreatedTopic("t", "would create", 1, 1, {})
-    done = CreatedTopic("t", "created", 1, 1, {}, error=error)
+    new = CreatedTopic("t", ItemResult.WOULD_CREATE, 1, 1, {})
+    done = CreatedTopic("t", ItemResult.CREATED, 1, 1, {}, error=error)
     monkeypatch.setattr(apply, "plan_create", lambda *_: [new])
     monkeypatch.setattr(apply, "create_topics", lambda *_, **__: [done])
     client.metadata = lambda *_: ClusterState("id", 1, ONE.brokers, {})
@@ -72,8 +75,8 @@ def test_apply_made_a_topic_without_a_leader(
     [("1", ""), ("2", "equals the number of replicas"), ("3", "with 2 replicas, counts as 2 since Kafka 3.7")],
 )
 def test_a_minimum_is_compared_with_the_replicas(value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    change = ChangedConfig("topic t", "min.insync.replicas", "would set", None, None, value, None, False)
-    warn_of([AlteredTopic("t", "would alter", 1, 1, (change,))], ONE)
+    change = ChangedConfig("topic t", "min.insync.replicas", ItemResult.WOULD_SET, None, None, value, None, False)
+    warn_of([AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (change,))], ONE)
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
@@ -93,14 +96,13 @@ def test_sizes_are_of_the_topics_as_they_were_described(
 
     monkeypatch.setattr("kctl.topics.describe.fetch_topic_configs", lambda *_, **__: {"t": []})
     monkeypatch.setattr("kctl.topics.describe.reassignments_if_told", lambda *_: {})
-    monkeypatch.setattr("kctl.topics.sizes.fetch_sizes", sizes)
-    asked = topic_describe._Asked(["t"], [], [], False, True, False, False)
-    found = topic_describe._look(client, asked)  # type: ignore[arg-type]  # a client of recorded answers
+    monkeypatch.setattr("kctl.topics.describe.fetch_sizes", sizes)
+    found = describe_topics(client, DescribeRequest(["t"], size=True))  # type: ignore[arg-type]  # recorded answers
     assert [p.size_bytes for p in found.topics[0].partitions] == [1, 1]
 
 
 def test_a_watch_says_what_is_not_known() -> None:
-    seen = topic_describe._Found([], ["configs: no"], ["sizes: no"])
+    seen = DescribedTopics([], ["configs: no"], ["sizes: no"])
     assert topic_describe._shown(seen, []).failures == ["configs: no", "sizes: no"]
 
 
@@ -201,39 +203,31 @@ def test_nothing_set_for_all_brokers(
     assert "nothing is set for all brokers" in out + err
 
 
-class _Brokers:
-    """A cluster of ONE, of which only `reached` answers DescribeConfigs."""
-
-    def __init__(self, reached: int) -> None:
-        self.reached = reached
-        self.asked: list[int] = []
-
-    def metadata(self, *_: object) -> ClusterState:
-        return ONE
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        (node,) = requests
-        self.asked.append(node)
-        if node != self.reached:
-            return {node: ConnectionTimedOut(f"broker {node} does not answer")}
-        rows = [
-            SimpleNamespace(resource_type=4, resource_name=name, error_code=0, error_message=None, configs=[])
-            for name in (str(node), "")
-        ]
-        return {node: SimpleNamespace(results=rows)}
+def _broker_configs(node: int, _request: object) -> Any:
+    rows = [
+        SimpleNamespace(resource_type=4, resource_name=name, error_code=0, error_message=None, configs=[])
+        for name in (str(node), "")
+    ]
+    return SimpleNamespace(results=rows)
 
 
-def test_another_broker_tells_what_is_set_for_all() -> None:
-    brokers: Any = _Brokers(reached=2)
-    found = describe.describe(brokers, Resource.brokers())
-    assert isinstance(found, list)
-    assert brokers.asked == [1, 2]
+@pytest.fixture
+def silent() -> FakeCluster:
+    """Brokers 1 to 3, of which none answers DescribeConfigs."""
+    fake = FakeCluster(brokers=(1, 2, 3))
+    fake.always("DescribeConfigs", lambda node, _request: ConnectionTimedOut(f"broker {node} does not answer"))
+    return fake
 
 
-def test_no_broker_tells_what_is_set_for_all() -> None:
-    brokers: Any = _Brokers(reached=0)
+def test_another_broker_tells_what_is_set_for_all(silent: FakeCluster) -> None:
+    silent.always("DescribeConfigs", _broker_configs, node=2)
+    assert isinstance(describe.describe(silent.client, Resource.brokers()), list)
+    assert [each.node for each in silent.requests if each.api == "DescribeConfigs"] == [1, 2]
+
+
+def test_no_broker_tells_what_is_set_for_all(silent: FakeCluster) -> None:
     with pytest.raises(ConnectionTimedOut, match="broker 3"):
-        describe.describe(brokers, Resource.brokers())
+        describe.describe(silent.client, Resource.brokers())
 
 
 def test_another_broker_explains(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.cluster.partition_numbers import no_partition, parse_each, parse_numbers
 from kctl.cluster.reassignments import Moving
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
@@ -24,7 +25,7 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.health.collect import adding_replicas
-from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.topics import describe as describing
 from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
@@ -108,23 +109,18 @@ def test_sizes(told: dict[int, int], leader: int, size: Size, bytes_: int | None
 
 def test_sizes_of_one_topic_are_not_those_of_all() -> None:
     """State of named topics has no others: that all of it is chosen does not mean all of the cluster."""
-    asked: list[Any] = []
-
-    class Broker1:
-        def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-            asked.extend(requests.values())
-            found = Answer(partition_index=0, partition_size=7, offset_lag=0, is_future_key=False)
-            log_dir = Answer(
-                error_code=0, log_dir="/d", total_bytes=-1, usable_bytes=-1, is_cordoned=False,
-                topics=[Answer(name="t", partitions=[found])],
-            )  # fmt: skip
-            return dict.fromkeys(requests, Answer(error_code=0, results=[log_dir]))
-
+    replica = Answer(partition_index=0, partition_size=7, offset_lag=0, is_future_key=False)
+    log_dir = Answer(
+        error_code=0, log_dir="/d", total_bytes=-1, usable_bytes=-1, is_cordoned=False,
+        topics=[Answer(name="t", partitions=[replica])],
+    )  # fmt: skip
     topic = TopicState("t", False, None, (_partition(0, (1,), (1,)),))
-    state = ClusterState("id", 1, {1: Broker(1, "h", 1)}, {"t": topic})
-    sizes = fetch_sizes(cast("ClusterClient", Broker1()), state, [topic])
+    fake = FakeCluster([topic], brokers=[1])
+    fake.always("DescribeLogDirs", Answer(error_code=0, results=[log_dir]))
+    sizes = fetch_sizes(fake.client, fake.metadata(), [topic])
     assert sizes.topic(topic).bytes == 7
-    assert [[(t.topic, list(t.partitions)) for t in request.topics] for request in asked] == [[("t", [0])]]
+    requests = [each.request for each in fake.requests if each.api == "DescribeLogDirs"]
+    assert [[(t.topic, list(t.partitions)) for t in request.topics] for request in requests] == [[("t", [0])]]
 
 
 @pytest.mark.parametrize("error", [OperationFailed("no controller"), OutcomeUnknown("no answer"), NotAuthorized("no")])

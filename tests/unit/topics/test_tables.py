@@ -14,11 +14,11 @@ from kctl.cluster import topics as choose
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 from kctl.commands.app import main
 from kctl.commands.terminal.invocation import Invocation
-from kctl.commands.topic.describe import _Found, _tables, tables
+from kctl.commands.topic.describe import _tables, tables
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import describe as describing
 from kctl.topics import listing
-from kctl.topics.describe import Problem, describe
+from kctl.topics.describe import DescribedTopics, Problem, describe
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_all_in_sync_and_at_the_minimum_is_marked_when_it_was_asked_for(asked: l
     """As a topic of two replicas and min.insync.replicas=2 always is: elsewhere no mark."""
     least = ConfigEntry("min.insync.replicas", "2", ConfigSource.TOPIC)
     topic = describe(TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2), (1, 2)),)), [least], None)
-    table, *_ = _tables(_Found([topic], [], []), asked)
+    table, *_ = _tables(DescribedTopics([topic], [], []), asked)
     assert [row["marks"] for row in table.rows] == [mark]
 
 

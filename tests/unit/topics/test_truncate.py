@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import SimpleNamespace as Answer
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster, topic_of
 from kctl.cluster.offsets import OffsetSpec
 from kctl.errors import ConnectionFailed, InvalidFile, NotAuthorized, Refused
-from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.protocol.client import ClusterClient
+from kctl.model import TopicPartition
 from kctl.topics.offset_file import parse_offset_file
 from kctl.topics.readers import Reader
 from kctl.topics.truncate import HIGH_WATERMARK, offsets_at, plan_truncate, planned, truncate, unread
@@ -35,96 +34,89 @@ def test_planned(offset: int, start: int, end: int, result: str, before: int, me
     assert (row.result, row.before_offset, row.messages, row.low_watermark) == (result, before, messages, None)
 
 
-class _GrowingLog:
+def _growing_log(allowed: set[int] | None = None) -> FakeCluster:
     """A leader of t-0 whose log gets a record each time that somebody looks at it. Only old records before 10."""
+    fake = FakeCluster([topic_of("t", 1, replicas=(1,))], brokers=[1])
+    fake.logs[TP] = (0, 10)
 
-    def __init__(self, allowed: set[int] | None = None) -> None:
-        self.end, self.allowed = 10, allowed
-        partition = PartitionState("t", 0, 1, 0, (1,), (1,))
-        self.state = ClusterState("id", 1, {1: Broker(1, "h", 1)}, {"t": TopicState("t", False, None, (partition,))})
+    def grow() -> int:
+        """Return the end before the new record."""
+        start, end = fake.logs[TP]
+        fake.logs[TP] = (start, end + 1)
+        return end
 
-    def metadata(self, topics: object = None, **_: object) -> ClusterState:
-        return self.state
+    def configs(*_: object) -> Any:
+        grow()
+        config = Answer(name="cleanup.policy", value="delete", config_source=5, is_sensitive=False)
+        row = Answer(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
+        return Answer(results=[row])
 
-    def send(self, request: Any) -> Any:
-        return self._answer(request)
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        return {node: self._answer(request) for node, request in requests.items()}
-
-    def _answer(self, request: Any) -> Any:
-        if type(request).__name__ == "DescribeConfigsRequest":
-            self.end += 1
-            config = Answer(name="cleanup.policy", value="delete", config_source=5, is_sensitive=False)
-            row = Answer(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
-            return Answer(results=[row])
-        if type(request).__name__ == "MetadataRequest":
-            return Answer(topics=[Answer(name="t", error_code=0, authorized_operations=self.allowed)])
+    def offsets(_node: int, request: Any) -> Any:
         timestamp = request.topics[0].partitions[0].timestamp
-        offset = {OffsetSpec.LATEST: self.end, OffsetSpec.EARLIEST: 0}.get(timestamp, 10 if self.end > 10 else -1)
-        self.end += timestamp != OffsetSpec.LATEST
+        end = fake.logs[TP][1] if timestamp == OffsetSpec.LATEST else grow()
+        offset = {OffsetSpec.LATEST: end, OffsetSpec.EARLIEST: 0}.get(timestamp, 10 if end > 10 else -1)
         row = Answer(partition_index=0, error_code=0, offset=offset, timestamp=-1)
         return Answer(topics=[Answer(name="t", partitions=[row])])
 
+    if allowed is not None:
+        fake.operations["t"] = frozenset(allowed)
+    fake.always("DescribeConfigs", configs)
+    fake.always("ListOffsets", offsets)
+    return fake
+
 
 def test_what_arrives_after_the_look_stays() -> None:
-    log = _GrowingLog()
-    client = cast("ClusterClient", log)
-    wanted = offsets_at(client, log.state, [TP], 1_000)
+    fake = _growing_log()
+    wanted = offsets_at(fake.client, fake.metadata(), [TP], 1_000)
     assert wanted == {TP: 10}
-    assert log.end == 11
-    (row,) = plan_truncate(client, log.state, wanted)
+    assert fake.logs[TP] == (0, 11)
+    (row,) = plan_truncate(fake.client, fake.metadata(), wanted)
     assert (row.before_offset, row.log_end_offset > 10, row.messages) == (10, True, 10)
 
 
 @pytest.mark.parametrize(("allowed", "denied"), [({3, 8}, True), (set(), True), ({6, 8}, False), (None, False)])
 def test_who_may_not_delete_is_told_before(allowed: set[int] | None, denied: bool) -> None:
-    log = _GrowingLog(allowed)
+    fake = _growing_log(allowed)
     if not denied:
-        assert plan_truncate(cast("ClusterClient", log), log.state, {TP: 5})
+        assert plan_truncate(fake.client, fake.metadata(), {TP: 5})
         return
     with pytest.raises(NotAuthorized, match="not authorized to delete records of t") as caught:
-        plan_truncate(cast("ClusterClient", log), log.state, {TP: 5})
+        plan_truncate(fake.client, fake.metadata(), {TP: 5})
     assert "Delete on the topic" in (caught.value.hint or "")
 
 
 def test_an_offset_behind_the_end_is_no_advice_to_delete_all() -> None:
-    log = _GrowingLog()
+    fake = _growing_log()
     with pytest.raises(Refused, match=r"the log of t-0 ends at 11, before 500$") as caught:
-        plan_truncate(cast("ClusterClient", log), log.state, {TP: 500})
+        plan_truncate(fake.client, fake.metadata(), {TP: 500})
     assert (
         caught.value.hint == "nothing was deleted; give a smaller offset, or with --partitions only those that have it"
     )
 
 
-class _Vanishing(_GrowingLog):
+def _vanishing(code: int) -> FakeCluster:
     """A leader that answers DeleteRecords with `code`, and is gone then."""
+    fake = _growing_log()
 
-    def __init__(self, code: int) -> None:
-        super().__init__()
-        self.code, self.deleted = code, False
+    def deleted(*_: object) -> Any:
+        fake.always("Metadata", ConnectionFailed("nobody is there"))
+        row = Answer(partition_index=0, error_code=code, low_watermark=5)
+        return Answer(topics=[Answer(name="t", partitions=[row])])
 
-    def metadata(self, topics: object = None, **_: object) -> ClusterState:
-        if self.deleted:
-            raise ConnectionFailed("nobody is there")
-        return self.state
-
-    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
-        self.deleted = True
-        row = Answer(partition_index=0, error_code=self.code, low_watermark=5)
-        return dict.fromkeys(requests, Answer(topics=[Answer(name="t", partitions=[row])]))
+    fake.always("DeleteRecords", deleted)
+    return fake
 
 
 @pytest.mark.parametrize(("code", "said"), [(0, "the leader took it, but"), (6, "partition t-0")])
 def test_a_leader_that_is_gone_behind_it(code: int, said: str) -> None:
-    (row,) = truncate(cast("ClusterClient", _Vanishing(code)), [planned(TP, 5, 0, 10)])
+    (row,) = truncate(_vanishing(code).client, [planned(TP, 5, 0, 10)])
     assert (row.result, row.low_watermark) == ("failed", None)
     assert said in (row.error or "")
 
 
 def test_nothing_was_begun_when_leaders_refuse_all() -> None:
     with pytest.raises(NotAuthorized, match=r"^partition t-0: ") as caught:
-        truncate(cast("ClusterClient", _Vanishing(29)), [planned(TP, 5, 0, 10)])
+        truncate(_vanishing(29).client, [planned(TP, 5, 0, 10)])
     assert "nothing was deleted" in (caught.value.hint or "")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
@@ -10,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from fake_cluster import FakeCluster
 from kctl.commands.transaction.abort import shown
 from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
-from kctl.model import Broker, ClusterState, PartitionState
+from kctl.model import PartitionState
 from kctl.transactions import abort
 from kctl.transactions.hanging import find_hanging, map_hanging, old_transactions, still_open
 from kctl.transactions.listing import Transaction, TransactionListing, list_transactions, moment, parse_states
@@ -101,32 +101,18 @@ def test_a_transaction_without_a_time_is_shown() -> None:
     assert shown(_producer(0)).endswith("last batch at 2026-11-22 12:00:00 UTC")
 
 
-class _Blind:
-    """A client of a user who may not describe the topic of transactions' states."""
-
-    def __init__(self) -> None:
-        self.asked: list[int] = []
-
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
-        if topics:
-            raise NotAuthorized("topic '__transaction_state': not authorized to describe it")
-        return ClusterState(None, 1, {1: Broker(1, "h", 9092, None)}, {})
-
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
-        self.asked += requests
-        return {node: SimpleNamespace(error_code=0, transaction_states=[]) for node in requests}
-
-
 def test_coordinators_that_cannot_be_known_are_said() -> None:
     """A partition of theirs may be without a leader, and what is in it live."""
-    client: Any = _Blind()
-    rows, failed = list_transactions(client)
-    assert (rows, client.asked) == ([], [1])
+    fake = FakeCluster(brokers=[1])
+    fake.hidden = {"__transaction_state"}
+    fake.always("ListTransactions", SimpleNamespace(error_code=0, transaction_states=[]))
+    rows, failed = list_transactions(fake.client)
+    assert (rows, fake.sent["ListTransactions"]) == ([], 1)
     assert {name: type(error) for name, error in failed.items()} == {"__transaction_state": NotAuthorized}
     with pytest.raises(NotAuthorized, match="cannot be told: topic __transaction_state may not be described"):
-        find_hanging(client, [_producer(20)], now=NOW)
+        find_hanging(fake.client, [_producer(20)], now=NOW)
     with pytest.raises(Refused, match="cannot be told: topic __transaction_state may not be described"):
-        abort.refuse_live(client, _producer(20))
+        abort.refuse_live(fake.client, _producer(20))
 
 
 def test_what_cannot_be_seen_is_not_called_hanging() -> None:

@@ -27,7 +27,7 @@ from kctl.validate.invariants import (
 )
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.timeline import Recovery
-from kctl.validate.report.verdict import judge
+from kctl.validate.report.verdict import Evidence, judge
 from kctl.validate.workload.entries import ACKED, FAILED, READ, SENT, UNKNOWN, Entry
 from kctl.validate.workload.history import (
     Delivered,
@@ -104,7 +104,7 @@ def test_a_clean_history() -> None:
     assert history.violated() == {}
     findings = history.check()
     assert (findings.sent, findings.acked, findings.log_records, findings.delivered) == (21, 21, 21, 21)
-    assert judge("t", "r", *history.parts()).ok
+    assert judge("t", "r", Evidence(*history.parts())).ok
 
 
 # --- one damage, one finding ----------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def histories(draw: st.DrawFn) -> History:
 @given(histories())
 def test_any_clean_history_is_clean(history: History) -> None:
     assert history.violated() == {}
-    assert judge("t", "r", *history.parts()).ok
+    assert judge("t", "r", Evidence(*history.parts())).ok
 
 
 @given(histories())
@@ -422,10 +422,10 @@ def test_any_damage_is_found_and_nothing_else(
     if damage is lose:  # as many from the log and from what was given
         history.given = list(history.log)
     assert set(history.violated()) == {kind}
-    verdict = judge("t", "r", *history.parts())
+    verdict = judge("t", "r", Evidence(*history.parts()))
     assert not verdict.ok
     assert verdict.violated == [kind]
-    assert judge("t", "r", *history.parts(), tolerated=[kind]).ok
+    assert judge("t", "r", Evidence(*history.parts()), tolerated=[kind]).ok
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ def test_a_hundred_thousand_records_are_checked_in_a_moment() -> None:
 
 def test_no_such_invariant() -> None:
     with pytest.raises(ValueError, match="typo"):
-        judge("t", "r", *clean().parts(), tolerated=["typo"])
+        judge("t", "r", Evidence(*clean().parts()), tolerated=["typo"])
 
 
 # --- verdicts that prove nothing ------------------------------------------------------------------------------------
@@ -464,27 +464,27 @@ def test_no_such_invariant() -> None:
 def test_a_verdict_needs_acknowledged_writes_everywhere_and_orderly_ends() -> None:
     sent, log, given = clean().parts()
     log[11] = LogPartition()
-    verdict = judge("t", "r", sent, log, given)
+    verdict = judge("t", "r", Evidence(sent, log, given))
     assert verdict.doubts == ["no write was acknowledged in partition 11"]
     assert not verdict.ok
     sent.ended = False
     assert given is not None
     given.ended = False
     del log[11]
-    assert judge("t", "r", sent, log, given).doubts == [
+    assert judge("t", "r", Evidence(sent, log, given)).doubts == [
         "the producer did not come to an orderly end",
         "the consumer did not come to an orderly end",
     ]
-    late = judge("t", "r", *clean().parts(), faults=[Fault("kill", 1)])  # all was acknowledged before it
+    late = judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 1)]))  # all was acknowledged before it
     assert late.doubts == ["no write was acknowledged behind «kill» in partitions 3, 9"]
-    assert judge("t", "r", *clean().parts(), faults=[Fault("kill", 0)]).ok
-    assert judge("t", "r", Sent(ended=True), {}, None).doubts == ["there is no partition"]
+    assert judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0)])).ok
+    assert judge("t", "r", Evidence(Sent(ended=True), {}, None)).doubts == ["there is no partition"]
 
 
 def test_a_fault_that_was_none_is_a_doubt() -> None:
     quiet = Recovery("kill", 0, {3: None}, {3: 0, 9: 0}, unmoved=(3,))
-    verdict = judge("t", "r", *clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[quiet])
+    verdict = judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[quiet]))
     assert verdict.doubts == ["«kill» had no effect: its broker led partition 3 all the time"]
     assert not verdict.ok
     real = Recovery("kill", 0, {3: None}, {3: 0, 9: 0})  # not seen in time, and yet it was
-    assert judge("t", "r", *clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[real]).ok
+    assert judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[real])).ok

@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 
+from kctl.base.outcomes import ItemResult
 from kctl.errors import NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.validate import leaders
@@ -43,9 +44,13 @@ def test_it_waits_until_they_are_in_sync(monkeypatch: pytest.MonkeyPatch) -> Non
     elected: list[str] = []
 
     def carry_out(_client: Any, plan: list[Any]) -> list[Any]:
-        elected.extend(row.topic for row in plan if row.result == "would elect")
+        elected.extend(row.topic for row in plan if row.result is ItemResult.WOULD_ELECT)
         return [
-            mock.Mock(topic=row.topic, result="elected" if row.result == "would elect" else "skipped") for row in plan
+            mock.Mock(
+                topic=row.topic,
+                result=ItemResult.ELECTED if row.result is ItemResult.WOULD_ELECT else ItemResult.SKIPPED,
+            )
+            for row in plan
         ]
 
     monkeypatch.setattr(leaders, "carry_out", carry_out)

@@ -185,6 +185,7 @@ def test_a_topic_that_was_just_deleted_is_waited_for(monkeypatch: pytest.MonkeyP
     gone = state(partition(), name=f"{leftovers.PREFIX}87654321-broker-loss")
     client.metadata.side_effect = [gone, gone, state(partition())]
     plan_module.refuse_others(client, "cluster-id-1")
+    assert client.metadata.call_count == 3
 
 
 def test_all_that_is_not_the_runs_own_has_to_be_in_sync() -> None:

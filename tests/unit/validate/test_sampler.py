@@ -51,7 +51,9 @@ def sampler(**said: dict[int, PartitionView]) -> Sampler:
 
 def test_full_is_what_every_broker_calls_full_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kctl.validate.sampler._ANSWER_S", 60.0)  # they are asked once
+    started = time.monotonic()
     sampler(b1={0: FULL}, b2={0: FULL}).wait_full_isr(5, stable_s=0.05)
+    assert time.monotonic() - started >= 0.05
 
 
 @pytest.mark.parametrize(

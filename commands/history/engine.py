@@ -1,0 +1,185 @@
+"""Where a report over time is evaluated: in kctl's own processes, or by Spark (kctl.commands.spark.engine)."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.terminal import output
+from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.invocation import Invocation
+from kctl.commands.terminal.output import Table
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.history.lag.plan import LagPlan
+    from kctl.history.lag.status_rows import LagStatus
+    from kctl.history.report.build import ReadGroups
+    from kctl.history.retention.live_plan import RetentionPlan
+    from kctl.history.retention.store_reads import StoreReads
+    from kctl.history.rollups.catch_up import MakeHours
+    from kctl.protocol.target import Target
+
+
+@dataclass(frozen=True)
+class ParquetFolder:
+    """Where rows are written as Parquet; where None: nowhere."""
+
+    where: str | None = None
+    overwrite: bool = False
+
+    def check(self, *, embedded: bool = True) -> None:
+        """Refuse a folder that must not be written to before anything starts. embedded: this machine writes it."""
+        if self.overwrite and self.where is None:
+            raise UsageError("--overwrite needs --parquet DIR")
+        if self.where is not None:
+            from kctl.history.packages import need_packages
+            from kctl.history.parquet import check_target
+
+            need_packages()
+            check_target(self.where, overwrite=self.overwrite, embedded=embedded)
+
+    def write(self, rows: Sequence[Any], row: type[Any]) -> None:
+        """Write the rows, of that dataclass, from this process, if they are to be written."""
+        if self.where is not None:
+            from kctl.history.parquet import write_table
+            from kctl.history.row_tables import table_of
+
+            write_table(table_of(rows, row), self.where)
+
+
+NO_PARQUET = ParquetFolder()
+
+
+class Run(ABC):
+    """One report: what it reads and evaluates, and where its results go."""
+
+    def __init__(self, progress: output.Progress | None, parquet: ParquetFolder) -> None:
+        self.progress, self.parquet = progress, parquet
+        self._emit: Callable[[], None] | None = None
+
+    @abstractmethod
+    def watched(self, message: str) -> AbstractContextManager[None]:
+        """Show what goes on in the block."""
+
+    @abstractmethod
+    def lag(self, plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
+        """Return the rows of a lag report and what could not be read. Writes the rows as Parquet."""
+
+    @abstractmethod
+    def usage(self, target: Target, plan: RetentionPlan, by: str, timeout_s: float) -> tuple[list[Any], list[str]]:
+        """Return the rows of a live retention report and what could not be read. Writes the rows as Parquet."""
+
+    @abstractmethod
+    def store_reads(self, store: str, from_ms: int, to_ms: int) -> StoreReads:
+        """Return the reads of a retention report over a store."""
+
+    @abstractmethod
+    def write(self, rows: Sequence[Any], row: type[Any]) -> None:
+        """Write rows of a dataclass as Parquet, if they are to be written."""
+
+    @abstractmethod
+    def groups(self) -> ReadGroups:
+        """Return what reads the groups of a report."""
+
+    @abstractmethod
+    def hours(self) -> MakeHours:
+        """Return what makes roll-ups of hours."""
+
+    def emit(self, inv: Invocation, rows: Sequence[Any], tables: Callable[[], Sequence[Table]]) -> None:
+        """Show the rows once the progress display is gone."""
+        self._emit = lambda: inv.emit(rows, tables)
+
+    def show(self) -> None:
+        """Show what was emitted."""
+        if self._emit is not None:
+            self._emit()
+            sys.stdout.flush()  # ending Spark takes a second more
+        if self.parquet.where is not None:
+            output.note(f"written to {self.parquet.where}")
+
+
+class Engine(ABC):
+    """What runs reports. tasks: into how many parts a report is split at most."""
+
+    tasks: int
+
+    @abstractmethod
+    def running(
+        self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False
+    ) -> AbstractContextManager[Run]:
+        """Begin a run; what the block emitted is shown at its end. cluster: a Kafka cluster will be asked."""
+
+
+class OwnProcesses(Engine):
+    """kctl's own processes: no Java."""
+
+    def __init__(self) -> None:
+        from kctl.history.packages import need_packages
+
+        need_packages()
+        from kctl.history.evaluate.processes import available_cpus
+
+        self.tasks = available_cpus()
+
+    @contextmanager
+    def running(self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False) -> Iterator[Run]:
+        parquet.check()
+        if cluster:
+            inv.target()  # a wrong context is reported before anything starts
+        with undone_when_terminated():
+            with output.progress("reading") as progress:
+                run = _OwnRun(progress, parquet, self.tasks)
+                yield run
+            run.show()
+
+
+class _OwnRun(Run):
+    def __init__(self, progress: output.Progress, parquet: ParquetFolder, tasks: int) -> None:
+        super().__init__(progress, parquet)
+        self._tasks = tasks
+
+    @contextmanager
+    def watched(self, message: str) -> Iterator[None]:
+        assert self.progress is not None
+        self.progress.update(message)
+        yield
+
+    def lag(self, plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
+        from kctl.history.lag.evaluate import evaluate
+        from kctl.history.lag.row_batches import ROWS
+
+        rows, errors = evaluate(plan)
+        self.write(rows, ROWS[plan.question.by])
+        return rows, errors
+
+    def usage(self, target: Target, plan: RetentionPlan, by: str, timeout_s: float) -> tuple[list[Any], list[str]]:
+        from kctl.history.retention.live_usage import live_usage
+        from kctl.history.retention.usage import ROWS
+
+        found = live_usage(target, plan, timeout_s=timeout_s)
+        rows = found.usage.rows(by)
+        self.write(rows, ROWS[by])
+        return rows, found.failures
+
+    def store_reads(self, store: str, from_ms: int, to_ms: int) -> StoreReads:
+        from kctl.history.retention.store_reads import reads_of
+
+        return reads_of(store, from_ms, to_ms, at_once=self._tasks)
+
+    def write(self, rows: Sequence[Any], row: type[Any]) -> None:
+        self.parquet.write(rows, row)
+
+    def groups(self) -> ReadGroups:
+        from kctl.history.report.build import read_in_processes
+
+        return read_in_processes
+
+    def hours(self) -> MakeHours:
+        from kctl.history.rollups.catch_up import hours_here
+
+        return hours_here

@@ -1,0 +1,351 @@
+"""kctl history lag: consumer lag now, over a time, or as of a moment, from a store of snapshots and the cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands.group.choice import MATCH
+from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
+from kctl.commands.history.lag_view import require_match, share_groups_left_out
+from kctl.commands.history.options import (
+    REQUEST_TIMEOUT_S,
+    From,
+    GroupGlobs,
+    Overwrite,
+    Parquet,
+    StoreIfAny,
+    To,
+    TopicGlobs,
+    span_of,
+)
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
+from kctl.commands.terminal.views import (
+    MAX_LAG_HELP,
+    beyond_end,
+    incomplete_after_verdict,
+)
+from kctl.errors import UsageError
+from kctl.lag.gate import By, check_limit, require_known, row_name
+
+if TYPE_CHECKING:
+    from kctl.history.lag.limits import Limit
+    from kctl.history.lag.plan import LagPlan, Wanted
+    from kctl.lag.selection import Names
+
+_LEAST_WINDOW = 2
+_LONGEST_S = 600.0
+
+
+@dataclass(frozen=True)
+class LagOptions:
+    """The options of `kctl history lag`, which `kctl spark lag` has as well."""
+
+    group: GroupGlobs = None
+    match: Annotated[list[str] | None, MATCH] = None
+    topic: TopicGlobs = None
+    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None
+    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION
+    store: StoreIfAny = None
+    now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False
+    observe: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Ask the cluster twice, so long apart: rates without a store."),
+    ] = None
+    last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None
+    from_: From = None
+    to: To = None
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Show the lag at this time, UTC if no zone is given.")
+    ] = None
+    window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10
+    lookback: Annotated[
+        str, typer.Option(metavar="DURATION", help="How far back snapshots are read for time lags and last commits.")
+    ] = "1h"
+    offsets_log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="A log dir, or a copy of a partition's folder, of __consumer_offsets: when commits were made;"
+            " repeatable.",
+        ),
+    ] = None
+    commit_times: Annotated[
+        bool,
+        typer.Option(
+            "--commit-times", help="Ask the cluster's __consumer_offsets when commits were made; needs Read on it."
+        ),
+    ] = False
+    allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0
+    stale_after: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="A group without members that commits nothing for so long is no alarm."),
+    ] = "24h"
+    abandoned_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="Nor is a topic that a group's members read no more for so long.")
+    ] = "10m"
+    worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIMIT",
+            help="Exit 1 when a row is over it: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h' …; repeatable.",
+        ),
+    ] = None
+    max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False
+    parquet: Parquet = None
+    overwrite: Overwrite = False
+
+
+@takes_options(LagOptions)
+def lag(ctx: typer.Context, options: LagOptions) -> None:
+    """Compute consumer lag, its time, rates and dangers from snapshots: now, over a time, or at any moment of a store.
+
+    The cluster alone shows lag and what was lost. History (--store) shows how old unread messages are, rates, when
+    the lag is gone, when unread messages are deleted, and a status: OK, WARN, STOP, STALL or REWIND, by the rules of
+    Burrow. `kctl lag` answers at once, without any of that. -o wide has offsets, rates and members too.
+
+    Example: kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
+    """
+    report_lag(invocation(ctx), options, OwnProcesses)
+
+
+def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine]) -> None:
+    """Carry out `kctl history lag` or `kctl spark lag`. engine: called when the other options have been checked."""
+    from kctl.lag.selection import names_of
+
+    groups, topics = names_of(options.group, options.match), names_of(options.topic)
+    when = _when(options)
+    limits = _limits(options.fail_on, options.by)
+    if options.explain and options.by is not By.PARTITION:
+        raise UsageError("--explain tells of partitions", hint="leave --by out")
+    chosen = engine()
+    observe_s = _observe_s(options, when)
+    if options.commit_times and options.offsets_log:
+        raise UsageError("--commit-times and --offsets-log do not go together", hint="choose one of them")
+    _check_values(options)
+    parquet = ParquetFolder(options.parquet, options.overwrite)
+    with chosen.running(inv, parquet, cluster=when.live or options.commit_times) as run:
+        plan = _plan(inv, when, _wanted(options, groups, topics, chosen.tasks), observe_s)
+        with run.watched("reading snapshots" if when.store else "reading offsets"):
+            rows, errors = run.lag(plan)
+        shown = _shown(rows, options.worst)
+        rules = plan.question.rules if options.explain else None
+        run.emit(inv, _result(shown, rules), lambda: _tables(shown, options.by, rules, wide=inv.output == "wide"))
+    _remarks(plan, rows, limits, shown)
+    gate = bool(limits) or options.max_lag is not None
+    lacking = [*plan.lacking(errors), *share_groups_left_out(plan.share, alarming=gate or not groups.everything)]
+    with incomplete_after_verdict(lacking):
+        _judge(rows, options.by, options.max_lag, limits)
+        if not rows and not plan.silent and not (gate and groups.exact):
+            require_match(groups, topics)
+        if gate:
+            unchecked = require_known(rows, options.by, [name for name in groups.exact if name not in plan.share])
+            if unchecked is not None:
+                output.warn(unchecked)
+
+
+# --- options --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _When:
+    """live: ask the cluster. Otherwise the store's snapshots with from_ms ≤ at_ms < to_ms, or as of at_ms."""
+
+    store: Path | None
+    live: bool = False
+    from_ms: int = 0
+    to_ms: int = 0
+    at_ms: int | None = None
+
+
+def _when(options: LagOptions) -> _When:
+    from kctl.base.moments import parse_moment
+
+    store, last, from_, at = options.store, options.last, options.from_, options.at
+    chosen = [
+        name for name, given in (("--now", options.now), ("--last", last), ("--from", from_), ("--at", at)) if given
+    ]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
+    if options.to is not None and from_ is None:
+        raise UsageError("--to needs --from", hint="or --at TIME, for one moment")
+    if not chosen or options.now:
+        return _When(store, live=True)
+    if store is None:
+        raise UsageError(
+            f"{chosen[0]} needs --store DIR, with snapshots of that time",
+            hint="`kctl history snapshot --store DIR` collects them",
+        )
+    now_ms = _now_ms()
+    if at is not None:
+        return _When(store, at_ms=parse_moment(at, now_ms=now_ms))
+    from_ms, to_ms = span_of(now_ms, last=last, from_=from_, to=options.to)
+    return _When(store, from_ms=from_ms, to_ms=to_ms)
+
+
+def _observe_s(options: LagOptions, when: _When) -> float:
+    from kctl.base.units import parse_duration_ms
+
+    if options.observe is None:
+        return 0.0
+    observe_s = parse_duration_ms(options.observe) / 1000
+    if not (when.live and 0 < observe_s <= _LONGEST_S):
+        raise UsageError("--observe is of the cluster, and at most 10m", hint="--store DIR has more history")
+    return observe_s
+
+
+def _check_values(options: LagOptions) -> None:
+    """Raise UsageError for a value that `_wanted` cannot take. Its modules are imported while Spark starts."""
+    from kctl.base.units import parse_duration_ms
+    from kctl.groups.overview import known_states
+
+    known_states(options.state)
+    for text in (options.lookback, options.stale_after, options.abandoned_after):
+        parse_duration_ms(text)
+
+
+def _wanted(options: LagOptions, groups: Names, topics: Names, tasks: int) -> Wanted:
+    from kctl.base.units import parse_duration_ms
+    from kctl.groups.overview import known_states
+    from kctl.history.lag.plan import Wanted
+    from kctl.history.lag.status import StandingRules
+
+    states = known_states(options.state)
+    return Wanted(
+        groups=groups,
+        topics=topics,
+        states=None if states is None else frozenset(states),
+        by=options.by.value,
+        observations=options.window,
+        allowed_lag=options.allowed_lag,
+        lookback_ms=parse_duration_ms(options.lookback),
+        tasks=tasks,
+        standing=StandingRules(parse_duration_ms(options.stale_after), parse_duration_ms(options.abandoned_after)),
+        offsets_logs=tuple(str(path.absolute()) for path in options.offsets_log or ()),
+        commit_times=options.commit_times,
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
+    from kctl.history.lag.limits import parse_limit
+
+    limits = [parse_limit(text) for text in texts or ()]
+    for limit in limits:
+        if limit.of_partitions and by is not By.PARTITION:
+            raise UsageError(
+                f"--fail-on {limit.text} is of partitions: a {by.value} is OK, WARN or ERR", hint="use ERR"
+            )
+    return limits
+
+
+def _plan(inv: Invocation, when: _When, wanted: Wanted, observe_s: float) -> LagPlan:
+    from kctl.history.lag.plan import plan_live
+
+    if not when.live and not wanted.commit_times:
+        return _stored_plan(when, wanted)
+    with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
+        if when.live:
+            plan = plan_live(client, when.store, wanted, now_ms=_now_ms, observe_s=observe_s)
+        else:
+            plan = _stored_plan(when, wanted)
+        if not wanted.commit_times:
+            return plan
+        from kctl.history.commits.live_commit_times import with_commit_times
+
+        return with_commit_times(client, plan)
+
+
+def _stored_plan(when: _When, wanted: Wanted) -> LagPlan:
+    from kctl.history.lag.plan import plan_moment, plan_span
+
+    assert when.store is not None
+    if when.at_ms is not None:
+        return plan_moment(when.store, when.at_ms, wanted)
+    return plan_span(when.store, when.from_ms, when.to_ms, wanted)
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+def _shown(rows: list[Any], count: int | None) -> list[Any]:
+    from kctl.history.lag.totals import worst
+
+    return rows if count is None else worst(rows, count)
+
+
+def _result(rows: list[Any], rules: Any) -> list[Any]:
+    """What the formats other than tables show; with how each row came about when there are rules to tell it by."""
+    if rules is None:
+        return rows
+    from kctl.commands.terminal.output import jsonable
+    from kctl.history.lag.explain import explain
+
+    return [jsonable(row) | {"explain": [line._asdict() for line in explain(row, rules)]} for row in rows]
+
+
+def _tables(rows: list[Any], by: By, rules: Any, *, wide: bool) -> list[output.Table]:
+    from kctl.commands.history.lag_view import explanations, lag_tables
+
+    tables = lag_tables(rows, by, wide=wide)
+    return tables if rules is None else [*tables, *explanations(rows, rules)]
+
+
+def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: list[Any]) -> None:
+    from kctl.history.lag.explain import HELD
+    from kctl.history.lag.limits import unknown
+
+    for text in plan.notes:
+        output.note(text)
+    held = [row for row in rows if row.held_by_transaction]
+    if held:
+        more = f", and {len(held) - 1} more" if len(held) > 1 else ""
+        output.note(f"{row_name(held[0])}{more}: an open transaction holds up all that is unread; {HELD}")
+    if plan.silent and len(plan.silent) <= 10:
+        output.note(f"nothing committed and no members: {', '.join(plan.silent)}")
+    elif plan.silent:
+        output.note(f"{len(plan.silent)} groups have committed nothing and have no members")
+    for text in beyond_end(rows):
+        output.warn(text)
+    if len(shown) < len(rows):
+        output.note(f"{len(shown)} of {len(rows)} rows are shown")
+    count = unknown(rows, limits)
+    if count:
+        output.warn(f"{count} rows could not be held to every limit: what that takes is not known of them")
+
+
+def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]) -> None:
+    """Raise NotHealthy when a row is over a limit."""
+    from kctl.base.text import counted
+    from kctl.errors import NotHealthy
+    from kctl.history.lag.limits import broken
+    from kctl.history.lag.totals import severity
+
+    check_limit(rows, by, max_lag)
+    found = broken(sorted(rows, key=severity), limits)
+    if not found:
+        return
+    texts = [
+        f"{counted(each.rows, by.value)} {each.limit.over(each.rows)}:"
+        f" {row_name(each.worst)} {each.limit.shown(each.worst)}"
+        for each in found
+    ]
+    for text in texts[1:]:
+        output.warn(text)
+    raise NotHealthy(
+        texts[0],
+        hint="",
+        details={"over_limit": found[0].rows, "limits": {each.limit.text: each.rows for each in found}},
+    )

@@ -1,0 +1,214 @@
+"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl history snapshot` is the same."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.commands.history.options import store_folder
+from kctl.commands.terminal import output
+from kctl.commands.terminal.interrupts import undone_when_terminated
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
+from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.commands.terminal.views import incomplete
+from kctl.errors import ExitCode, OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.history.snapshots.commit import PassReport
+    from kctl.history.snapshots.run import Pace
+
+_REQUEST_TIMEOUT_S = 10.0
+_LEAST_S = 1.0
+_MOST_TOLD = 3
+_DOWN = re.compile(r"broker ([0-9]+) is down")
+
+
+@dataclass(frozen=True)
+class SnapshotOptions:
+    """The options of `kctl history snapshot`, and of its other name `kctl history snapshot`."""
+
+    store: Annotated[
+        Path, typer.Option(metavar="DIR", parser=store_folder, help="Where the snapshots are kept; made when missing.")
+    ]
+    once: Annotated[bool, typer.Option("--once", help="One pass.")] = False
+    every: Annotated[str | None, typer.Option(metavar="DURATION", help="Time between passes.  [default: 60s]")] = None
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="End after this time; otherwise Ctrl-C ends.")
+    ] = None
+    keep: Annotated[str | None, typer.Option(metavar="DURATION", help="Remove hours that are older.")] = None
+
+
+@takes_options(SnapshotOptions)
+def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
+    """Collect offsets, groups, logs, log dirs and configs into a store, for reports over time.
+
+    A pass is stored whole or not at all. Hours that have ended are compacted. With -o json, a line for each pass.
+
+    Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
+    """
+    collect_snapshots(invocation(ctx), options)
+
+
+def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
+    """Carry out `kctl history snapshot`."""
+    from kctl.history.packages import need_packages
+
+    store, once = options.store, options.once
+    pace, keep_ms = _pace(inv, once=once, every=options.every, for_=options.for_), _keep_ms(options.keep)
+    need_packages()
+    from kctl.history.snapshots import lock
+    from kctl.history.snapshots.collect import Collector
+    from kctl.history.snapshots.run import run
+    from kctl.history.snapshots.store import create_store
+
+    with undone_when_terminated(), inv.connect(timeout_s=_REQUEST_TIMEOUT_S) as client:
+        cluster_id = client.metadata(()).cluster_id
+        create_store(store, cluster_id)
+        inv.report_change(changed=True)
+        with lock.hold(store):
+            collector = Collector(cluster_id)
+            passes = run(
+                create_store(store, cluster_id),
+                lambda at_ms: collector.look(client, at_ms),
+                pace,
+                tell=output.warn,
+                keep_ms=keep_ms,
+            )
+            if once:
+                (report,) = passes
+                _end_of_one(inv, report)
+            else:
+                _follow(inv, passes)
+
+
+def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -> Pace:
+    from kctl.base.units import parse_duration_ms
+    from kctl.history.snapshots.run import Pace
+
+    if once:
+        if every is not None or for_ is not None:
+            raise UsageError("--once makes one pass: --every and --for have no meaning with it")
+        return Pace()
+    if inv.output not in output.FOR_PEOPLE | {"json"}:
+        raise UsageError("passes are told as a table or with -o json", hint="--once has the other formats")
+    every_s = parse_duration_ms(every or "60s") / 1000
+    if every_s < _LEAST_S:
+        raise UsageError(f"--every is at least {_LEAST_S:g}s")
+    for_s = None if for_ is None else parse_duration_ms(for_) / 1000
+    if for_s is not None and for_s <= 0:
+        raise UsageError("--for is more than 0")
+    return Pace(every_s, for_s)
+
+
+def _keep_ms(keep: str | None) -> int | None:
+    from kctl.base.units import parse_duration_ms
+
+    if keep is None:
+        return None
+    keep_ms = parse_duration_ms(keep)
+    if keep_ms < 3_600_000:
+        raise UsageError("--keep is at least 1h: whole hours are removed")
+    return keep_ms
+
+
+def _end_of_one(inv: Invocation, report: PassReport) -> None:
+    if not report.stored:
+        raise OperationFailed(f"the pass was not stored: {report.error}")
+    inv.emit(report, lambda: [Table(_columns(), [jsonable(report)])], changed=True)
+    if report.failures:
+        raise incomplete(report.failures)
+
+
+def _follow(inv: Invocation, passes: Any) -> None:
+    """Tell of each pass when it is done. Ctrl-C ends with 130; what was stored stays."""
+    show = _shower(inv)
+    made = lacking = lost = 0
+    try:
+        for report in passes:
+            show(report)
+            made += 1
+            lost += not report.stored
+            lacking += report.stored and not report.complete
+    except KeyboardInterrupt:
+        passes.close()
+        output.note(f"{counted(made - lost, 'pass', 'passes')} {'is' if made - lost == 1 else 'are'} in the store")
+        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+    if lost or lacking:
+        parts = [f"{lost} {'was' if lost == 1 else 'were'} not stored"] if lost else []
+        parts += [f"{lacking} {'lacks' if lacking == 1 else 'lack'} something"] if lacking else []
+        raise OperationFailed(
+            f"of {counted(made, 'pass', 'passes')} {' and '.join(parts)}", hint="what could be read is in the store"
+        )
+
+
+def _shower(inv: Invocation) -> Callable[[PassReport], None]:
+    before: list[str] = []
+
+    def as_json(report: PassReport) -> None:
+        output.write_json_line(report)
+        sys.stdout.flush()
+
+    def as_text(report: PassReport) -> None:
+        begun = [text for text in report.failures if text not in before]
+        output.write_line(_line(report, as_before=bool(report.failures) and not begun))
+        sys.stdout.flush()
+        if report.missed:
+            were = "pass was" if report.missed == 1 else "passes were"
+            why = f": {report.missed_because}" if report.missed_because else ""
+            output.warn(f"{report.missed} {were} left out before it{why}")
+        for failure in begun[:_MOST_TOLD]:
+            output.warn(failure)
+        if len(begun) > _MOST_TOLD:
+            output.warn(f"and {len(begun) - _MOST_TOLD} more; -o json has them all")
+        if report.stored:  # one that was not stored tells nothing of the cluster
+            for text in _ended(before, report):
+                output.note(text)
+            before[:] = report.failures
+
+    return as_json if inv.output == "json" else as_text
+
+
+def _ended(before: Sequence[str], report: PassReport) -> list[str]:
+    """What the pass before could not read, and this one could: in few words."""
+    down, still = ({match[1] for text in texts if (match := _DOWN.match(text))} for texts in (before, report.failures))
+    told = [f"broker {node} answers again" for node in sorted(down - still, key=int)]
+    if before and report.complete:
+        told.append("everything was read again")
+    return told
+
+
+def _line(report: PassReport, *, as_before: bool = False) -> str:
+    from kctl.base.units import format_duration, format_size
+
+    at = f"{report.at:%Y-%m-%d %H:%M:%S}"
+    if not report.stored:
+        return f"{at}  not stored: {report.error}"
+    return (
+        f"{at}  {counted(report.group_count, 'group')}, {counted(report.commits, 'commit')},"
+        f" {counted(report.partition_count, 'partition')}, {format_size(report.size_bytes)}"
+        f" in {format_duration(report.duration_ms + report.storing_ms)}"
+        f"{'' if report.complete else ', not complete'}{' as before' if as_before else ''}"
+    )
+
+
+def _columns() -> list[Column]:
+    from kctl.base.units import format_duration, format_size
+
+    return [
+        Column("at"),
+        Column("group_count", "GROUPS", align="right"),
+        Column("commits", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
+        Column("replica_count", "REPLICAS", align="right"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("duration_ms", "TIME", show=format_duration, align="right"),
+        Column("complete"),
+    ]

@@ -1,0 +1,215 @@
+"""kctl history trends: weeks and months of lag and of bytes, from hourly and daily roll-ups beside the snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.base.text import counted
+from kctl.commands.group.choice import MATCH
+from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
+from kctl.commands.history.lag_view import require_match
+from kctl.commands.history.options import GroupGlobs, Overwrite, Parquet, StoreFolder, TopicGlobs, show_size
+from kctl.commands.terminal import output
+from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
+from kctl.commands.terminal.output import Column, Table
+from kctl.commands.terminal.sparkline import sparkline
+from kctl.commands.terminal.views import incomplete
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.history.rollups.catch_up import CaughtUp
+    from kctl.history.rollups.trends import Course
+    from kctl.history.snapshots.store import Store
+    from kctl.lag.selection import Names
+
+_HOUR_MS = 3_600_000
+_MOST_HOURLY_MS = 7 * 24 * _HOUR_MS
+
+
+class Of(str, Enum):
+    """What a trend is of."""
+
+    GROUPS = "groups"
+    TOPICS = "topics"
+    LOG_DIRS = "log-dirs"
+
+
+class Every(str, Enum):
+    """How long a period is."""
+
+    HOUR = "hour"
+    DAY = "day"
+
+
+@dataclass(frozen=True)
+class TrendsOptions:
+    """The options of `kctl history trends`, which `kctl spark trends` has as well."""
+
+    store: StoreFolder
+    of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS
+    every: Annotated[Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")] = (
+        None
+    )
+    last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d"
+    group: GroupGlobs = None
+    match: Annotated[list[str] | None, MATCH] = None
+    topic: TopicGlobs = None
+    top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None
+    parquet: Parquet = None
+    overwrite: Overwrite = False
+
+
+@takes_options(TrendsOptions)
+def trends(ctx: typer.Context, options: TrendsOptions) -> None:
+    """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
+
+    Each hour of snapshots that has ended is rolled up once, and each day; roll-ups stay when snapshots expire. A table
+    has a line for each group's topic, topic or log dir; the other formats have a row for each period.
+
+    Example: kctl history trends --store ./snapshots --of groups --every day --last 30d
+    """
+    report_trends(invocation(ctx), options, OwnProcesses)
+
+
+def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], Engine]) -> None:
+    """Carry out `kctl history trends` or `kctl spark trends`. engine: makes missing roll-ups."""
+    from kctl.base.units import parse_duration_ms
+    from kctl.history.packages import need_packages
+    from kctl.lag.selection import names_of
+
+    of, every = options.of, options.every
+    if (options.group or options.match) and of is not Of.GROUPS:
+        raise UsageError(f"{'--group' if options.group else '--match'} does not apply to {of.value}")
+    if options.topic and of is Of.LOG_DIRS:
+        raise UsageError("--topic has no meaning for log dirs: a roll-up has no topics there")
+    span_ms = parse_duration_ms(options.last)
+    if span_ms <= 0:
+        raise UsageError("--last is more than 0")
+    if every is None:
+        every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
+    parquet = ParquetFolder(options.parquet, options.overwrite)
+    parquet.check()
+    need_packages()
+    from kctl.history.snapshots.store import open_store
+
+    store = open_store(options.store)
+    made = _catch_up(inv, store, engine)
+    # A table needs few columns of what can be a million rows.
+    whole = parquet.where is not None or inv.output not in output.FOR_PEOPLE
+    groups, topics = names_of(options.group, options.match), names_of(options.topic)
+    rows, errors = _rows(store, of, every, span_ms, groups, topics, whole=whole)
+    _emit(inv, of, every, rows, options.top, parquet)
+    if made.hours:
+        days = f" and {counted(made.days, 'day')}" if made.days else ""
+        were = "was" if made.hours == 1 and not made.days else "were"
+        output.note(f"{counted(made.hours, 'hour')}{days} {were} rolled up")
+    failures = [*made.errors, *errors]
+    if failures:
+        raise incomplete(failures)
+    if not rows:
+        require_match(groups, topics)
+
+
+def _catch_up(inv: Invocation, store: Store, engine: Callable[[], Engine]) -> CaughtUp:
+    """Make the roll-ups that are missing. Without missing hours there is nothing for an engine to do."""
+    from kctl.history.rollups.catch_up import catch_up, missing_hours
+
+    chosen = engine() if missing_hours(store) else OwnProcesses()
+    with chosen.running(inv) as run, run.watched("rolling up"):
+
+        def show(done: int, total: int) -> None:
+            if run.progress is not None:
+                run.progress.update("rolling up", done, total)
+
+        return catch_up(store, make_hours=run.hours(), progress=show)
+
+
+def _rows(
+    store: Store, of: Of, every: Every, span_ms: int, groups: Names, topics: Names, *, whole: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    from kctl.history.rollups.trends import course_columns
+    from kctl.history.snapshots.rollup_files import days_done, hours_done, rows_of
+
+    days = every is Every.DAY
+    starts = days_done(store) if days else {hour.start_ms for hour in hours_done(store)}
+    end_ms = max(starts, default=time.time_ns() // 1_000_000) + 1
+
+    def chosen(row: dict[str, Any]) -> bool:
+        return ("group" not in row or row["group"] in groups) and ("topic" not in row or row["topic"] in topics)
+
+    columns = None if whole else course_columns(of.value)
+    span = (max(end_ms - span_ms, 0), end_ms)
+    rows, damaged = rows_of(store, of.value, *span, days=days, chosen=chosen, columns=columns)
+    return rows, [str(each) for each in damaged]
+
+
+def _emit(
+    inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None, parquet: ParquetFolder
+) -> None:
+    from kctl.history.rollups.trends import courses, with_times
+
+    period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
+    found = courses(of.value, rows, period_ms)
+    shown = found if top is None else found[:top]
+    if top is not None:
+        keys = {course.key for course in shown}
+        names = _key_names(of)
+        rows = [row for row in rows if tuple(row[name] for name in names) in keys]
+    told = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
+    inv.emit(told, lambda: [_table(of, shown)])
+    if parquet.where is not None:
+        from kctl.history.parquet import write_table
+        from kctl.history.snapshots.rollup_files import table_of
+
+        write_table(table_of(of.value, rows), parquet.where)
+        output.note(f"written to {parquet.where}")
+    if len(shown) < len(found):
+        output.note(f"{len(shown)} of {len(found)} are shown, those that changed most")
+
+
+def _key_names(of: Of) -> tuple[str, ...]:
+    from kctl.history.rollups.rollup import key_columns
+
+    return key_columns(of.value)
+
+
+def _table(of: Of, found: Sequence[Course]) -> Table:
+    show = (lambda value: f"{value:,}") if of is Of.GROUPS else show_size
+    change = (
+        (lambda value: f"{value:+,}")
+        if of is Of.GROUPS
+        else (lambda value: f"{'+' if value > 0 else ''}{show_size(value)}")
+    )
+    names = _key_names(of)
+    rows = [
+        dict(zip(names, course.key, strict=True))
+        | {
+            "course": sparkline(course.values),
+            "first": course.first,
+            "last": course.last,
+            "peak": course.peak,
+            "change": course.change,
+            "consumed": course.consumed,
+            "produced": course.produced,
+        }
+        for course in found
+    ]
+    figures = [Column(name, show=show, align="right") for name in ("first", "last", "peak")]
+    moved = [
+        Column(name, show=lambda value: f"{value:,}", align="right")
+        for name in ("consumed", "produced")
+        if any(row[name] is not None for row in rows)
+    ]
+    title = "PEAK LAG" if of is Of.GROUPS else "BYTES"
+    columns = [
+        *(Column(name) for name in names), Column("course", title), *figures,
+        Column("change", show=change, align="right"), *moved,
+    ]  # fmt: skip
+    return Table(columns, rows, empty="no hour has ended since the first snapshot")

@@ -1,0 +1,384 @@
+"""Commits of __consumer_offsets by columns: many batches at once, with numpy.
+
+What is ordinary is cut out here: batches of magic 2 with a right CRC, records without headers, commits of the versions
+that brokers write. The first batch that is anything else ends a piece, and goes the plain way
+(kctl.segment.format.offset_commits), which says what is right; this module says the same or nothing.
+
+Layout of a record: kctl.segment.format.record. Key: version i16 (0, 1), group, topic, partition i32. Value: version i16
+(0 to 3), offset i64, from 3 on leaderEpoch i32, metadata, commitTimestamp i64, in 1 expireTimestamp i64. Texts have an
+i16 length in front.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kctl.base.checksum import crc32c
+from kctl.history.commits.effects import Commits, Marker
+from kctl.history.evaluate.column_arrays import numbers
+from kctl.history.evaluate.window_rules import Flags, Ints
+from kctl.segment.format.batch import (
+    CODEC_MASK,
+    CODECS,
+    CONTROL_MASK,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    V2_HEADER,
+    parse_v2,
+)
+from kctl.segment.format.control import ABORT, COMMIT
+from kctl.segment.format.messages import BadMessage
+from kctl.segment.format.offset_commits import GroupPartition, commit_key
+from kctl.segment.format.record_columns import whole_payload
+
+if TYPE_CHECKING:
+    from kctl.segment.log.source import Source
+
+_LARGEST = 4 << 20  # larger batches go the plain way
+_MOST_UNPACKED = 16 << 20  # of compressed batches in one piece
+_FAR = 2**62
+_HEADER = Struct(">8xi4xbIh")  # length, magic, CRC, attributes
+_WIDTHS = {2: ">i2", 4: ">i4", 8: ">i8"}
+_Bytes = npt.NDArray[np.uint8]
+
+
+class _Batches(NamedTuple):
+    """Batches of a piece. at: where each begins in its window; begin, finish: where its records are in the data;
+    records: how many they say they have."""
+
+    at: Ints
+    base_offset: Ints
+    attributes: Ints
+    base_timestamp: Ints
+    max_timestamp: Ints
+    producer_id: Ints
+    records: Ints
+    begin: Ints
+    finish: Ints
+
+    def first(self, size: int) -> _Batches:
+        """The first so many."""
+        return _Batches(*(column[:size] for column in self))
+
+
+def read_piece(source: Source, position: int, size: int) -> tuple[Commits, int]:
+    """The commits of the ordinary batches in the `size` bytes from `position` on, and where the next batch is.
+
+    That is `position` itself when the batch there is not ordinary.
+    """
+    wanted = min(size, max(source.size - position, 0))
+    commits, used = commits_of(source.read(position, wanted))
+    return commits, position + used
+
+
+def commits_of(window: memoryview) -> tuple[Commits, int]:
+    """The commits of the ordinary batches at the beginning of `window`, and how many bytes these batches are."""
+    positions, stop = _walk(window)
+    found, data = _batches(window, positions)
+    while len(found.at):
+        records, good = _records(data, found)
+        if good == len(found.at):
+            commits, good = _commits(data, found, records)
+        if good == len(found.at):
+            return commits, stop if good == len(positions) else positions[good]
+        found = found.first(good)  # up to the batch that has a record which is not ordinary
+    return _none(), 0
+
+
+def _none() -> Commits:
+    empty, flags = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    return Commits([], empty, empty, empty, flags, flags, empty, empty, empty, empty)
+
+
+# --- batches ------------------------------------------------------------------------------------------------------
+
+
+def _walk(window: memoryview) -> tuple[list[int], int]:
+    """Where batches begin that have magic 2, a known codec and a right CRC; and where the last of them ends."""
+    unpack, at, size = _HEADER.unpack_from, 0, len(window)
+    found: list[int] = []
+    add = found.append
+    while at + V2_HEADER <= size:
+        length, magic, crc, attributes = unpack(window, at)
+        stop = at + length + LOG_OVERHEAD
+        if (
+            magic != 2
+            or stop > size
+            or not V2_HEADER <= stop - at <= _LARGEST
+            or attributes & CODEC_MASK >= len(CODECS)
+            or crc32c(window[at + 21 : stop]) != crc
+        ):
+            break
+        add(at)
+        at = stop
+    return found, at
+
+
+def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memoryview]:
+    """The headers of the batches, up to one that is not ordinary; and the window with what was unpacked behind it."""
+    raw = np.frombuffer(window, dtype=np.uint8)
+    at = np.array(positions, dtype=np.int64)
+    attributes = _number(raw, at + 21, 2)
+    finish = at + LOG_OVERHEAD + _number(raw, at + 8, 4)
+    found = _Batches(
+        at=at,
+        base_offset=_number(raw, at, 8),
+        attributes=attributes,
+        base_timestamp=_number(raw, at + 27, 8),
+        max_timestamp=_number(raw, at + 35, 8),
+        producer_id=_number(raw, at + 43, 8),
+        records=_number(raw, at + 57, 4),
+        begin=at + V2_HEADER,
+        finish=finish,
+    )
+    good = (found.base_offset >= 0) & (found.base_offset <= _FAR) & (found.records >= 0)
+    good &= (found.base_timestamp >= 0) & (found.base_timestamp <= _FAR)
+    good &= _number(raw, at + 23, 4) >= 0  # lastOffsetDelta
+    size, unpacked, behind = _prefix(good), list[bytes](), len(window)
+    for place in np.flatnonzero(attributes & CODEC_MASK).tolist():
+        if place >= size:
+            break
+        first, last = positions[place], int(finish[place])
+        payload = whole_payload(parse_v2(window, first, 0), window[first:last], limit=_LARGEST)
+        if payload is None or behind - len(window) + len(payload) > _MOST_UNPACKED:
+            size = place
+            break
+        found.begin[place], found.finish[place] = behind, behind + len(payload)
+        unpacked.append(payload)
+        behind += len(payload)
+    return found.first(size), memoryview(b"".join([window, *unpacked])) if unpacked else window
+
+
+def _prefix(good: Flags) -> int:
+    """How many hold from the first on."""
+    return len(good) if good.all() else int(np.argmin(good))
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+class _Records(NamedTuple):
+    """Where records are, behind their lengths; and of which batch."""
+
+    start: Ints
+    end: Ints
+    batch: Ints
+
+
+def _records(data: memoryview, found: _Batches) -> tuple[_Records, int]:
+    """The records of all batches; and how many batches are filled by theirs exactly: if not all, use no records."""
+    counts, raw = found.records, np.frombuffer(data, dtype=np.uint8)
+    single = counts == 1
+    size, start, _ = _varint(raw, found.begin[single], np.ones(int(single.sum()), dtype=bool), 3)
+    fits = np.ones(len(counts), dtype=bool)
+    fits[single] = start + size == found.finish[single]
+    starts: list[int] = []
+    ends: list[int] = []
+    for place in np.flatnonzero(~single).tolist():
+        if not _chain(data, int(found.begin[place]), int(found.finish[place]), int(counts[place]), starts, ends):
+            fits[place] = False
+            break
+    if not fits.all():
+        none = np.zeros(0, dtype=np.int64)
+        return _Records(none, none, none), _prefix(fits)
+    batch = np.repeat(np.arange(len(counts)), counts)
+    records = _Records(np.empty_like(batch), np.empty_like(batch), batch)
+    alone = single[batch]
+    records.start[alone], records.end[alone] = start, found.finish[single]
+    records.start[~alone], records.end[~alone] = starts, ends
+    return records, len(counts)
+
+
+def _chain(data: memoryview, position: int, end: int, count: int, starts: list[int], ends: list[int]) -> bool:
+    """Add where each record begins and ends; false when they do not fill the batch exactly."""
+    for _ in range(count):
+        if position + 2 > end:
+            return False
+        byte = data[position]
+        position += 1
+        if byte >= 0x80:
+            second = data[position]
+            position += 1
+            if second >= 0x80:
+                if position >= end or data[position] >= 0x80:
+                    return False
+                byte = byte & 0x7F | (second & 0x7F) << 7 | data[position] << 14
+                position += 1
+            else:
+                byte = byte & 0x7F | second << 7
+        if byte & 1:
+            return False
+        starts.append(position)
+        position += byte >> 1
+        if position > end:
+            return False
+        ends.append(position)
+    return position == end
+
+
+def _commits(data: memoryview, found: _Batches, records: _Records) -> tuple[Commits, int]:
+    """The commits; and how many batches are ordinary to their last record: if not all, use no commits."""
+    raw = np.frombuffer(data, dtype=np.uint8)
+    start, end = records.start, records.end
+    # A record: attributes, time, offset, key, value, headers.
+    good = end - start >= 6
+    time, at, good = _varint(raw, start + 1, good, 9)
+    offset, at, good = _varint(raw, at, good, 3)
+    key_size, key_at, good = _varint(raw, at, good, 3)
+    key_end = key_at + key_size
+    good &= (key_size >= 2) & (key_end < end)
+    value_size, value_at, good = _varint(raw, key_end, good, 5)
+    removed = value_size < 0
+    value_end = value_at + np.maximum(value_size, 0)
+    good &= (value_end == end - 1) & (value_size >= -1) & (offset >= 0)
+    good &= raw.take(value_end, mode="clip") == 0  # no headers
+    kind = _number(raw, key_at, 2)
+    control = (found.attributes[records.batch] & CONTROL_MASK) != 0
+    # A marker stands alone in its batch; its key is a version and a type.
+    good &= ~control | ((found.records[records.batch] == 1) & (key_size >= 4) & (kind >= 0))
+    wanted = good & (kind >= 0) & (kind <= 1) & ~control
+    value = _values(raw, value_at, value_end, wanted & ~removed)
+    good &= value.good
+    keys, key, readable = _keys(data, key_at, key_end, wanted)
+    good &= readable
+    if not good.all():
+        return _none(), int(records.batch[int(np.argmin(good))])
+    places = np.flatnonzero(wanted)
+    batch = records.batch[places]
+    attributes, last = found.attributes[batch], found.max_timestamp[batch]
+    written = np.where((attributes & TIMESTAMP_TYPE_MASK) != 0, last, found.base_timestamp[batch] + time[places])
+    made = (value.commit_ms[places] >= 0) & ~removed[places]
+    commits = Commits(
+        keys=keys,
+        key=key,
+        at_ms=np.where(made, value.commit_ms[places], written),
+        committed_offset=value.offset[places],
+        removed=removed[places],
+        made=made,
+        commit_ms=np.where(made, value.commit_ms[places], 0),
+        leader_epoch=value.leader_epoch[places],
+        log_offset=found.base_offset[batch] + offset[places],
+        producer_id=np.where((attributes & TRANSACTIONAL_MASK) != 0, found.producer_id[batch], -1),
+        markers=_markers(found, records.batch, np.flatnonzero(control), places, _number(raw, key_at + 2, 2)),
+    )
+    return commits, len(found.at)
+
+
+def _markers(found: _Batches, batch: Ints, rows: Ints, commits: Ints, kind: Ints) -> tuple[Marker, ...]:
+    """The markers that end transactions, of the control records in `rows`; commits: the commits' rows."""
+    rows = rows[(kind[rows] == ABORT) | (kind[rows] == COMMIT)]
+    columns = (
+        np.searchsorted(commits, rows).tolist(),
+        found.producer_id[batch[rows]].tolist(),
+        (kind[rows] == COMMIT).tolist(),
+        found.max_timestamp[batch[rows]].tolist(),
+    )
+    return tuple(Marker(*each) for each in zip(*columns, strict=True))
+
+
+def _varint(data: _Bytes, at: Ints, good: Flags, most: int) -> tuple[Ints, Ints, Flags]:
+    """Zigzag varints of at most `most` bytes, what is behind them, and where `good` still holds."""
+    byte = data.take(at, mode="clip").astype(np.int64)
+    at = at + 1
+    value = byte & 0x7F
+    more = np.flatnonzero(byte >= 0x80)
+    shift = 7
+    while len(more) and shift < most * 7:
+        byte = data.take(at[more], mode="clip").astype(np.int64)
+        at[more] += 1
+        value[more] |= (byte & 0x7F) << shift
+        more = more[byte >= 0x80]
+        shift += 7
+    if len(more):
+        good = good.copy()
+        good[more] = False
+    return (value >> 1) ^ -(value & 1), at, good
+
+
+def _number(data: _Bytes, at: Ints, width: int) -> Ints:
+    """Big-endian numbers of so many bytes."""
+    found = data.take(at[:, None] + np.arange(width), mode="clip")
+    return np.ascontiguousarray(found).view(_WIDTHS[width])[:, 0].astype(np.int64)
+
+
+class _Values(NamedTuple):
+    """Of each record, 0 where it has none. good: false where the value is not of versions 0 to 3, or too short."""
+
+    offset: Ints
+    leader_epoch: Ints
+    commit_ms: Ints
+    good: Flags
+
+
+def _values(data: _Bytes, at: Ints, end: Ints, wanted: Flags) -> _Values:
+    """The values of the records that are wanted."""
+    places = np.flatnonzero(wanted)
+    at, end = at[places], end[places]
+    version = _number(data, at, 2)
+    with_epoch = version >= 3
+    metadata_at = at + np.where(with_epoch, 14, 10)
+    length = _number(data, metadata_at, 2)
+    made_at = metadata_at + 2 + np.maximum(length, 0)
+    least = made_at + np.where(version == 1, 16, 8)
+    fine = (version >= 0) & (version <= 3) & (length >= 0) & (least <= end)
+    size = len(wanted)
+    good = np.ones(size, dtype=bool)
+    good[places] = fine
+    offset, epoch, made = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    offset[places] = _number(data, at + 2, 8)
+    epoch[places] = np.where(with_epoch, _number(data, at + 10, 4), -1)
+    made[places] = _number(data, made_at, 8)
+    return _Values(offset, epoch, made, good)
+
+
+def _keys(data: memoryview, at: Ints, end: Ints, wanted: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
+    """What the wanted records are about, each once; the place in it of each of them; false where it cannot be read."""
+    readable = np.ones(len(wanted), dtype=bool)
+    places = np.flatnonzero(wanted)
+    # The piece as binary values that lie end to end, every second one a key: Arrow takes them out without a loop.
+    # Payloads that were unpacked stand behind the window, so that records are not always in this order.
+    order = np.argsort(at[places], kind="stable") if len(places) else places
+    borders = np.zeros(2 * len(places) + 1, dtype=np.int32)
+    borders[1::2], borders[2::2] = at[places][order], end[places][order]
+    if len(places) and not (np.diff(borders) >= 0).all():
+        return [], np.zeros(0, dtype=np.int64), ~wanted
+    gaps = pa.Array.from_buffers(pa.binary(), 2 * len(places), [None, pa.py_buffer(borders), pa.py_buffer(data)])
+    odd = pa.Array.from_buffers(
+        pa.int64(), len(places), [None, pa.py_buffer(np.arange(1, 2 * len(places), 2, dtype=np.int64))]
+    )
+    distinct = gaps.take(odd).dictionary_encode()
+    keys: list[GroupPartition] = []
+    bad: list[int] = []
+    for number, raw in enumerate(distinct.dictionary.to_pylist()):
+        about = _about(raw)
+        if about is None:
+            bad.append(number)
+        keys.append(about or GroupPartition("", "", -1))
+    sorted_codes = numbers(distinct.indices)
+    codes = np.empty_like(sorted_codes)
+    codes[order] = sorted_codes
+    if bad:
+        readable[places] = ~np.isin(codes, np.array(bad, dtype=np.int64))
+    return keys, codes, readable
+
+
+def _about(raw: bytes) -> GroupPartition | None:
+    """commit_key, many times faster for texts in ASCII; None for what it does not take."""
+    size = len(raw)
+    topic_at = 6 + (raw[2] << 8 | raw[3]) if size >= 4 else size
+    if topic_at <= size:
+        end = topic_at + (raw[topic_at - 2] << 8 | raw[topic_at - 1])
+        group, topic = raw[4 : topic_at - 2], raw[topic_at:end]
+        if end + 4 <= size and group.isascii() and topic.isascii():
+            partition = int.from_bytes(raw[end : end + 4], "big", signed=True)
+            return GroupPartition(group.decode(), topic.decode(), partition)
+    try:
+        return commit_key(raw)
+    except BadMessage:
+        return None

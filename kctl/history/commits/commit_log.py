@@ -1,0 +1,305 @@
+"""What groups committed and when, from the log of __consumer_offsets: partitions' folders of brokers, or copies.
+
+Rows are commits that took effect, in the order in which they did (kctl.segment.format.offset_commits has the rules),
+decoded in Arrow batches. What is damaged, or cannot be read, is a row with nothing but `error`: other rows are still
+true, and the report says that some are missing.
+
+Copies of a log that a broker writes to may end within a batch: that is no damage, the broker was writing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kctl.errors import KctlError, NotFound
+from kctl.history.commits.batch_columns import read_piece
+from kctl.history.commits.effects import Commits, applied
+from kctl.history.evaluate.column_arrays import numeric
+from kctl.history.snapshots.columns import column
+from kctl.segment.dump.query import MAX_MESSAGE_BYTES
+from kctl.segment.format.batch import Batch
+from kctl.segment.format.offset_commits import TOPIC, CommitLog, GroupPartition, OffsetCommit, PendingCommits, Told
+from kctl.segment.format.record import BadRecords
+from kctl.segment.log.partition import holds_segments, is_folder, parse_folder_name, partition_folders
+from kctl.segment.log.partition_log import PartitionLog, partition_log, partition_log_of_files
+from kctl.segment.log.source import Source
+from kctl.segment.log.walk import Damage, batches, content_of, is_valid
+
+PIECE_BYTES = 1 << 20
+_LEAST_BYTES = 8 << 10
+_MOST_PLAIN = 1024  # batches, before it is tried by columns again
+ARROW = pa.schema([
+    pa.field("at_ms", pa.int64()),
+    pa.field("group", pa.string()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("committed_offset", pa.int64()),
+    pa.field("commit_ms", pa.int64()),
+    pa.field("leader_epoch", pa.int32()),
+    pa.field("transactional", pa.bool_()),
+    pa.field("log_partition", pa.int32()),
+    pa.field("log_offset", pa.int64()),
+    pa.field("error", pa.string()),
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Commits that took effect with from_ms ≤ at_ms < to_ms, of groups g with lower ≤ g < upper; None: no bound."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    lower: str | None = None
+    upper: str | None = None
+
+    def has_group(self, group: str) -> bool:
+        """Whether a group is in it."""
+        return (self.lower is None or group >= self.lower) and (self.upper is None or group < self.upper)
+
+
+EVERYTHING = Span()
+
+
+def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
+    """The logs of __consumer_offsets that `paths` stand for: .log files, partitions' folders, log dirs.
+
+    Of several replicas of a partition the longest. A folder that is called otherwise (a copy) counts as it is; in a log
+    dir only what has the topic's name. Raises NotFound, NotAuthorized, UsageError.
+    """
+    found: list[PartitionLog] = []
+    files: dict[Path, list[Path]] = {}
+    for path in paths:
+        if not is_folder(path):
+            files.setdefault(path.parent, []).append(path)
+        elif holds_segments(path):
+            found.append(partition_log(path))
+        else:
+            found += _of_log_dir(path)
+    found += [partition_log_of_files(each) for each in files.values()]
+    by_partition: dict[object, PartitionLog] = {}
+    for log in found:
+        number = log_partition(log)
+        key: object = log.path.resolve() if number is None else number
+        if key not in by_partition or _length(log) > _length(by_partition[key]):
+            by_partition[key] = log
+    return list(by_partition.values())
+
+
+def _of_log_dir(path: Path) -> list[PartitionLog]:
+    folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
+    found = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
+    if not found:
+        raise NotFound(f"{path} has no partition of {TOPIC}", hint=f"give log dirs, or folders {TOPIC}-N")
+    return found
+
+
+def log_partition(log: PartitionLog) -> int | None:
+    """The partition's number, of the folder's name; None where it does not tell."""
+    folder = log.path if log.path.suffix != ".log" else log.path.parent
+    topic, number, _ = parse_folder_name(folder.resolve().name)
+    return number if topic == TOPIC else None
+
+
+def _length(log: PartitionLog) -> tuple[int, int]:
+    last = log.segments[-1]
+    return last.base_offset, last.log.stat().st_size if last.log is not None else 0
+
+
+# --- one log ------------------------------------------------------------------------------------------------------
+
+
+def read_log(log: PartitionLog, span: Span = EVERYTHING, *, told: Told | None = None) -> Iterator[pa.RecordBatch]:
+    """A log's commits as batches of ARROW's schema; then what could not be read. Raises what Source raises."""
+    told = told or Told()
+    number = log_partition(log)
+    reader = _Reader(told)
+    for files in log.segments:
+        assert files.log is not None
+        reader.is_last = files is log.segments[-1]
+        with Source(files.log, window_bytes=PIECE_BYTES) as source:
+            yield from _batches_of(reader.read(source, str(source.path)), number, span)
+    yield from _ended(reader, str(log.path))
+
+
+def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    """The same of a partition's log that comes as whole batches, piece by piece (kctl.lag.offsets_topic).
+
+    Raises what `pieces` raises.
+    """
+    reader, name = _Reader(Told()), f"{TOPIC}-{number}"
+    reader.is_last = False
+    with tempfile.NamedTemporaryFile(prefix="kctl-offsets-") as file:  # what Source reads is a file
+        for piece in pieces:
+            file.seek(0)
+            file.truncate()
+            file.write(piece)
+            file.flush()
+            with Source(Path(file.name), window_bytes=PIECE_BYTES) as source:
+                yield from _batches_of(reader.read(source, name), number, span)
+    yield from _ended(reader, name)
+
+
+def _batches_of(
+    found: Iterable[Commits | list[OffsetCommit]], number: int | None, span: Span
+) -> Iterator[pa.RecordBatch]:
+    for events in found:
+        batch = _batch(events, number, span)
+        if batch.num_rows:
+            yield batch
+
+
+def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
+    """What could not be read."""
+    if reader.pending.untracked:
+        reader.told.damage(f"{name}: {reader.pending.untracked} commits of too many open transactions were left out")
+    if reader.told.texts:
+        yield errors_of(reader.told)
+
+
+def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    """`read_log` of each; one that cannot be read is a row with its error."""
+    for log in logs:
+        told = Told()
+        try:
+            yield from read_log(log, span, told=told)
+        except KctlError as exc:
+            told.damage(exc.message)
+            yield errors_of(told)
+
+
+class _Reader:
+    """Follows one log over its segments: pieces of ordinary batches by columns, whatever else the plain way."""
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+        self._plain = CommitLog(told)
+        self.is_last = True  # the segment: a broker may be writing to it
+        self.pending: PendingCommits[GroupPartition, OffsetCommit] = self._plain.pending
+
+    def read(self, source: Source, name: str) -> Iterator[Commits | list[OffsetCommit]]:
+        """What takes effect by a segment's batches, in their order. name: of the segment, in messages."""
+        position, size, plain = 0, PIECE_BYTES, 1
+        while position < source.size:
+            commits, following = read_piece(source, position, size)
+            if following > position:
+                found = applied(commits, self.pending)
+                if len(found):
+                    yield found
+                # What is not ordinary ends a piece: where there is much of it, pieces must not be read for nothing.
+                if (following - position) * 2 >= min(size, source.size - position):
+                    size, plain = min(size * 2, PIECE_BYTES), 1
+                else:
+                    size = max(size // 8, _LEAST_BYTES)
+                position = following
+                continue
+            rows, position = self._plainly(source, position, plain, name)
+            size, plain = min(size * 4, PIECE_BYTES), min(plain * 2, _MOST_PLAIN)
+            if rows:
+                yield rows
+
+    def _plainly(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
+        """What takes effect by so many batches from `position` on, and what follows them."""
+        found: list[OffsetCommit] = []
+        following = position
+        for item in islice(batches(source, position), count):
+            where = f"{name} at {item.position}"
+            if isinstance(item, Damage):
+                following = item.position + item.length
+                if not (self.is_last and following >= source.size and item.code == "incomplete"):
+                    self.told.damage(f"{where}: {item.message}")
+            else:
+                following = item.next_position
+                found += self._batch(source, item, where)
+        return found, following if following > position else source.size
+
+    def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
+        if batch.magic < 0 or not is_valid(source, batch):
+            self.told.damage(f"{where}: the CRC is not that of the batch")
+            return []
+        try:
+            content = content_of(source, batch, MAX_MESSAGE_BYTES)
+        except BadRecords as exc:
+            self.told.damage(f"{where}: {exc}")
+            return []
+        return list(self._plain.add(batch, content, where))
+
+
+# --- to Arrow -----------------------------------------------------------------------------------------------------
+
+
+def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
+    return _of_columns(events, number, span) if isinstance(events, Commits) else _of_rows(events, number, span)
+
+
+def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
+    kept = np.ones(len(commits), dtype=bool)
+    if span.from_ms is not None:
+        kept &= commits.at_ms >= span.from_ms
+    if span.to_ms is not None:
+        kept &= commits.at_ms < span.to_ms
+    if span.lower is not None or span.upper is not None:
+        kept &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
+    if not kept.all():
+        commits = commits.at(np.flatnonzero(kept))
+    size = len(commits)
+    which = numeric(commits.key, pa.int64())
+    names = [column([each[i] for each in commits.keys], kind) for i, kind in enumerate(_KEY_TYPES)]
+    arrays: list[Any] = [
+        numeric(commits.at_ms, pa.int64()),
+        *(each.take(which) for each in names),
+        numeric(np.where(commits.removed, 0, commits.committed_offset), pa.int64(), ~commits.removed),
+        numeric(commits.commit_ms, pa.int64(), commits.made),
+        numeric(commits.leader_epoch.astype(np.int32), pa.int32(), ~commits.removed & (commits.leader_epoch >= 0)),
+        _flags(commits.producer_id >= 0),
+        _constant(number, size),
+        numeric(commits.log_offset, pa.int64()),
+        pa.nulls(size, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+_KEY_TYPES = (pa.string(), pa.string(), pa.int32())
+
+
+def _flags(values: Any) -> pa.Array:
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+def _constant(number: int | None, size: int) -> pa.Array:
+    if number is None:
+        return pa.nulls(size, pa.int32())
+    return numeric(np.full(size, min(number, 2**31 - 1), dtype=np.int32), pa.int32())
+
+
+def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
+    rows = [
+        (
+            each.at_ms, *each.key, each.committed_offset, each.commit_ms, each.leader_epoch, each.transactional,
+            number, each.log_offset, None,
+        )
+        for each in events
+        if (span.from_ms is None or each.at_ms >= span.from_ms)
+        and (span.to_ms is None or each.at_ms < span.to_ms)
+        and span.has_group(each.key.group)
+    ]  # fmt: skip
+    columns = zip(*rows, strict=True) if rows else [()] * len(ARROW.names)
+    arrays = [column(values, field.type) for values, field in zip(columns, ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def errors_of(told: Told) -> pa.RecordBatch:
+    """What could not be read, as rows of ARROW."""
+    more = told.damaged + told.unreadable - len(told.texts)
+    texts = told.texts + ([f"and {more} more"] if more > 0 else [])
+    arrays = [
+        column(texts, pa.string()) if field.name == "error" else pa.nulls(len(texts), field.type) for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)

@@ -1,0 +1,56 @@
+"""Commit times for a report, asked of the live cluster: for where no log dir of a broker can be read as a folder.
+
+kctl's own process reads the log of __consumer_offsets, while Spark starts, keeps what the report's passes can ask for
+(some 33 bytes for each partition and pass), and gives it to the tasks. That is for reports of some thousand partitions;
+for larger ones tasks read the logs themselves (LagQuestion.offsets_logs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kctl.errors import Refused
+from kctl.history.commits.commit_log import Span
+from kctl.history.commits.commit_times import times_of_cluster
+from kctl.history.commits.matching import SLACK_MS
+from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.store import open_store
+from kctl.lag.offsets_topic import partition_of
+from kctl.lag.selection import Names
+from kctl.segment.format.offset_commits import TOPIC
+
+if TYPE_CHECKING:
+    from kctl.history.lag.plan import LagPlan
+    from kctl.protocol.client import ClusterClient
+
+
+def with_commit_times(client: ClusterClient, plan: LagPlan) -> LagPlan:
+    """The plan, with the times of the commits that its passes saw; what could not be read is among its failures.
+
+    Raises Refused for the store of another cluster, and what ClusterClient raises.
+    """
+    question, failures = plan.question, list(plan.failures)
+    if question.store is not None:
+        _check_cluster(client, open_store(place(question.store)).cluster_id)
+    span = Span(None, question.to_ms + SLACK_MS, *question.groups.bounds)
+    partitions = _partitions(client, question.groups)
+    times = times_of_cluster(client, partitions, question.passes, span, told=failures.append)
+    return replace(plan, question=replace(question, commit_times=times), failures=tuple(failures))
+
+
+def _check_cluster(client: ClusterClient, stored: str | None) -> None:
+    found = client.metadata(()).cluster_id
+    if found != stored:
+        raise Refused(
+            f"the store holds snapshots of cluster {stored}, and this is cluster {found}",
+            hint="--context NAME or --bootstrap-server chooses the store's cluster",
+        )
+
+
+def _partitions(client: ClusterClient, groups: Names) -> set[int] | None:
+    """The topic's partitions that have the groups' commits; None: all, where groups are not all written out."""
+    topic = client.metadata([TOPIC]).topics.get(TOPIC)
+    if topic is None or not groups.exact or len(groups.exact) < len(groups.patterns):
+        return None
+    return {partition_of(name, len(topic.partitions)) for name in groups.exact}

@@ -1,0 +1,1 @@
+"""The rules of lag and growth over columns of numpy, with and without Spark."""

@@ -1,0 +1,119 @@
+"""Between Arrow's columns and numpy's arrays, by their buffers: neither pandas nor a Python object for each value.
+
+Layout (Arrow columnar format): a validity bitmap, least significant bit first, absent when nothing is null; numbers as
+they are; booleans as a bitmap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kctl.history.evaluate.window_rules import Flags, Ints, Known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Watch: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Sees batches on their way to somewhere else, and gives them on as they are."""
+
+_WIDTHS: dict[pa.DataType, type[np.signedinteger[Any]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
+
+
+def known(column: pa.Array) -> Known:
+    """An int32 or int64 column; negative numbers are none. Raises TypeError for another type."""
+    valid = _validity(column)
+    value = numbers(column)
+    valid &= value >= 0
+    return Known(np.where(valid, value, 0), valid)
+
+
+def numbers(column: pa.Array) -> Ints:
+    """An int32 or int64 column as int64; what is null is any number. Raises TypeError for another type."""
+    width = _WIDTHS.get(column.type)
+    if width is None:
+        raise TypeError(f"a column of {column.type} is not one of int32 or int64")
+    data = column.buffers()[1]
+    if data is None:  # nothing but nulls
+        return np.zeros(len(column), dtype=np.int64)
+    dtype: np.dtype[Any] = np.dtype(width)
+    found = np.frombuffer(memoryview(data), dtype, len(column), column.offset * dtype.itemsize)
+    return found.astype(np.int64, copy=False)
+
+
+def _validity(column: pa.Array) -> Flags:
+    bitmap = column.buffers()[0]
+    if column.null_count == 0 or bitmap is None:
+        return np.full(len(column), column.null_count == 0)
+    return bits(bitmap, column.offset, len(column))
+
+
+def bits(bitmap: pa.Buffer, offset: int, length: int) -> Flags:
+    """A bitmap's `length` bits from `offset` on."""
+    packed = np.frombuffer(memoryview(bitmap), np.dtype(np.uint8))
+    found = np.unpackbits(packed, count=offset + length, bitorder="little")[offset:]
+    return found.view(np.bool_)
+
+
+def differs(column: pa.Array) -> Flags:
+    """Where a value of a text or number column differs from the one before; true for the first. Null equals null."""
+    size = len(column)
+    found = np.ones(size, dtype=bool)
+    if size < 2:
+        return found
+    if isinstance(column, pa.DictionaryArray):
+        indices = known(column.indices.cast(pa.int64()))  # -1 is no index: what is null
+        changed = np.flatnonzero(np.diff(np.where(indices.known, indices.value, -1))) + 1
+        found[1:] = False
+        found[changed] = _unequal(column, changed)
+    elif column.type in _WIDTHS:
+        values = known(column)
+        found[1:] = np.diff(np.where(values.known, values.value, -1)) != 0
+    else:
+        found[1:] = bits_of(_unequal_neighbours(column))
+    return found
+
+
+def _unequal(column: pa.Array, places: Ints) -> Flags:
+    """Whether values at `places` differ from those before. A dictionary may hold a text twice."""
+    here, before = (column.take(numeric(at, pa.int64())).cast(pa.string()) for at in (places, places - 1))
+    return bits_of(_not_same(here, before))
+
+
+def _unequal_neighbours(column: pa.Array) -> pa.Array:
+    return _not_same(column.slice(1), column.slice(0, len(column) - 1))
+
+
+def _not_same(here: pa.Array, before: pa.Array) -> pa.Array:
+    """Not equal, null as a value of its own."""
+    unequal = pc.not_equal(here, before)
+    if unequal.null_count == 0:
+        return unequal
+    return pc.if_else(pc.is_null(unequal), pc.xor(pc.is_null(here), pc.is_null(before)), unequal)
+
+
+def bits_of(column: pa.Array) -> Flags:
+    """A boolean column without nulls."""
+    data = column.buffers()[1]
+    assert data is not None
+    return bits(data, column.offset, len(column))
+
+
+def numeric(values: npt.NDArray[Any], kind: pa.DataType, valid: Flags | None = None) -> pa.Array:
+    """`values`, of the width that `kind` has, as a column; null where not `valid`."""
+    validity = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [validity, data])
+
+
+def chosen(batch: pa.RecordBatch, names: Sequence[str], places: Ints) -> list[pa.Array]:
+    """The named columns' values at `places`; the columns as they are if that is all."""
+    if len(places) == batch.num_rows:
+        return [batch.column(name) for name in names]
+    indices = numeric(places, pa.int64())
+    return [batch.column(name).take(indices) for name in names]

@@ -1,0 +1,101 @@
+"""Which task reads which groups of a store of snapshots: planned from one file, before Spark has started.
+
+Files of the store are sorted by group first, and say what their row groups hold; so a task that wants a range of
+groups reads little else, and all rows of a partition meet in one task without a shuffle. The newest file that counts
+says how the rows are spread: by its row groups if it has many, else by its groups' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kctl.history.snapshots import files, schema
+from kctl.history.snapshots.layout import DataFile, Hour
+from kctl.history.snapshots.read import chosen_files, read_file
+from kctl.history.snapshots.rows import BadRows, Part, row_groups
+from kctl.history.snapshots.store import Damaged, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+_ROW_GROUPS_PER_TASK = 4  # with fewer, their borders say too little
+_MOST_TRIED = 5  # files that are damaged, or have no rows, before the newest one that says something
+
+
+class GroupRange(NamedTuple):
+    """Groups g with lower ≤ g < upper; None: no bound."""
+
+    lower: str | None = None
+    upper: str | None = None
+
+
+EVERY_GROUP = GroupRange()
+
+
+def group_ranges(
+    store: Store, from_ms: int, to_ms: int, tasks: int, *, damaged: Callable[[Damaged], None]
+) -> list[GroupRange]:
+    """At most `tasks` ranges, each with about as many rows of `commits`, that hold all groups.
+
+    A group is in one range, however large it is. damaged: as kctl.history.snapshots.read.read_table has it.
+    """
+    if tasks <= 1:
+        return [EVERY_GROUP]
+    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MOST_TRIED:]):
+        weights = _weights(store, hour, file, tasks, damaged)
+        if weights:
+            return split(weights, tasks)
+    return [EVERY_GROUP]
+
+
+def split(weights: Iterable[tuple[str, int]], parts: int) -> list[GroupRange]:
+    """Ranges of about the same weight, cut where a group begins. weights: of (first) groups, in any order."""
+    by_name: dict[str, int] = {}
+    for name, weight in weights:
+        by_name[name] = by_name.get(name, 0) + weight
+    total, so_far = sum(by_name.values()), 0
+    borders: list[str] = []
+    for name in sorted(by_name):
+        # Whole numbers: so_far / total ≥ (borders + 1) / parts
+        if len(borders) < parts - 1 and so_far > 0 and so_far * parts >= total * (len(borders) + 1):
+            borders.append(name)
+        so_far += by_name[name]
+    return [GroupRange(*each) for each in zip([None, *borders], [*borders, None], strict=True)]
+
+
+def _weights(
+    store: Store, hour: Hour, file: DataFile, tasks: int, damaged: Callable[[Damaged], None]
+) -> list[tuple[str, int]]:
+    """Groups, and how many rows of the file begin with each."""
+    found = _row_groups(store.folder(schema.COMMITS, hour) / file.name)
+    if len(found) >= _ROW_GROUPS_PER_TASK * tasks:
+        return found
+    counts: dict[str, int] = {}
+    for batch in read_file(store, schema.COMMITS, hour, file, Part(), damaged=damaged, columns=["group"]):
+        _count(batch.column("group"), counts)
+    return list(counts.items())
+
+
+def _row_groups(path: Path) -> list[tuple[str, int]]:
+    """The first group of each row group, and its rows; nothing when that cannot be had: reading tells why."""
+    try:
+        with files.opened(path) as stream:
+            found = row_groups(stream, schema.COMMITS)
+    except (BadRows, OSError):
+        return []
+    return [(each.lowest, each.rows) for each in found if isinstance(each.lowest, str)]
+
+
+def _count(groups: pa.Array, counts: dict[str, int]) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    from kctl.history.evaluate.column_arrays import differs, numeric
+
+    begins = np.flatnonzero(differs(groups))
+    sizes = np.diff(np.append(begins, len(groups)))
+    for name, size in zip(groups.take(numeric(begins, pa.int64())).to_pylist(), sizes.tolist(), strict=True):
+        counts[name] = counts.get(name, 0) + size

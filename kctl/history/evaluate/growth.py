@@ -1,0 +1,174 @@
+"""Sizes as they stream by, one row for each log or volume: kctl.history.retention.growth over columns.
+
+Batches are sorted by their key and by time, whatever their borders; of the batch before only what its last key has come
+to is kept, so memory does not grow with the span of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kctl.history.evaluate.column_arrays import bits_of, chosen, differs, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints
+from kctl.history.retention.growth import Growth
+
+GROWTH_TYPES: dict[str, pa.DataType] = dict.fromkeys(Growth._fields, pa.int64())
+MOST_BYTES = 2**53  # a larger size is none
+
+
+class Sizes(NamedTuple):
+    """What batches are of. key: columns by which they are sorted, before at_ms; size: the column that grows.
+
+    kept: columns of the last row of each key that are given beside the key.
+    """
+
+    key: tuple[str, ...]
+    size: str
+    kept: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are given before those of GROWTH_TYPES."""
+        return (*self.key, *self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Of each key, as far as it was seen. Fields as in Growth; at_shrunk_bytes: the size at shrunk_at_ms, else the
+    first one. shrunk_at_ms: -1 for never."""
+
+    samples: Ints
+    first_ms: Ints
+    last_ms: Ints
+    first_bytes: Ints
+    last_bytes: Ints
+    grown_bytes: Ints
+    grown_ms: Ints
+    shrunk_at_ms: Ints
+    at_shrunk_bytes: Ints
+
+    def at(self, places: slice) -> _Sums:
+        return _Sums(*(getattr(self, name)[places] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A key that may go on in the next batch: its last row, and what it has come to."""
+
+    last: pa.RecordBatch
+    sums: _Sums
+
+
+def growths(batches: Iterable[pa.RecordBatch], of: Sizes) -> Iterator[pa.RecordBatch]:
+    """A row for each key that has a size: the columns of.names of its last row, then GROWTH_TYPES."""
+    open_: _Open | None = None
+    for each in batches:
+        batch = _with_sizes(each, of)
+        if batch.num_rows == 0:
+            continue
+        goes_on = open_ is not None and _key(open_.last, of) == _key(batch, of)
+        if open_ is not None and not goes_on:
+            yield _rows(open_.last, open_.sums, of)
+        begins = np.flatnonzero(_first_rows(batch, of))
+        sums = _sums(batch, begins, of, open_ if goes_on else None)
+        ends = np.append(begins[1:], batch.num_rows) - 1
+        open_ = _Open(batch.slice(int(ends[-1]), 1), sums.at(slice(-1, None)))
+        if len(ends) > 1:
+            arrays = chosen(batch, batch.schema.names, ends[:-1])
+            yield _rows(pa.RecordBatch.from_arrays(arrays, schema=batch.schema), sums.at(slice(0, -1)), of)
+    if open_ is not None:
+        yield _rows(open_.last, open_.sums, of)
+
+
+def _with_sizes(batch: pa.RecordBatch, of: Sizes) -> pa.RecordBatch:
+    """The rows that have a size that can be one."""
+    column = batch.column(of.size)
+    bounds = pc.min_max(column)
+    least, most = bounds["min"].as_py(), bounds["max"].as_py()
+    if column.null_count == 0 and (least is None or (least >= 0 and most <= MOST_BYTES)):
+        return batch
+    possible = batch.filter(pc.greater_equal(column, 0))  # null is no
+    return possible.filter(pc.less(possible.column(of.size), MOST_BYTES + 1))
+
+
+def _key(batch: pa.RecordBatch, of: Sizes) -> tuple[object, ...]:
+    """The key of a batch's first row."""
+    return tuple(batch.column(name)[0].as_py() for name in of.key)
+
+
+def _first_rows(batch: pa.RecordBatch, of: Sizes) -> Flags:
+    found = np.zeros(batch.num_rows, dtype=bool)
+    for name in of.key:
+        column = batch.column(name)
+        if pa.types.is_boolean(column.type):
+            flags = bits_of(column)
+            found[1:] |= flags[1:] != flags[:-1]
+        else:
+            found |= differs(column)
+    found[0] = True
+    return found
+
+
+def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) -> _Sums:
+    """Of the keys that begin at `begins`; the first one goes on from `before`."""
+    at, size = numbers(batch.column("at_ms")), numbers(batch.column(of.size))
+    step, took = np.zeros_like(size), np.zeros_like(at)
+    step[1:], took[1:] = np.diff(size), np.diff(at)
+    step[begins] = took[begins] = 0
+    if before is not None:
+        step[0], took[0] = size[0] - before.sums.last_bytes[0], at[0] - before.sums.last_ms[0]
+    down = step < 0
+    ends = np.append(begins[1:], len(at)) - 1
+    shrunk = np.maximum.reduceat(np.where(down, np.arange(len(at)), -1), begins)
+    found = _Sums(
+        samples=ends - begins + 1,
+        first_ms=at[begins],
+        last_ms=at[ends],
+        first_bytes=size[begins],
+        last_bytes=size[ends],
+        grown_bytes=np.add.reduceat(np.where(down, 0, step), begins),
+        grown_ms=np.add.reduceat(np.where(down, 0, took), begins),
+        shrunk_at_ms=np.where(shrunk >= 0, at[shrunk], -1),
+        at_shrunk_bytes=np.where(shrunk >= 0, size[shrunk], size[begins]),
+    )
+    if before is not None:
+        _go_on(found, before.sums)
+    return found
+
+
+def _go_on(found: _Sums, before: _Sums) -> None:
+    """Add to the first of `found` what it was before."""
+    for name in ("samples", "grown_bytes", "grown_ms"):
+        getattr(found, name)[0] += getattr(before, name)[0]
+    for name in ("first_ms", "first_bytes"):
+        getattr(found, name)[0] = getattr(before, name)[0]
+    if found.shrunk_at_ms[0] < 0:
+        for name in ("shrunk_at_ms", "at_shrunk_bytes"):
+            getattr(found, name)[0] = getattr(before, name)[0]
+
+
+def _rows(last: pa.RecordBatch, sums: _Sums, of: Sizes) -> pa.RecordBatch:
+    arrays = [last.column(name) for name in of.names]
+    fields = [last.schema.field(name) for name in of.names]
+    for name, kind in GROWTH_TYPES.items():
+        if name == "since_shrunk_bytes":
+            arrays.append(numeric(sums.last_bytes - sums.at_shrunk_bytes, kind))
+        else:
+            value = getattr(sums, name)
+            arrays.append(numeric(value, kind, value >= 0 if name == "shrunk_at_ms" else None))
+        fields.append(pa.field(name, kind))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def by_key(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[tuple[tuple[object, ...], Growth]]:
+    """Rows of `growths` as plain values: the columns `names`, and the growth."""
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in (*names, *GROWTH_TYPES)]
+        for row in zip(*columns, strict=True):
+            yield row[: len(names)], Growth(*row[len(names) :])

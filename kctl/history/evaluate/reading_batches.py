@@ -1,0 +1,110 @@
+"""Groups over time, from a store of snapshots: a row for each reading of kctl.history.lag.window, as Arrow batches.
+
+A reader has a range of groups. It reads the files of the hours that were asked for (and what the first windows reach
+back to), and of those the row groups that can hold its groups; puts them together in the order of the store's key;
+and judges them as they come. Memory does not grow with the span of time.
+
+A file that is damaged, or a store that cannot be read, is a row with nothing but `error`: other rows are still true,
+and the report says that some are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from kctl.errors import KctlError
+from kctl.history.evaluate.error_rows import error_rows, read_rows
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.evaluate.store_access import store_here
+from kctl.history.evaluate.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
+from kctl.history.lag.window import DEFAULT_RULES, WindowRules
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.passes import passes
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.store import Damaged
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingsQuestion:
+    """What is asked of a store: readings with from_ms ≤ at_ms < to_ms; last_only: the last one of each partition.
+
+    lookback_ms: how far before from_ms snapshots are read for the first windows and for time lags (None: as far as a
+    window reaches). offsets_logs: log dirs, or folders, with the log of __consumer_offsets, which tells when offsets
+    were committed; each task reads all of it, for its groups.
+    """
+
+    store: str
+    from_ms: int
+    to_ms: int
+    rules: WindowRules = DEFAULT_RULES
+    last_only: bool = False
+    lookback_ms: int | None = None
+    offsets_logs: tuple[str, ...] = ()
+
+    @property
+    def read_from_ms(self) -> int:
+        """The first moment that is read."""
+        back = self.rules.span_ms if self.lookback_ms is None else self.lookback_ms
+        return max(self.from_ms - back, 0)
+
+
+def _arrow_fields() -> list[pa.Field]:
+    kept = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
+    own = [pa.field(name, kept[name]) for name in (*KEPT, *KEPT_IF_THERE)]
+    return [*own, *(pa.field(name, kind) for name, kind in READING_TYPES.items()), pa.field("error", pa.string())]
+
+
+ARROW = pa.schema(_arrow_fields())
+
+
+def read(question: ReadingsQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+    """The readings of a range of groups, batches of ARROW's schema; then what could not be read. Needs no Spark."""
+    damaged: list[Damaged] = []
+    errors: list[str] = []
+    try:
+        for batch in judge_batches(
+            _with_times(question, groups, _commits(question, groups, damaged), errors),
+            question.rules,
+            last_only=question.last_only,
+            from_ms=question.from_ms,
+        ):
+            yield read_rows(batch, ARROW)
+    except KctlError as exc:
+        errors.append(exc.message)
+    except NotSorted as exc:
+        errors.append(f"{question.store}: {exc}")
+    errors += [str(each) for each in damaged]
+    if errors:
+        yield error_rows(list(dict.fromkeys(errors)), ARROW)
+
+
+def _commits(question: ReadingsQuestion, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
+    return read_sorted(
+        store_here(question.store),
+        schema.COMMITS,
+        question.read_from_ms,
+        question.to_ms,
+        damaged=damaged.append,
+        lower=groups.lower,
+        upper=groups.upper,
+    )
+
+
+def _with_times(
+    question: ReadingsQuestion, groups: GroupRange, commits: Iterable[pa.RecordBatch], errors: list[str]
+) -> Iterable[pa.RecordBatch]:
+    """The commits with the times at which they were made, when logs tell of them."""
+    if not question.offsets_logs:
+        return commits
+    from kctl.history.commits.commit_log import Span, offsets_logs
+    from kctl.history.commits.commit_times import times_of_logs
+
+    store = store_here(question.store)
+    found = passes(store, question.read_from_ms, question.to_ms, damaged=lambda each: errors.append(str(each)))
+    logs = offsets_logs([Path(each) for each in question.offsets_logs])
+    span = Span(lower=groups.lower, upper=groups.upper)
+    return times_of_logs(logs, [each.at_ms for each in found], span, told=errors.append).beside(commits)

@@ -1,0 +1,124 @@
+"""Readings as they stream by, one row for each partition: kctl.history.lag.span over columns.
+
+Batches are those of evaluate.windows, sorted by partition and time, whatever their borders; of the batch before only
+what its last partition has come to is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kctl.history.evaluate.column_arrays import chosen, differs, known, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints, Known
+from kctl.history.evaluate.windows import KEY
+
+SPAN_TYPES: dict[str, pa.DataType] = {
+    "first_at_ms": pa.int64(),
+    "readings": pa.int64(),
+    "lag_before": pa.int64(),
+    "peak_lag": pa.int64(),
+    "worst_status": pa.int64(),
+    "worst_owned": pa.int64(),
+}
+_NONE = np.int64(-1)  # lags are never negative
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Of each partition; lags are -1 where they are not known."""
+
+    first_at_ms: Ints
+    readings: Ints
+    lag_before: Ints
+    peak_lag: Ints
+    worst_status: Ints
+    worst_owned: Ints
+
+    def at(self, places: slice) -> _Spans:
+        return _Spans(*(getattr(self, name)[places] for name in SPAN_TYPES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A partition that may go on in the next batch: its last reading, and its span so far."""
+
+    last: pa.RecordBatch
+    span: _Spans
+
+
+def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The last reading of each partition, with its span: the columns of the batches, then SPAN_TYPES."""
+    open_: _Open | None = None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        first = _first_rows(batch)
+        begins = np.flatnonzero(first)
+        found = _spans(batch, begins)
+        if open_ is not None:
+            if _key(open_.last) == _key(batch):
+                found = _joined(open_.span, found)
+            else:
+                yield _batch(open_.last, open_.span)
+        ends = np.append(begins[1:], batch.num_rows) - 1
+        open_ = _Open(batch.slice(int(ends[-1]), 1), found.at(slice(-1, None)))
+        if len(ends) > 1:
+            arrays = chosen(batch, batch.schema.names, ends[:-1])
+            last = pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+            yield _batch(last, found.at(slice(0, -1)))
+    if open_ is not None:
+        yield _batch(open_.last, open_.span)
+
+
+def _first_rows(batch: pa.RecordBatch) -> Flags:
+    found = differs(batch.column("partition"))
+    for name in ("group", "topic"):
+        found |= differs(batch.column(name))
+    return found
+
+
+def _key(batch: pa.RecordBatch) -> tuple[object, ...]:
+    return tuple(batch.column(name)[0].as_py() for name in KEY)
+
+
+def _spans(batch: pa.RecordBatch, begins: Ints) -> _Spans:
+    """Of the partitions that begin at `begins`, as far as they are in the batch."""
+    lag = known(batch.column("lag"))
+    lags = np.where(lag.known, lag.value, _NONE)
+    return _Spans(
+        first_at_ms=numbers(batch.column("at_ms"))[begins],
+        readings=np.diff(np.append(begins, batch.num_rows)),
+        lag_before=lags[begins],
+        peak_lag=np.maximum.reduceat(lags, begins),
+        worst_status=np.maximum.reduceat(_states(batch, "status"), begins),
+        worst_owned=np.maximum.reduceat(_states(batch, "status_owned"), begins),
+    )
+
+
+def _states(batch: pa.RecordBatch, name: str) -> Ints:
+    return numbers(batch.column(name).cast(pa.int64()))
+
+
+def _joined(before: _Spans, found: _Spans) -> _Spans:
+    """`found`, its first partition with what came before."""
+    for name in ("peak_lag", "worst_status", "worst_owned"):
+        values = getattr(found, name)
+        values[0] = max(values[0], getattr(before, name)[0])
+    found.first_at_ms[0] = before.first_at_ms[0]
+    found.lag_before[0] = before.lag_before[0]
+    found.readings[0] += before.readings[0]
+    return found
+
+
+def _batch(last: pa.RecordBatch, span: _Spans) -> pa.RecordBatch:
+    arrays, fields = list(last.columns), list(last.schema)
+    for name, kind in SPAN_TYPES.items():
+        value = getattr(span, name)
+        lag = Known(value, value >= 0) if name in {"lag_before", "peak_lag"} else None
+        arrays.append(numeric(value, kind, None if lag is None else lag.known))
+        fields.append(pa.field(name, kind))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

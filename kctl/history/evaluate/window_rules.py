@@ -1,0 +1,378 @@
+"""kctl.history.lag.window over columns, with numpy: each observation, in a constant number of passes over the rows.
+
+Nothing here goes through a window row by row. Of each row it is known where its partition's rows begin, where its
+history does (`cut`), where its window does, and where something last or next happened; a rule is then a comparison of
+such places: «the lag was allowed in the window» is «the last row with an allowed lag is not before the window».
+
+tests/unit/history/test_window_columns.py compares these functions with the oracle in tests/support.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kctl.history.lag.status import Status
+from kctl.history.lag.window import WindowRules
+from kctl.lag.rates import FARTHEST_MS, LEAST_COMMITS, MS_PER_S
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
+States: TypeAlias = npt.NDArray[np.int8]
+
+_NONE = np.int64(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Numbers with null: what is not `known` has the value 0."""
+
+    value: Ints
+    known: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows sorted by group, topic, partition and time. first: a partition's first; cut: a history's (so of `first`).
+
+    since_ms: when the committed offset was first seen.
+    """
+
+    at_ms: Ints
+    committed: Known
+    start: Known
+    end: Known
+    commit_ms: Known | None
+    first: Flags
+    cut: Flags
+    since_ms: Ints
+
+    def __len__(self) -> int:
+        return len(self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """kctl.history.lag.window.Reading as columns, of chosen rows."""
+
+    status: States
+    status_owned: States
+    observations: Ints
+    lag: Known
+    lost: Known
+    ahead: Known
+    unchanged_ms: Known
+    time_lag_ms: Known
+    time_lag_least_ms: Known
+    consumed_per_s: tuple[Floats, Flags]
+    produced_per_s: tuple[Floats, Flags]
+    catch_up_ms: Known
+
+
+NAMES = tuple(field.name for field in fields(Readings))
+
+
+def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = None) -> Readings:
+    """The readings of the rows at the places `chosen`, in that order.
+
+    timed: which of them (places in `chosen`) get time lags, rates and what follows from them, which take half of the
+    time; in the others these are null. None: all.
+    """
+    places = _Places.of(rows, rules)
+    c, s, e = (_take(known, chosen) for known in (rows.committed, rows.start, rows.end))
+    both = c.known & e.known
+    lost_known = c.known & s.known
+    unowned, owned = _statuses(rows, places, chosen, rules)
+    times = _Times.of(rows, places, chosen if timed is None else chosen[timed], rules)
+    if timed is not None:
+        times = times.spread(timed, len(chosen))
+    return Readings(
+        status=unowned,
+        status_owned=owned,
+        observations=chosen - places.window[chosen] + 1,
+        lag=_lag(c, s, e),
+        lost=Known(np.where(lost_known, np.maximum(s.value - c.value, 0), 0), lost_known),
+        ahead=Known(np.where(both, np.maximum(c.value - e.value, 0), 0), both),
+        unchanged_ms=Known(np.where(c.known, rows.at_ms[chosen] - rows.since_ms[chosen], 0), c.known),
+        time_lag_ms=times.age,
+        time_lag_least_ms=times.least,
+        consumed_per_s=times.consumption,
+        produced_per_s=times.production,
+        catch_up_ms=times.catch_up,
+    )
+
+
+def _lag(c: Known, s: Known, e: Known) -> Known:
+    known = c.known & s.known & e.known
+    return Known(np.where(known, np.maximum(e.value - np.maximum(c.value, s.value), 0), 0), known)
+
+
+# --- places ---------------------------------------------------------------------------------------------------------
+
+
+def last_place(happened: Flags) -> Ints:
+    """For each row the place of the last one, itself included, where it happened; -1: none."""
+    return np.maximum.accumulate(np.where(happened, np.arange(len(happened)), _NONE))
+
+
+def _next_place(happened: Flags) -> Ints:
+    """For each row the place of the next one, itself included, where it happened; the length: none."""
+    size = len(happened)
+    return np.minimum.accumulate(np.where(happened, np.arange(size), size)[::-1])[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """begin: of the history; window: of the window; known_end, next_end: the last and the next row with a log end."""
+
+    begin: Ints
+    window: Ints
+    known_end: Ints
+    next_end: Ints
+
+    @staticmethod
+    def of(rows: Rows, rules: WindowRules) -> _Places:
+        begin = last_place(rows.cut)
+        return _Places(begin, _windows(rows, begin, rules), last_place(rows.end.known), _next_place(rows.end.known))
+
+
+def _windows(rows: Rows, begin: Ints, rules: WindowRules) -> Ints:
+    """Where each window begins: as many rows back as it has, if history and span reach so far."""
+    found = np.maximum(begin, np.arange(len(rows)) - (rules.observations - 1))
+    late = np.flatnonzero(rows.at_ms - rows.at_ms[found] > rules.span_ms)
+    while len(late):  # at most `observations` times, over fewer and fewer rows
+        found[late] += 1
+        late = late[rows.at_ms[late] - rows.at_ms[found[late]] > rules.span_ms]
+    return found
+
+
+def _take(known: Known, chosen: Ints) -> Known:
+    return Known(known.value[chosen], known.known[chosen])
+
+
+# --- status ---------------------------------------------------------------------------------------------------------
+
+
+def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> tuple[States, States]:
+    """kctl.history.lag.window's status and status_owned."""
+    judged = rows.committed.known & rows.end.known
+    behind = np.where(judged, np.maximum(rows.end.value - rows.committed.value, 0), 0)
+    found = np.where(judged[chosen], np.int8(Status.OK), np.int8(Status.UNKNOWN)).astype(np.int8)
+    full = chosen - places.window[chosen] + 1 >= rules.observations
+    doubtful = np.flatnonzero(judged[chosen] & full & (behind[chosen] > rules.allowed_lag))
+    if not len(doubtful):
+        return found, found
+    at = chosen[doubtful]
+    begin = places.window[at]
+    # What holds whoever owns the partition, the first rule last.
+    verdict = np.full(len(at), np.int8(Status.OK), dtype=np.int8)
+    verdict[_never_less_behind(rows, places, behind, at, begin)] = Status.WARN
+    verdict[last_place(_changed(rows))[at] <= begin] = Status.STALL
+    verdict[last_place(judged & (behind <= rules.allowed_lag))[at] >= begin] = Status.OK
+    verdict[_rewound(rows, at, begin, rules)] = Status.REWIND
+    caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]  # the end never falls in a history
+    stopped, stopped_owned = _stopped(rows, at, begin)
+    unowned, owned = found, found.copy()
+    unowned[doubtful] = np.where(stopped & ~caught_up, np.int8(Status.STOP), verdict)
+    owned[doubtful] = np.where(stopped_owned & ~caught_up, np.int8(Status.STOP), verdict)
+    return unowned, owned
+
+
+def _changed(rows: Rows) -> Flags:
+    """Where an offset is seen first."""
+    changed: Flags = rows.cut.copy()
+    changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
+    return changed
+
+
+def _stopped(rows: Rows, at: Ints, begin: Ints) -> tuple[Flags, Flags]:
+    """status.is_stopped of the rows `at`, if nobody owns them and if somebody does."""
+    now, began = rows.at_ms[at], rows.at_ms[begin]
+    first, last = began, np.maximum(rows.since_ms[at], began)
+    first_owned, last_owned = began, now
+    if rows.commit_ms is not None:
+        known, value = rows.commit_ms.known, np.minimum(rows.commit_ms.value, rows.at_ms)
+        first, first_owned = (np.where(known[begin], value[begin], x) for x in (first, first_owned))
+        last, last_owned = (np.where(known[at], value[at], x) for x in (last, last_owned))
+    return now - last > last - first, now - last_owned > last_owned - first_owned
+
+
+def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begin: Ints) -> Flags:
+    """status.never_less_behind, and grown since the window began."""
+    before = np.empty_like(places.known_end)
+    before[:1], before[1:] = _NONE, places.known_end[:-1]
+    less = rows.end.known & (before >= places.begin)
+    less &= behind < behind[before]  # -1 is a place that `less` already excludes
+    # Where the pair that was less began: the last of them has the latest beginning.
+    pair = np.maximum.accumulate(np.where(less, before, _NONE))
+    found: Flags = (pair[at] < begin) & (behind[at] > behind[places.next_end[begin]])
+    return found
+
+
+def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
+    """Which of `at` have a rewind in their window that was not regained (places in `at`)."""
+    c = rows.committed.value
+    back = np.zeros(len(rows), dtype=bool)
+    back[1:] = ~rows.cut[1:] & (c[1:] < c[:-1])
+    if not back.any():
+        return np.empty(0, dtype=np.int64)
+    first = _next_place(back)[begin + 1]
+    inside = np.flatnonzero(first <= at)
+    last, rewind = at[inside], first[inside]
+    before = c[rewind - 1]
+    regained = np.zeros(len(inside), dtype=bool)
+    for step in range(rules.observations):
+        regained |= c[np.minimum(rewind + step, last)] >= before
+    return inside[~regained]
+
+
+# --- rates and times ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Readings' time lags, rates and catch-up times."""
+
+    age: Known
+    least: Known
+    consumption: tuple[Floats, Flags]
+    production: tuple[Floats, Flags]
+    catch_up: Known
+
+    @staticmethod
+    def of(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> _Times:
+        lag = _lag(*(_take(known, chosen) for known in (rows.committed, rows.start, rows.end)))
+        consumption, production = _consumption(rows, places, chosen), _production(rows, places, chosen)
+        age, least = _time_lag(rows, places, chosen, lag, rules)
+        catch_up = _catch_up(lag, consumption, production, _keeps_up(rows, places, chosen))
+        return _Times(age, least, consumption, production, catch_up)
+
+    def spread(self, at: Ints, size: int) -> _Times:
+        """The same at the places `at` of `size` ones, and null in between."""
+
+        def known(given: Known) -> Known:
+            found = Known(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
+            found.value[at], found.known[at] = given.value, given.known
+            return found
+
+        def rate(given: tuple[Floats, Flags]) -> tuple[Floats, Flags]:
+            found = np.zeros(size), np.zeros(size, dtype=bool)
+            found[0][at], found[1][at] = given
+            return found
+
+        return _Times(
+            known(self.age),
+            known(self.least),
+            rate(self.consumption),
+            rate(self.production),
+            known(self.catch_up),
+        )
+
+
+def _rate(messages: Ints, duration_ms: Ints) -> tuple[Floats, Flags]:
+    """rates.per_second."""
+    known = duration_ms > 0
+    divisor = np.where(known, duration_ms, 1).astype(np.float64)
+    return messages.astype(np.float64) / divisor * MS_PER_S, known
+
+
+def _consumption(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flags]:
+    c, start = rows.committed.value, rows.start.value  # an unknown start is 0
+    read = np.zeros(len(rows), dtype=np.int64)
+    read[1:] = np.where(rows.cut[1:], 0, np.maximum(c[1:] - np.maximum(c[:-1], start[:-1]), 0))
+    total = np.cumsum(read)
+    window = places.window[chosen]
+    return _rate(total[chosen] - total[window], rows.at_ms[chosen] - rows.at_ms[window])
+
+
+def _production(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flags]:
+    """From the first log end that is known in the window to the last. A row without a commit has no window."""
+    last, first = places.known_end[chosen], places.next_end[places.window[chosen]]
+    known = (last >= places.window[chosen]) & (first <= chosen)
+    last, first = np.where(known, last, 0), np.where(known, first, 0)
+    return _rate(rows.end.value[last] - rows.end.value[first], rows.at_ms[last] - rows.at_ms[first])
+
+
+def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
+    """rates.keeps_up of what each row is behind; of no meaning where that is not known."""
+    new = np.zeros(len(rows), dtype=np.int64)
+    new[1:] = ~rows.cut[1:] & (rows.committed.value[1:] > rows.committed.value[:-1])
+    total = np.cumsum(new)
+    window = places.window[chosen]
+    commits, steps = total[chosen] - total[window], chosen - window
+    behind = np.maximum(rows.end.value[chosen] - rows.committed.value[chosen], 0)
+    # The row has an end itself where its lag is known: the first of the window is then at most that.
+    written = rows.end.value[chosen] - rows.end.value[np.minimum(places.next_end[window], chosen)]
+    few = behind.astype(np.float64) * commits.astype(np.float64) <= written.astype(np.float64)
+    found: Flags = (steps > 0) & (commits >= np.minimum(LEAST_COMMITS, steps)) & few
+    return found
+
+
+def _catch_up(
+    lag: Known, consumption: tuple[Floats, Flags], production: tuple[Floats, Flags], keeps_up: Flags
+) -> Known:
+    """rates.catch_up_ms."""
+    gain = consumption[0] - production[0]
+    behind = lag.known & (lag.value > 0) & ~keeps_up
+    gains = behind & consumption[1] & production[1] & (consumption[0] > production[0])
+    took = lag.value.astype(np.float64) / np.where(gains, gain, 1.0) * MS_PER_S
+    ends = gains & (took <= FARTHEST_MS)
+    return Known(np.where(ends, took, 0.0).astype(np.int64), ends | (lag.known & ~behind))
+
+
+def _time_lag(rows: Rows, places: _Places, chosen: Ints, lag: Known, rules: WindowRules) -> tuple[Known, Known]:
+    """rates.time_lag: for each row that is behind, a search of its own among the log ends of its history."""
+    age, least = np.zeros(len(chosen), dtype=np.int64), np.zeros(len(chosen), dtype=np.int64)
+    known = lag.known.copy()
+    behind = np.flatnonzero(lag.known & (lag.value > 0))
+    if len(behind):
+        at = chosen[behind]
+        points = np.flatnonzero(rows.end.known)
+        ends, times = rows.end.value[points], rows.at_ms[points]
+        count = np.cumsum(rows.end.known)
+        oldest = np.maximum(places.begin[at], at - (rules.history - 1))
+        low: Ints = count[oldest] - rows.end.known[oldest]  # the place among `points` of the oldest in reach
+        high: Ints = count[at] - 1
+        offset = rows.end.value[at] - lag.value[behind]
+        found = _last_not_beyond(ends, offset, low - 1, high)
+        seen = found >= low
+        early = np.where(seen, found, low)
+        late = np.minimum(early + 1, high)
+        rise = np.where(seen, ends[late] - ends[early], 1).astype(np.float64)
+        share = np.where(seen, offset - ends[early], 0).astype(np.float64) / rise
+        written = times[early] + ((times[late] - times[early]).astype(np.float64) * share).astype(np.int64)
+        age[behind] = np.where(seen, rows.at_ms[at] - written, 0)
+        least[behind] = np.where(seen, age[behind], rows.at_ms[at] - times[low])
+        known[behind] = seen
+    return Known(age, known), Known(least, lag.known)
+
+
+def _last_not_beyond(ends: Ints, offset: Ints, low: Ints, high: Ints) -> Ints:
+    """For each offset the last place in (low, high) with an end that is not beyond it; low: none. ends[high] is beyond.
+
+    Most lags are short: it looks back in steps that double, and then halves the last of them.
+    """
+    low, high = low.copy(), high.copy()
+    open_ = np.flatnonzero(high - low > 1)
+    step = 1
+    floor = low[open_]
+    while len(open_):
+        probe = np.maximum(high[open_] - step, floor + 1)
+        below = ends[probe] <= offset[open_]
+        low[open_[below]] = probe[below]
+        high[open_[~below]] = probe[~below]
+        more = ~below & (probe > floor + 1)
+        open_, floor = open_[more], floor[more]
+        step *= 2
+    open_ = np.flatnonzero(high - low > 1)
+    while len(open_):
+        probe = (low[open_] + high[open_]) >> 1
+        below = ends[probe] <= offset[open_]
+        low[open_[below]] = probe[below]
+        high[open_[~below]] = probe[~below]
+        open_ = open_[high[open_] - low[open_] > 1]
+    return low

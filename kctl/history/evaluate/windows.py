@@ -1,0 +1,314 @@
+"""Snapshots of many groups, judged as they stream by: Arrow batches of the table `commits` to batches of readings.
+
+Batches are sorted by group, topic, partition and time, whatever their borders; what a window or a time lag needs of
+the batch before is carried over (at most `rules.history` rows of one partition), so that memory does not grow.
+The rules are kctl.history.lag.window's, by kctl.history.evaluate.window_rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from kctl.history.evaluate.column_arrays import chosen, differs, known, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints, Known, Readings, Rows, last_place, readings
+from kctl.history.lag.window import DEFAULT_RULES, WindowRules, check_rules
+
+KEY = ("group", "topic", "partition")
+OFFSETS = ("committed_offset", "log_start_offset", "log_end_offset")
+KEPT = (*KEY, "at_ms", *OFFSETS)
+KEPT_IF_THERE = ("deleted",)
+COMMIT_TIME = "commit_ms"
+_Key: TypeAlias = tuple[str, str, int]
+
+READING_TYPES: dict[str, pa.DataType] = {
+    "status": pa.int8(),
+    "status_owned": pa.int8(),
+    "observations": pa.int64(),
+    "lag": pa.int64(),
+    "lost": pa.int64(),
+    "ahead": pa.int64(),
+    "unchanged_ms": pa.int64(),
+    "time_lag_ms": pa.int64(),
+    "time_lag_least_ms": pa.int64(),
+    "consumed_per_s": pa.float64(),
+    "produced_per_s": pa.float64(),
+    "catch_up_ms": pa.int64(),
+}
+
+
+class NotSorted(ValueError):
+    """Rows that are not in the order that windows need."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """What the next batch needs to know of the partition that the last one ended with.
+
+    rows: its last ones. known_end, known_id: the last that were known, also of older rows.
+    """
+
+    key: _Key
+    rows: Rows
+    known_end: int | None
+    known_id: str | None
+
+
+class Windows:
+    """Judges batches one after another.
+
+    last_only: only the last reading of each partition (of its rows that were pushed), which is what a report of one
+    moment needs. last_timed: of the others only what evaluate.spans takes: their time lags, rates and catch-up times
+    are null (in some of them: a batch's last reading has them). from_ms: rows before are looked at and have no reading
+    of their own.
+    """
+
+    def __init__(
+        self,
+        rules: WindowRules = DEFAULT_RULES,
+        *,
+        last_only: bool = False,
+        last_timed: bool = False,
+        from_ms: int | None = None,
+    ) -> None:
+        check_rules(rules)
+        self._rules, self._last_only, self._last_timed, self._from_ms = rules, last_only, last_timed, from_ms
+        self._tail: _Tail | None = None
+        self._pending: pa.RecordBatch | None = None
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The readings of `batch`, or of the partitions that end in it. Raises NotSorted, TypeError, KeyError."""
+        if batch.num_rows == 0:
+            return
+        same = self._tail is not None and _key(batch, 0) == self._tail.key
+        tail = self._tail if same else None
+        first = _first_rows(batch)
+        first[0] = tail is None
+        places = _distinct(batch, first, tail)
+        if not len(places):
+            return
+        # The first row that is left may be of the next partition, where those before were seen already.
+        if self._pending is not None and first[places[0]]:
+            yield self._pending
+        self._pending = None
+        if len(places) < batch.num_rows:
+            batch, first = _at(batch, places), first[places]
+        rows, known_id = _rows(batch, first, tail)
+        size = len(rows) - batch.num_rows
+        yield from self._readings(batch, rows, size)
+        self._tail = _tail(batch, rows, known_id, tail, self._rules)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What was held back until its partition's end was sure."""
+        if self._pending is not None:
+            yield self._pending
+        self._pending = self._tail = None
+
+    def _readings(self, batch: pa.RecordBatch, rows: Rows, size: int) -> Iterator[pa.RecordBatch]:
+        """Of the rows after the first `size`, which are the tail's."""
+        places = np.arange(size, len(rows))
+        last = np.ones(len(rows), dtype=bool)
+        last[:-1] = rows.first[1:]
+        if self._last_only:
+            places = places[last[size:]]
+        if self._from_ms is not None:
+            places = places[rows.at_ms[places] >= self._from_ms]
+        if not len(places):
+            return
+        timed = np.flatnonzero(last[places]) if self._last_timed else None
+        found = _batch(batch, places - size, readings(rows, places, self._rules, timed))
+        if not self._last_only or places[-1] != len(rows) - 1:
+            yield found
+            return
+        self._pending = found.slice(len(places) - 1)
+        if len(places) > 1:
+            yield found.slice(0, len(places) - 1)
+
+
+def judge_batches(
+    batches: Iterable[pa.RecordBatch],
+    rules: WindowRules = DEFAULT_RULES,
+    *,
+    last_only: bool = False,
+    last_timed: bool = False,
+    from_ms: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """`Windows` over all of `batches`."""
+    windows = Windows(rules, last_only=last_only, last_timed=last_timed, from_ms=from_ms)
+    for batch in batches:
+        yield from windows.push(batch)
+    yield from windows.finish()
+
+
+# --- from Arrow -----------------------------------------------------------------------------------------------------
+
+
+def _key(batch: pa.RecordBatch, place: int) -> _Key:
+    group, topic, partition = (batch.column(name)[place].as_py() for name in KEY)
+    return group, topic, partition
+
+
+def _first_rows(batch: pa.RecordBatch) -> Flags:
+    """Where group, topic or partition differ from the row before."""
+    found = differs(batch.column("partition"))
+    for name in ("group", "topic"):
+        found |= differs(batch.column(name))
+    return found
+
+
+def _distinct(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> Ints:
+    """The places of rows that are not of the same moment as the row before. Raises NotSorted."""
+    at = numbers(batch.column("at_ms"))
+    before = np.empty_like(at)
+    before[1:] = at[:-1]
+    before[0] = at[0] if tail is None else tail.rows.at_ms[-1]
+    if np.any(~first & (at < before)):
+        raise NotSorted("snapshots are not sorted by time within each partition of a group")
+    return np.flatnonzero(first | (at > before))
+
+
+def _at(batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
+    names = batch.schema.names
+    return pa.RecordBatch.from_arrays(chosen(batch, names, places), schema=batch.schema)
+
+
+def _rows(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Rows, str | None]:
+    """The tail's rows and the batch's; and the last topic id that is known of the last row's partition."""
+    committed, start, end = (known(batch.column(name)) for name in OFFSETS)
+    at = numbers(batch.column("at_ms"))
+    names = batch.schema.names
+    commit = known(batch.column("commit_ms")) if "commit_ms" in names else None
+    cut = first.copy()
+    cut[1:] |= ~committed.known[1:] | ~committed.known[:-1]
+    cut |= _end_fell(end, first, tail)
+    other_id, known_id = _other_ids(batch, first, tail) if "topic_id" in names else (None, None)
+    if other_id is not None:
+        cut |= other_id
+    if tail is not None:
+        cut[0] |= not (committed.known[0] and tail.rows.committed.known[-1])
+    rows = Rows(at, committed, start, end, commit, first, cut, at)
+    if tail is not None:
+        rows = _joined(tail.rows, rows)
+    return replace(rows, since_ms=_since(rows, tail)), known_id
+
+
+def _joined(before: Rows, after: Rows) -> Rows:
+    def both(a: Known, b: Known) -> Known:
+        return Known(np.concatenate([a.value, b.value]), np.concatenate([a.known, b.known]))
+
+    commit = both(before.commit_ms, after.commit_ms) if before.commit_ms and after.commit_ms else None
+    return Rows(
+        at_ms=np.concatenate([before.at_ms, after.at_ms]),
+        committed=both(before.committed, after.committed),
+        start=both(before.start, after.start),
+        end=both(before.end, after.end),
+        commit_ms=commit,
+        first=np.concatenate([before.first, after.first]),
+        cut=np.concatenate([before.cut, after.cut]),
+        since_ms=np.concatenate([before.since_ms, after.since_ms]),
+    )
+
+
+def _since(rows: Rows, tail: _Tail | None) -> Ints:
+    """When each row's committed offset was first seen; the tail knows that of rows that are not here any more."""
+    changed = rows.cut.copy()
+    changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
+    changed[0] = True
+    began = last_place(changed)
+    found = rows.at_ms[began]
+    if tail is not None:
+        last = len(tail.rows) - 1
+        found[: last + 1] = tail.rows.since_ms
+        found[last + 1 :][began[last + 1 :] <= last] = tail.rows.since_ms[-1]
+    return found
+
+
+def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
+    """For each row the last place before it, in its partition; and whether it lies in an older batch if anywhere."""
+    begin = last_place(first)  # -1: the tail's partition
+    before = np.empty_like(place)
+    before[:1], before[1:] = -1, place[:-1]
+    before[before < begin] = -1
+    return before, (before < 0) & (begin < 0)
+
+
+def _end_fell(end: Known, first: Flags, tail: _Tail | None) -> Flags:
+    """Where the log end is before the last one that was known of the partition."""
+    before, older = _before(last_place(end.known), first)
+    found = (before >= 0) & ~first & (end.value < end.value[before])
+    if tail is not None and tail.known_end is not None:
+        found |= older & (end.value < tail.known_end)
+    return found & end.known
+
+
+def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Flags, str | None]:
+    """Where the topic has another id than was last known of it; and what is known at the end of the batch."""
+    ids = batch.column("topic_id")
+    runs = np.flatnonzero(differs(ids) | first)
+    last: str | None = tail.known_id if tail is not None else None
+    found = np.zeros(len(first), dtype=bool)
+    for place, text in zip(runs, ids.take(numeric(runs, pa.int64())).to_pylist(), strict=True):
+        if first[place]:
+            last = None
+        if text is not None:
+            found[place] = last is not None and text != last
+            last = text
+    return found, last
+
+
+def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail | None, rules: WindowRules) -> _Tail:
+    """The last partition's last rows: of its last history, and no more than are searched."""
+    size = len(rows)
+    begin = max(int(last_place(rows.cut)[-1]), size - (rules.history - 1), 0)
+    end_at = int(last_place(rows.end.known)[-1])
+    if end_at >= max(int(last_place(rows.first)[-1]), 0):
+        known_end: int | None = int(rows.end.value[end_at])
+    else:
+        known_end = tail.known_end if tail is not None and not rows.first.any() else None
+
+    def end_of(known: Known) -> Known:
+        return Known(known.value[begin:].copy(), known.known[begin:].copy())
+
+    first, cut = np.zeros(size - begin, dtype=bool), rows.cut[begin:].copy()
+    cut[0] = True
+    kept = Rows(
+        at_ms=rows.at_ms[begin:].copy(),
+        committed=end_of(rows.committed),
+        start=end_of(rows.start),
+        end=end_of(rows.end),
+        commit_ms=end_of(rows.commit_ms) if rows.commit_ms else None,
+        first=first,
+        cut=cut,
+        since_ms=rows.since_ms[begin:].copy(),
+    )
+    return _Tail(_key(batch, batch.num_rows - 1), kept, known_end, known_id)
+
+
+# --- to Arrow -------------------------------------------------------------------------------------------------------
+
+
+def reading_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of the readings of batches with `schema`."""
+    kept = [schema.field(name) for name in _kept(schema)]
+    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
+
+
+def _kept(schema: pa.Schema) -> list[str]:
+    return [*KEPT, *(name for name in (*KEPT_IF_THERE, COMMIT_TIME) if name in schema.names)]
+
+
+def _batch(batch: pa.RecordBatch, places: Ints, found: Readings) -> pa.RecordBatch:
+    arrays = chosen(batch, _kept(batch.schema), places)
+    for name, kind in READING_TYPES.items():
+        value = getattr(found, name)
+        if isinstance(value, Known):
+            arrays.append(numeric(value.value, kind, value.known))
+        elif isinstance(value, tuple):
+            arrays.append(numeric(value[0], kind, value[1]))
+        else:
+            arrays.append(numeric(value, kind))
+    return pa.RecordBatch.from_arrays(arrays, schema=reading_schema(batch.schema))

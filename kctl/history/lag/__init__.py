@@ -1,0 +1,1 @@
+"""The lag report: what is asked, what is read, and its rows."""

@@ -1,0 +1,157 @@
+"""Limits that a lag report is held to: what `--fail-on` says. Pure.
+
+    WARN, ERR                       the status is that, or worse (ERR: STOP, STALL or REWIND)
+    STOP, STALL, REWIND             the status is that
+    lag>N, lost>N                   messages; control records, where they are known, are none. A commit beyond the end
+                                    of the log is over any limit of lag
+    time-lag>5m, catch-up>1h        durations; a time lag that is at least so long is over the limit as well
+    deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within so long
+
+What is not known is over no limit. The report says how much that is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.base.units import format_duration, parse_duration_ms
+from kctl.errors import UsageError
+from kctl.history.lag.status import Status
+
+if TYPE_CHECKING:
+    from kctl.history.lag.status_rows import LagStatus
+
+_SHAPE = re.compile(r"\s*([A-Za-z-]+)\s*(?:([<>])\s*(\S.*?)\s*)?")
+_HINT = "use WARN, ERR, STOP, STALL, REWIND, lag>N, lost>N, time-lag>5m, catch-up>1h, deletion<1h or loss<1h"
+_AT_LEAST = {"WARN": Status.WARN, "ERR": Status.ERR}
+_EXACTLY = {"STOP": Status.STOP, "STALL": Status.STALL, "REWIND": Status.REWIND}
+
+
+def _time_lag(row: LagStatus) -> int | None:
+    return row.time_lag_ms if row.time_lag_ms is not None else row.time_lag_at_least_ms
+
+
+# name → (which side of the limit is bad, the row's figure, whether it is a duration)
+_FIGURES: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
+    "lag": (">", lambda row: row.messages, False),
+    "lost": (">", lambda row: row.lost, False),
+    "time-lag": (">", _time_lag, True),
+    "catch-up": (">", lambda row: row.catch_up_ms, True),
+    "deletion": ("<", lambda row: row.deletion_ms, True),
+    "loss": ("<", lambda row: row.loss_ms, True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit. text: as it was written. limit: messages or ms; of no meaning for a status."""
+
+    text: str
+    name: str
+    limit: int = 0
+
+    @property
+    def of_partitions(self) -> bool:
+        """Whether only partitions have what it speaks of."""
+        return self.name in _EXACTLY
+
+    def breaks(self, row: LagStatus) -> bool:
+        """Whether the row is over it."""
+        if self.name in _FIGURES:
+            if self.name == "lag" and row.ahead:
+                return True
+            side, figure, _ = _FIGURES[self.name]
+            value = figure(row)
+            return value is not None and (value > self.limit if side == ">" else value < self.limit)
+        if row.status is None:
+            return False
+        status = Status[row.status]
+        return status >= _AT_LEAST[self.name] if self.name in _AT_LEAST else status is _EXACTLY[self.name]
+
+    def unknown(self, row: LagStatus) -> bool:
+        """Whether the row could not be held to it: a status that nobody knows, a time lag of what is behind."""
+        if self.name == "time-lag":
+            return bool(row.lag) and _time_lag(row) is None
+        if self.name == "lag":
+            return row.lag is None and not _without_commit(row)
+        return self.name not in _FIGURES and row.status in {None, Status.UNKNOWN.name} and not _without_commit(row)
+
+    def over(self, rows: int) -> str:
+        """What so many rows are that are over it, for people: «are ERR», «is over lag>5»."""
+        is_ = "is" if rows == 1 else "are"
+        if self.name in _FIGURES:
+            return f"{is_} over {self.text}"
+        return f"{is_} WARN or worse" if self.name == "WARN" else f"{is_} {self.name}"
+
+    def shown(self, row: LagStatus) -> str:
+        """The row's figure, for people."""
+        if self.name not in _FIGURES:
+            return f"is {row.status}"
+        _, figure, duration = _FIGURES[self.name]
+        value = figure(row)
+        if self.name == "lag" and row.ahead and not (value and value > self.limit):
+            return f"has committed {row.ahead:,} beyond the end of the log"
+        assert value is not None
+        words = self.name.replace("-", " ")
+        if not duration:
+            return f"has {words} {value:,}"
+        least = "at least " if self.name == "time-lag" and row.time_lag_ms is None else ""
+        return f"has {words} {least}{format_duration(value)}"
+
+
+def _without_commit(row: LagStatus) -> bool:
+    return getattr(row, "committed_offset", 0) is None
+
+
+def parse_limit(text: str) -> Limit:
+    """A limit as people write it. Raises UsageError."""
+    match = _SHAPE.fullmatch(text)
+    name = match[1] if match else ""
+    if match and match[2] is None and name.upper() in {**_AT_LEAST, **_EXACTLY}:
+        return Limit(text, name.upper())
+    if not match or match[2] is None or name.lower() not in _FIGURES:
+        raise UsageError(f"--fail-on {text!r} is no limit", hint=_HINT)
+    side, _, duration = _FIGURES[name.lower()]
+    if match[2] != side:
+        raise UsageError(
+            f"--fail-on {text!r}: {name.lower()} has a limit of the kind {name.lower()}{side}…", hint=_HINT
+        )
+    if duration:
+        return Limit(text, name.lower(), parse_duration_ms(match[3]))
+    if not re.fullmatch(r"[0-9]{1,18}", match[3]):
+        raise UsageError(f"--fail-on {text!r}: {match[3]!r} is no number of messages", hint=_HINT)
+    return Limit(text, name.lower(), int(match[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A limit that rows are over: how many, and the worst of them."""
+
+    limit: Limit
+    rows: int
+    worst: LagStatus
+
+
+def broken(rows: Sequence[LagStatus], limits: Iterable[Limit]) -> list[Broken]:
+    """The limits that rows are over, in the order of `limits`. rows: the worst first."""
+    found = []
+    for limit in limits:
+        over = [row for row in rows if limit.breaks(row)]
+        if over:
+            found.append(Broken(limit, len(over), _furthest(limit, over)))
+    return found
+
+
+def _furthest(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:
+    if limit.name not in _FIGURES:
+        return rows[0]
+    side, figure, _ = _FIGURES[limit.name]
+    return (max if side == ">" else min)(rows, key=lambda row: figure(row) or 0)
+
+
+def unknown(rows: Iterable[LagStatus], limits: Sequence[Limit]) -> int:
+    """How many rows some limit could not be applied to."""
+    return sum(any(limit.unknown(row) for limit in limits) for row in rows)

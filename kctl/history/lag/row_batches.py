@@ -1,0 +1,129 @@
+"""Rows of the lag report as Arrow batches: what the readers of ranges of groups return.
+
+A reader has a range of groups. It reads the store's snapshots of them, puts the passes that were just made behind,
+judges them (evaluate.windows), takes each partition's last reading with its span (evaluate.spans), and makes rows of
+them with what else is known of the cluster (snapshots.moment). A group is in one range, whole: so rows are added up
+there, and nothing is shuffled or joined. What cannot be read is a row with nothing but `error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, get_type_hints
+
+import pyarrow as pa
+
+from kctl.errors import KctlError
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.evaluate.windows import NotSorted
+from kctl.history.lag.request import GROUP, PARTITION, TOPIC, LagQuestion
+from kctl.history.lag.rows import partition_rows
+from kctl.history.lag.status_rows import GroupStatus, LagStatus, PartitionStatus, TopicStatus
+from kctl.history.lag.totals import by_group, by_topic
+from kctl.history.snapshots.columns import column
+from kctl.history.snapshots.store import Damaged
+from kctl.lag.retention import at
+
+ROWS: dict[str, type[Any]] = {PARTITION: PartitionStatus, TOPIC: TopicStatus, GROUP: GroupStatus}
+_BATCH_ROWS = 20_000
+_ARROW: dict[type, pa.DataType] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), datetime: pa.int64(),
+}  # fmt: skip
+
+
+def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+    """The rows of a range of groups, then what could not be read: batches of `arrow_schema`. Needs no Spark."""
+    errors: list[str] = []
+    for rows in read_rows(question, groups, errors):
+        yield _batch(rows, question.by)
+    if errors:
+        yield _told(list(dict.fromkeys(errors)), question.by)
+
+
+def read_rows(question: LagQuestion, groups: GroupRange, errors: list[str]) -> Iterator[list[LagStatus]]:
+    """Return the rows of a range of groups, some at a time. errors: gets what could not be read."""
+    damaged: list[Damaged] = []
+    try:
+        yield from _chunks(partition_rows(question, groups, damaged, errors=errors), question.by)
+    except KctlError as exc:
+        errors.append(exc.message)
+    except NotSorted as exc:
+        errors.append(f"{question.store}: {exc}")
+    errors += map(str, damaged)
+
+
+def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[LagStatus]]:
+    """Each group's rows, added up as asked, some groups at a time."""
+    waiting: list[LagStatus] = []
+    for rows in groups:
+        waiting += by_group(rows) if by == GROUP else by_topic(rows) if by == TOPIC else rows
+        if len(waiting) >= _BATCH_ROWS:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+def kinds(by: str) -> dict[str, type]:
+    """The columns of a report's rows: str, int, float, bool or datetime. All may be null."""
+    hints = get_type_hints(ROWS[by])
+    found = {}
+    for field in fields(ROWS[by]):
+        (kind,) = {each for each in getattr(hints[field.name], "__args__", (hints[field.name],)) if each in _ARROW}
+        found[field.name] = kind
+    return found
+
+
+def arrow_schema(by: str) -> pa.Schema:
+    """The rows' columns, times as milliseconds, and `error`."""
+    own = [pa.field(name, _ARROW[kind]) for name, kind in kinds(by).items()]
+    return pa.schema([*own, pa.field("error", pa.string())])
+
+
+def _batch(rows: Sequence[LagStatus], by: str) -> pa.RecordBatch:
+    arrays = []
+    for name, kind in kinds(by).items():
+        values = [getattr(row, name) for row in rows]
+        if kind is datetime:
+            values = [None if value is None else round(value.timestamp() * 1000) for value in values]
+        arrays.append(column(values, _ARROW[kind]))
+    arrays.append(pa.nulls(len(rows), pa.string()))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(by))
+
+
+def _told(errors: Sequence[str], by: str) -> pa.RecordBatch:
+    schema = arrow_schema(by)
+    arrays = [
+        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# --- back to rows ---------------------------------------------------------------------------------------------------
+
+
+def rows_of(values: Iterable[Sequence[Any]], by: str) -> tuple[list[LagStatus], list[str]]:
+    """Return the rows, sorted by group, topic and partition, and each error once.
+
+    values: rows of `arrow_schema`, in any order.
+    """
+    types = list(kinds(by).values())
+    row_type = ROWS[by]
+    rows: list[Any] = []
+    errors: dict[str, None] = {}
+    for *own, error in values:
+        if error is not None:
+            errors[error] = None
+            continue
+        rows.append(row_type(*(at(v) if kind is datetime else v for v, kind in zip(own, types, strict=True))))
+    return sorted_rows(rows), list(errors)
+
+
+def sorted_rows(rows: Iterable[LagStatus]) -> list[LagStatus]:
+    """Return the rows by group, topic and partition."""
+    return sorted(rows, key=lambda row: tuple(getattr(row, key, 0) for key in ("group", "topic", "partition")))

@@ -1,0 +1,85 @@
+"""Results as folders of Parquet, as Spark writes them. A folder is there whole, or is not there: it is written beside
+its place and renamed.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.errors import AlreadyExists, OperationFailed, Refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IS_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+_OURS = re.compile(r"_SUCCESS|\._SUCCESS\.crc|part-[\w.\-]+\.parquet|\.part-[\w.\-]+\.parquet\.crc")
+
+
+def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
+    """Refuse what must not be written to, before anything starts. Raises AlreadyExists, Refused."""
+    if IS_URI.match(where):
+        return
+    if not embedded:
+        raise Refused(
+            f"{where} is a folder of this machine, and the executors write on theirs",
+            hint="give a path that all of them see, for example hdfs://… or file:///shared/…",
+        )
+    folder = Path(where)
+    if not folder.exists() and not folder.is_symlink():
+        if not folder.absolute().parent.is_dir():
+            raise Refused(f"{folder.absolute().parent} is not a folder", hint="make it first")
+        return
+    if not overwrite:
+        raise AlreadyExists(f"{where} exists", hint="give another folder, or --overwrite")
+    if folder.is_symlink() or not folder.is_dir():
+        raise Refused(f"{where} is not a folder of Parquet files, and is not replaced", hint="give another one")
+    strange = next((path.name for path in sorted(folder.iterdir()) if not _OURS.fullmatch(path.name)), None)
+    if strange is not None:
+        raise Refused(
+            f"{where} holds {strange!r}, which Spark did not write there; it is not replaced",
+            hint="give another folder",
+        )
+
+
+def write_table(found: pa.Table, where: str) -> None:
+    """Write `found` to the local folder `where`, as Spark would; `check_target` comes first. Raises OperationFailed,
+    Refused."""
+    import pyarrow.parquet as pq
+
+    if IS_URI.match(where):
+        raise Refused(f"{where} is written to by Spark, and this report needs none", hint="give a local folder")
+
+    def put(fresh: Path) -> None:
+        fresh.mkdir()
+        pq.write_table(found, fresh / "part-00000.parquet", compression="zstd")
+        (fresh / "_SUCCESS").touch()
+
+    written(put, where)
+
+
+def written(put: Callable[[Path], None], where: str) -> None:
+    """Let `put` write a folder beside its place, and move it there. Raises OperationFailed."""
+    folder = Path(where).absolute()
+    fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        put(fresh)
+        _swap(fresh, folder)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write {where}: {exc.strerror}") from exc
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _swap(fresh: Path, folder: Path) -> None:
+    if folder.exists():
+        old = folder.with_name(f".{folder.name}.old-{secrets.token_hex(4)}")
+        folder.rename(old)
+        fresh.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        fresh.rename(folder)

@@ -1,0 +1,156 @@
+"""A report over a store of snapshots: everything is read once, as it streams by.
+
+The rows of groups are those of `kctl spark lag` over the same span (kctl.history.lag.rows): their series are taken from
+the readings on the way. Sizes likewise, on the way to retention.store_reads. Groups are read here, or by
+Spark's tasks (kctl.spark.report_source); disks, which are fewer, always here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from typing import TypeAlias
+
+from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
+from kctl.history.evaluate.processes import each_share
+from kctl.history.evaluate.store_access import store_here
+from kctl.history.lag.plan import LagPlan
+from kctl.history.lag.request import LagQuestion
+from kctl.history.report.disk_series import disk_reports
+from kctl.history.report.findings import findings
+from kctl.history.report.group_series import GroupsPart, Most, group_reports, merged, read_part, times_of
+from kctl.history.report.lag_series import Times
+from kctl.history.report.model import Gap, Report, Span
+from kctl.history.report.overview import overview
+from kctl.history.report.silent import gaps_of
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import hour_of
+from kctl.history.snapshots.passes import PassInfo, newest_ms, passes
+from kctl.history.snapshots.read import read_table
+from kctl.history.snapshots.store import Damaged, Store
+
+MOST_LACKING, MOST_FAILURES = 20, 5
+DEFAULT_MOST = Most()
+# What reads the groups of a plan; the list gets what could not be read, in words.
+ReadGroups: TypeAlias = Callable[[LagPlan, Times, Most, list[str]], Iterable[GroupsPart]]
+
+
+def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
+    """All groups, in this process."""
+    damaged: list[Damaged] = []
+    yield read_part(plan.question, EVERY_GROUP, times, most, damaged)
+    lacking += map(str, damaged)
+
+
+def read_in_processes(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
+    """Read the groups of each range of the plan, at the same time."""
+    parts = each_share(partial(_read_range, plan.question, times, most), plan.ranges)
+    for part, failures in parts:
+        lacking += failures
+        yield part
+
+
+def _read_range(question: LagQuestion, times: Times, most: Most, groups: GroupRange) -> tuple[GroupsPart, list[str]]:
+    damaged: list[Damaged] = []
+    part = read_part(question, groups, times, most, damaged)
+    return part, [str(each) for each in dict.fromkeys(damaged)]
+
+
+def report_of(
+    plan: LagPlan,
+    *,
+    made_at: datetime,
+    until_ms: int | None = None,
+    most: Most = DEFAULT_MOST,
+    read_groups: ReadGroups = read_here,
+) -> Report:
+    """The report of a plan over a store (kctl.history.lag.plan.plan_span).
+
+    until_ms: the end of the time that was asked for; None: the newest pass. Raises KctlError, NotSorted, BadRows.
+    """
+    question = plan.question
+    assert question.store is not None
+    store = store_here(question.store)
+    damaged: list[Damaged] = []
+    lacking = list(plan.failures)
+    seen = passes(store, question.from_ms, question.to_ms, damaged=damaged.append)
+    times = times_of(each.at_ms for each in seen)
+    missing = _missing_tables(store)
+    groups = merged(read_groups(plan, times, most, lacking), most)
+    disks = disk_reports(store, question, times, seen)
+    missed = _missed(store, question.from_ms, question.to_ms, damaged)
+    from_ms = question.from_ms if _has_earlier(store, question) else None
+    last_ms = seen[-1].at_ms
+    now_ms = min(last_ms if until_ms is None else until_ms - 1, round(made_at.timestamp() * 1000))
+    gaps = gaps_of(seen, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=newest_ms(store) == last_ms)
+    span = _span(seen, times, sum(missed.values()), gaps)
+    told = [*lacking, *disks.errors, *map(str, damaged)]
+    listed = group_reports(groups, most)
+    topics = [row for row in disks.topics if row.now.topic in question.topics]
+    return Report(
+        cluster_id=store.cluster_id,
+        made_at=made_at,
+        span=span,
+        overview=overview(groups.listed, disks.log_dirs, disks.topics),
+        findings=findings(span, listed, groups.worst, disks.log_dirs, topics, disks.silent),
+        groups=listed,
+        partitions=groups.worst,
+        brokers=disks.brokers,
+        log_dirs=disks.log_dirs,
+        topics=topics[: most.topics],
+        losses=disks.losses[: most.losses],
+        lacking=_some(_without_tables(str(plan.root or store.root), missing, plan.lacking(told))),
+        silent_brokers=disks.silent,
+        missing_tables=missing,
+    )
+
+
+def _has_earlier(store: Store, question: LagQuestion) -> bool:
+    """Whether there were passes before the span: in what was read as history, or in hours before."""
+    return question.began_ms < question.from_ms or newest_ms(store, hour_of(question.from_ms).start_ms) is not None
+
+
+def _missing_tables(store: Store) -> list[str]:
+    """The tables that a store with passes has no folder of."""
+    return [table for table in schema.TABLES if not store.hours(table)]
+
+
+def _without_tables(root: str, missing: Sequence[str], lacking: Sequence[str]) -> list[str]:
+    """A table that is missing as one thing, instead of each of its files."""
+    found = []
+    for text in lacking:
+        table = next((name for name in missing if text.startswith(f"{root}/{name}/")), None)
+        found.append(text if table is None else f"{root}/{table} is missing")
+    return found
+
+
+def _some(lacking: Iterable[str]) -> list[str]:
+    """Each thing once, and not too many of them."""
+    told = list(dict.fromkeys(lacking))
+    more = len(told) - MOST_LACKING
+    return told if more <= 0 else [*told[:MOST_LACKING], f"and {more} more"]
+
+
+def _span(seen: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> Span:
+    return Span(
+        from_at=_at(seen[0].at_ms),
+        to_at=_at(seen[-1].at_ms),
+        bucket_ms=times.buckets.bucket_ms,
+        buckets=times.buckets.size,
+        passes=len(seen),
+        incomplete=sum(not each.complete for each in seen),
+        failures=list(dict.fromkeys(text for each in seen for text in each.failures))[:MOST_FAILURES],
+        missed=missed,
+        gaps=gaps,
+    )
+
+
+def _missed(store: Store, from_ms: int, to_ms: int, damaged: list[Damaged]) -> dict[int, int]:
+    """By the time of a pass: how many were left out before it."""
+    batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged.append, columns=["at_ms", "missed"])
+    return {row["at_ms"]: row["missed"] for batch in batches for row in batch.to_pylist() if row["missed"]}
+
+
+def _at(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc)

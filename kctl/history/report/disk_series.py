@@ -1,0 +1,85 @@
+"""Log dirs and topics of a report: those of kctl.history.retention.store_reads, with sizes over time, from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kctl.history.lag.request import LagQuestion
+from kctl.history.report.lag_series import Times
+from kctl.history.report.model import LogDirReport, SilentBroker, TopicReport
+from kctl.history.report.silent import silent_brokers
+from kctl.history.report.size_series import SizeWatch
+from kctl.history.retention.outlook import BrokerOutlook, Outlook
+from kctl.history.retention.reader_losses import DiskLoss, disk_losses
+from kctl.history.retention.store_reads import StoreReads
+from kctl.history.snapshots.passes import PassInfo
+from kctl.history.snapshots.store import Store
+from kctl.lag.retention import at
+
+MOST_CAUSES = 10  # of a log dir that fills: there are as many as topics
+
+
+class DiskReports(NamedTuple):
+    """Log dirs that are full first at the top; the largest topics at the top; the groups that lose most at the top.
+
+    silent: brokers that did not answer the newest pass. errors: what could not be read.
+    """
+
+    brokers: list[BrokerOutlook]
+    log_dirs: list[LogDirReport]
+    topics: list[TopicReport]
+    losses: list[DiskLoss]
+    silent: list[SilentBroker]
+    errors: list[str]
+
+
+def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequence[PassInfo]) -> DiskReports:
+    """Of the passes that the question has, which are `seen`; losses of the groups and topics that it asks for.
+
+    Raises KctlError.
+    """
+    sizes = SizeWatch(times)
+    reads = StoreReads(store, question.from_ms, question.to_ms, watch=sizes.watch)
+    outlook, moment = reads.outlook()
+    by_log_dir = outlook.by_log_dir()
+    silent = silent_brokers(seen, _answered_ms(outlook), [row.broker for row in by_log_dir])
+    since = {each.broker: each.since or at(seen[0].at_ms) for each in silent}
+    log_dirs = [
+        LogDirReport(
+            replace(row, causes=row.causes[:MOST_CAUSES]),
+            moment.log_dir_errors.get((row.broker, row.log_dir)),
+            sizes.log_dir(row.broker, row.log_dir),
+            since.get(row.broker),
+        )
+        for row in by_log_dir
+    ]
+    topics = [TopicReport(row, sizes.topic(row.topic)) for row in outlook.by_topic()]
+    topics.sort(key=lambda each: (-each.now.replicas_bytes, each.now.topic))
+    losses: list[DiskLoss] = []
+    if any(row.now.full_ms is not None for row in log_dirs):
+        readers = [each for each in reads.readers(outlook, chosen=question.topics) if each.group in question.groups]
+        losses = disk_losses(outlook, readers)
+    return DiskReports(
+        outlook.by_broker(),
+        sorted(log_dirs, key=_first_full),
+        topics,
+        losses,
+        silent,
+        [text for text in reads.errors if text not in moment.failures],  # which the groups' plan tells as well
+    )
+
+
+def _answered_ms(outlook: Outlook) -> dict[int, int]:
+    """When each broker last told of its log dirs."""
+    found: dict[int, int] = {}
+    replicas = ((each.broker, each.growth.last_ms) for each in outlook.disks.replicas)
+    for broker, last_ms in (*((each.broker, each.growth.last_ms) for each in outlook.disks.volumes), *replicas):
+        found[broker] = max(found.get(broker, 0), last_ms)
+    return found
+
+
+def _first_full(row: LogDirReport) -> tuple[bool, float, float, int, str]:
+    eta = float("inf") if row.now.full_ms is None else float(row.now.full_ms)
+    return (row.error is None, eta, -(row.now.disk_used or 0.0), row.now.broker, row.now.log_dir)

@@ -1,0 +1,132 @@
+"""The groups of a report, a range of groups at a time: their rows, their series, and the worst of their partitions.
+
+A range is read where it is asked for: here, or in a task of kctl.spark.report_source. Of each range only as much is
+kept as a report shows, so parts are small, and putting them together is nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kctl.history.evaluate.group_ranges import GroupRange
+from kctl.history.evaluate.store_access import store_here
+from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.rows import narrowed, partition_rows
+from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
+from kctl.history.lag.totals import by_group, severity
+from kctl.history.report.buckets import buckets_of
+from kctl.history.report.group_states import StateStream
+from kctl.history.report.lag_series import SeriesWatch, Times
+from kctl.history.report.model import GroupReport, GroupSeries
+from kctl.history.report.owned_rows import OwnedRows
+from kctl.history.report.verdict import with_verdict
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.store import Damaged
+
+
+class Most(NamedTuple):
+    """How many groups, partitions, topics and losses a report names: the worst, or the largest. The overview counts
+    all."""
+
+    groups: int = 1_000
+    partitions: int = 2_000
+    topics: int = 1_000
+    losses: int = 500
+
+
+class Listed(NamedTuple):
+    """A group; gone: later passes have no commits of it."""
+
+    status: GroupStatus
+    gone: bool
+
+
+@dataclass
+class GroupsPart:
+    """What a range of groups comes to. listed: all of them; worst: partitions, series: of the worst groups."""
+
+    listed: list[Listed] = field(default_factory=list)
+    worst: list[PartitionStatus] = field(default_factory=list)
+    series: dict[str, GroupSeries] = field(default_factory=dict)
+
+
+def times_of(passes: Iterable[int]) -> Times:
+    """The passes of a report (ms, sorted, at least one) in their buckets."""
+    at = list(passes)
+    return Times(np.array(at, dtype=np.int64), buckets_of(at))
+
+
+def read_part(
+    question: LagQuestion, groups: GroupRange, times: Times, most: Most, damaged: list[Damaged]
+) -> GroupsPart:
+    """Read a range of groups of a store. Raises KctlError, kctl.history.evaluate.windows.NotSorted."""
+    assert question.store is not None
+    store = store_here(question.store)
+    inside = narrowed(groups, question.groups)
+
+    def stream(table: str) -> Iterator[Any]:
+        return read_sorted(
+            store,
+            table,
+            question.from_ms,
+            question.to_ms,
+            damaged=damaged.append,
+            lower=inside.lower,
+            upper=inside.upper,
+        )
+
+    states = StateStream(stream(schema.GROUPS), times.passes)
+    watch = SeriesWatch(OwnedRows(stream(schema.OWNERS)), states, times, judged=question.judged)
+    part = GroupsPart()
+    for found in partition_rows(question, groups, damaged, watch=watch.watch):
+        rows = [with_verdict(row) for row in found]
+        (status,) = by_group(rows)
+        part.listed.append(Listed(status, _is_gone(status, question.since_ms)))
+        part.worst += rows
+        if len(part.worst) > 4 * most.partitions:
+            part.worst = _worst(part.worst, most)
+    part.worst = _worst(part.worst, most)
+    part.series = {each.status.group: watch.series(each.status.group) for each in _worst_groups(part.listed, most)}
+    return part
+
+
+def merged(parts: Iterable[GroupsPart], most: Most) -> GroupsPart:
+    """Parts of ranges that have no group in common, as one."""
+    whole = GroupsPart()
+    for part in parts:
+        whole.listed += part.listed
+        whole.worst = _worst([*whole.worst, *part.worst], most)
+        whole.series |= part.series
+        kept = {each.status.group for each in _worst_groups(whole.listed, most)}
+        whole.series = {name: series for name, series in whole.series.items() if name in kept}
+    return whole
+
+
+def group_reports(part: GroupsPart, most: Most) -> list[GroupReport]:
+    """The worst groups, the worst first, those that are gone last."""
+    found = []
+    for status, gone in _worst_groups(part.listed, most):
+        series = part.series[status.group]
+        found.append(GroupReport(status, gone, series.lag, series.time_lag_ms, series.timeline))
+    return found
+
+
+def _worst(rows: Iterable[PartitionStatus], most: Most) -> list[PartitionStatus]:
+    return heapq.nsmallest(most.partitions, rows, key=lambda row: (*severity(row), row.group, row.topic, row.partition))
+
+
+def _worst_groups(listed: Iterable[Listed], most: Most) -> list[Listed]:
+    return heapq.nsmallest(most.groups, listed, key=lambda each: (each.gone, *severity(each.status), each.status.group))
+
+
+def _is_gone(status: GroupStatus, since_ms: int | None) -> bool:
+    if since_ms is None or status.at is None:
+        return False
+    return status.at < datetime.fromtimestamp(since_ms / 1000, timezone.utc)

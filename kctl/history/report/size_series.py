@@ -1,0 +1,80 @@
+"""Sizes over time, as readings of the table `replicas` stream by: of each bucket of time those of its last pass, added
+up by topic and by log dir. Memory: 8 B for each of them and each bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from kctl.history.evaluate.column_arrays import chosen, differs, numbers, numeric
+from kctl.history.evaluate.window_rules import Flags, Ints
+from kctl.history.report.lag_series import Times
+from kctl.history.report.model import Series
+
+
+class SizeWatch:
+    """Takes the series from batches that pass by on their way to somewhere else."""
+
+    def __init__(self, times: Times) -> None:
+        ends = np.append(times.begins[1:], len(times.passes)) - 1
+        self._passes, self._buckets = times.passes[ends], times.of[ends]
+        self._topics = _Sums(("topic",), times.buckets.size)
+        self._log_dirs = _Sums(("broker", "log_dir"), times.buckets.size)
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches as they are."""
+        for batch in batches:
+            if batch.num_rows:
+                self._push(batch)
+            yield batch
+
+    def topic(self, name: str) -> Series:
+        """The bytes of all replicas of a topic, future ones too; None in buckets in which there was none."""
+        return self._topics.series((name,))
+
+    def log_dir(self, broker: int, path: str) -> Series:
+        """The bytes of all replicas in a log dir."""
+        return self._log_dirs.series((broker, path))
+
+    def _push(self, batch: pa.RecordBatch) -> None:
+        at = numbers(batch.column("at_ms"))
+        place = np.minimum(np.searchsorted(self._passes, at), len(self._passes) - 1)
+        wanted = np.flatnonzero(self._passes[place] == at)
+        if len(wanted):
+            part = pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, wanted), schema=batch.schema)
+            sizes = np.maximum(numbers(part.column("size_bytes")), 0)
+            for sums in (self._topics, self._log_dirs):
+                sums.add(part, self._buckets[place[wanted]], sizes)
+
+
+class _Sums:
+    """A row for each value of `keys`, a column for each bucket; -1: nothing."""
+
+    def __init__(self, keys: tuple[str, ...], size: int) -> None:
+        self._keys, self._size = keys, size
+        self._rows: dict[tuple[object, ...], Ints] = {}
+
+    def add(self, part: pa.RecordBatch, buckets: Ints, sizes: Ints) -> None:
+        begins = np.flatnonzero(self._changes(part))
+        heads = zip(
+            *(part.column(name).take(numeric(begins, pa.int64())).to_pylist() for name in self._keys), strict=True
+        )
+        for head, begin, end in zip(heads, begins.tolist(), [*begins[1:].tolist(), part.num_rows], strict=True):
+            row = self._rows.setdefault(head, np.full(self._size, -1, dtype=np.int64))
+            mine = buckets[begin:end]
+            row[mine] = np.maximum(row[mine], 0)
+            np.add.at(row, mine, sizes[begin:end])
+
+    def series(self, key: tuple[object, ...]) -> Series:
+        row = self._rows.get(key)
+        if row is None:
+            return [None] * self._size
+        return [None if value < 0 else value for value in row.tolist()]
+
+    def _changes(self, part: pa.RecordBatch) -> Flags:
+        found = np.zeros(part.num_rows, dtype=bool)
+        for name in self._keys:
+            found |= differs(part.column(name))
+        return found

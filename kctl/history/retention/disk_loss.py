@@ -1,0 +1,121 @@
+"""The join of both halves: when a volume is full, how far each group is by then, and what it loses. Pure.
+
+Until that moment each group reads, and each log is written, as fast as now:
+
+- unread: messages of partitions on the volume that the group has not read yet when it is full. A broker stops at a full
+  log dir (LogDirFailureChannel): these can then be read only from other replicas;
+- sole: those of them that have no other replica;
+- deleted: messages that retention will have deleted before the group has read them. A group that stands still loses
+  what is unread now one after the other, by its age, and then what is written. More is lost if space is made by a
+  shorter retention: kctl.history.retention.what_if.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kctl.history.retention.deletion import Limits, Log, deletion, loss_eta_ms
+from kctl.history.retention.growth import HOUR_MS
+
+_S_PER_HOUR = 3600
+
+
+class Reader(NamedTuple):
+    """A group on one partition that has a replica on the volume. Rates are messages a second, None: not known.
+
+    loss_eta_ms: when it first loses a message (kctl.history.retention.deletion.loss_eta_ms), None: never, or not known.
+    time_lag_ms: the age of the next unread message. by_time_ms: when retention.ms deletes it. keeps_up: as
+    kctl.lag.rates has it. log: as it was when the group was looked at.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    lag: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    loss_eta_ms: int | None
+    replicas: int
+    committed_offset: int | None = None
+    time_lag_ms: int | None = None
+    by_time_ms: int | None = None
+    keeps_up: bool = False
+    log: Log | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLoss:
+    """What a group stands to lose when the volume is full, in messages; loss_eta_ms: the soonest of its partitions."""
+
+    group: str
+    partition_count: int
+    unread: int
+    sole: int
+    deleted: int
+    loss_eta_ms: int | None
+
+
+def lag_in(reader: Reader, duration_ms: int) -> int | None:
+    """The lag after so long, if both rates stay; what is not known is taken for standing still."""
+    if reader.lag is None:
+        return None
+    rate = (reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0)
+    return max(int(reader.lag + rate * duration_ms / HOUR_MS * _S_PER_HOUR), 0)
+
+
+def deleted_in(reader: Reader, duration_ms: int) -> int:
+    """Messages that are deleted unread within so long: from the moment of the first loss on, deletion goes forward as
+    fast as the log is written, and the group loses what it does not read of that."""
+    if reader.loss_eta_ms is None or reader.loss_eta_ms > duration_ms:
+        return 0
+    rate = max((reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0), 0.0)
+    found = int(rate * (duration_ms - reader.loss_eta_ms) / HOUR_MS * _S_PER_HOUR)
+    by_time = _deleted_by_time(reader, duration_ms)
+    if by_time is not None:  # unless retention.bytes deletes sooner
+        found = by_time if reader.by_time_ms == reader.loss_eta_ms else max(found, by_time)
+    left = lag_in(reader, duration_ms)
+    return max(found, 1) if left is None else min(max(found, 1), left)
+
+
+def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
+    """What retention.ms has deleted by then of a group that stands still. The next unread message goes first, what is
+    written now as much later as that one is older, and what is written afterwards follows. None: no such group."""
+    if (reader.consumed_per_s or 0.0) > 0 or not reader.lag or reader.by_time_ms is None:
+        return None
+    passed_ms, age_ms = duration_ms - reader.by_time_ms, reader.time_lag_ms or 0
+    if passed_ms < age_ms:
+        return int(reader.lag * max(passed_ms, 0) / age_ms)
+    return reader.lag + int((reader.produced_per_s or 0.0) * (passed_ms - age_ms) / HOUR_MS * _S_PER_HOUR)
+
+
+def loss_ms(reader: Reader, limits: Limits) -> int | None:
+    """When the group first loses a message if these were the limits; None: never, or not known."""
+    if reader.log is None:
+        return None
+    found = deletion(reader.committed_offset, reader.time_lag_ms, reader.log, limits)
+    return loss_eta_ms(found, reader.consumed_per_s, reader.produced_per_s, keeps_up=reader.keeps_up)
+
+
+def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
+    """What each group stands to lose in so long; those that lose most first, those that lose nothing left out."""
+    by_group: dict[str, list[Reader]] = {}
+    for reader in readers:
+        by_group.setdefault(reader.group, []).append(reader)
+    rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
+    found = [row for row in rows if row.unread or row.deleted]
+    return sorted(found, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
+
+
+def _of_group(group: str, readers: list[Reader], duration_ms: int) -> GroupLoss:
+    lags = [(reader, lag_in(reader, duration_ms) or 0) for reader in readers]
+    deleted = sum(deleted_in(reader, duration_ms) for reader in readers)
+    return GroupLoss(
+        group=group,
+        partition_count=sum(lag > 0 for _, lag in lags),
+        unread=sum(lag for _, lag in lags),
+        sole=sum(lag for reader, lag in lags if reader.replicas <= 1),
+        deleted=deleted,
+        loss_eta_ms=min((r.loss_eta_ms for r in readers if r.loss_eta_ms is not None), default=None),
+    )

@@ -1,0 +1,80 @@
+"""Which task asks which broker: planned by kctl's own process, in one Metadata.
+
+A share keeps a leader's partitions together, so that a task sends few requests; there are at most
+`parallelism` shares, because a Python worker costs more than what it reads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from kctl.base.text import counted
+from kctl.errors import NotFound
+from kctl.history.retention.live_reads import BrokersShare, PartitionsShare, TopicsShare
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.model import ClusterState
+    from kctl.protocol.client import ClusterClient
+
+_TOPICS_PER_TASK = 500
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RetentionPlan:
+    """Shares for the retention report. brokers: those that are up. failures: what cannot be asked at all."""
+
+    brokers: tuple[BrokersShare, ...]
+    partitions: tuple[PartitionsShare, ...]
+    topics: tuple[TopicsShare, ...]
+    failures: tuple[str, ...] = ()
+
+
+def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int) -> RetentionPlan:
+    """The shares for `topics` (None: all). Raises NotFound for a topic that was named and does not exist."""
+    state = client.metadata(None if topics is None else sorted(topics))
+    for name in sorted(topics or ()):
+        if name not in state.topics:
+            raise NotFound(f"topic {name!r} does not exist", hint="`kctl topic list` shows the topics")
+    wanted = frozenset(topics) if topics is not None else None
+    names = sorted(state.topics)
+    chunks = [names[start : start + _TOPICS_PER_TASK] for start in range(0, len(names), _TOPICS_PER_TASK)]
+    return RetentionPlan(
+        brokers=tuple(
+            BrokersShare(tuple(share), wanted) for share in deal([[node] for node in state.brokers], parallelism)
+        ),
+        partitions=_partition_shares(state, parallelism, oldest=True),
+        topics=tuple(TopicsShare(tuple(share)) for share in deal(chunks, parallelism)),
+        failures=tuple(_absent_brokers(state)),
+    )
+
+
+def _absent_brokers(state: ClusterState) -> Iterator[str]:
+    """A line for each broker that should hold replicas, and is not in the cluster now."""
+    every = (partition for topic in state.topics.values() for partition in topic.partitions)
+    replicas = Counter(node for partition in every for node in partition.replicas)
+    for node in sorted(replicas.keys() - state.brokers.keys()):
+        yield f"broker {node} is down: {counted(replicas[node], 'replica')} could not be read"
+
+
+def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) -> tuple[PartitionsShare, ...]:
+    by_leader: dict[int, list[tuple[TopicPartition, int]]] = {}
+    for topic in state.topics.values():
+        for partition in topic.partitions:
+            by_leader.setdefault(partition.leader, []).append((partition.tp, partition.leader))
+    return tuple(PartitionsShare(tuple(share), oldest) for share in deal(by_leader.values(), parallelism))
+
+
+def deal(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
+    """Bundles that stay whole, dealt to at most `hands` hands of about the same size: the largest bundle first,
+    each to the smallest hand (Graham's rule, at most 4/3 of the best). No hand is empty."""
+    largest_first = sorted((bundle for bundle in bundles if bundle), key=len, reverse=True)
+    dealt: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
+    for bundle in largest_first:
+        min(dealt, key=len).extend(bundle)
+    return dealt

@@ -1,0 +1,97 @@
+"""The retention report of a live cluster: brokers are asked at the same time, each share in a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from kctl.history.retention import live_reads
+from kctl.history.retention.live_plan import RetentionPlan
+from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
+from kctl.history.retention.usage import Usage
+from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
+from kctl.protocol.target import Target
+
+_AT_ONCE = 8
+_Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True)
+class LiveUsage:
+    """What the cluster answered. failures: a line for each reason why something could not be read."""
+
+    usage: Usage
+    failures: list[str]
+
+
+def live_usage(target: Target, plan: RetentionPlan, *, timeout_s: float) -> LiveUsage:
+    """Read what the plan says. Ages count to now."""
+    now_ms = time.time_ns() // 1_000_000
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        logs = _started(pool, live_reads.read_logs, target, plan.partitions, timeout_s)
+        log_dirs = _started(pool, live_reads.read_log_dirs, target, plan.brokers, timeout_s)
+        configs = _started(pool, live_reads.read_configs, target, plan.topics, timeout_s)
+        return usage_of(list(logs()), list(log_dirs()), list(configs()), plan.failures, now_ms=now_ms)
+
+
+def _started(
+    pool: ThreadPoolExecutor, read: Callable[..., Iterator[_Row]], target: Target, shares: Sequence[Any], limit_s: float
+) -> Callable[[], Iterator[_Row]]:
+    """Begin to read the shares; the result waits for the rows."""
+    reading = [pool.submit(_rows, read, target, share, limit_s) for share in shares]
+    return lambda: (row for each in reading for row in each.result())
+
+
+def _rows(read: Callable[..., Iterator[_Row]], target: Target, share: Any, limit_s: float) -> list[_Row]:
+    return list(read(target, share, timeout_s=limit_s))
+
+
+def usage_of(
+    logs: Sequence[LogRow],
+    log_dirs: Sequence[LogDirRow],
+    configs: Sequence[ConfigRow],
+    failures: Iterable[str] = (),
+    *,
+    now_ms: int,
+) -> LiveUsage:
+    """Return what the rows come to; rows with an error have what could be read nevertheless."""
+    usage = Usage(
+        replicas=[_replica(row, row.topic) for row in log_dirs if row.topic is not None],
+        logs=[PartitionLog(*row[:-1]) for row in logs],
+        retention=[TopicRetention(*row[:-1]) for row in configs],
+        log_dirs=[
+            LogDirSize(row.broker, row.log_dir, row.total_bytes, row.usable_bytes)
+            for row in log_dirs
+            if row.topic is None and row.log_dir is not None
+        ],
+        now_ms=now_ms,
+    )
+    return LiveUsage(usage, [*failures, *_failures(logs, log_dirs, configs)])
+
+
+def _replica(row: LogDirRow, topic: str) -> ReplicaSize:
+    assert row.partition is not None and row.log_dir is not None and row.size_bytes is not None  # noqa: PT018
+    return ReplicaSize(topic, row.partition, row.broker, row.log_dir, row.size_bytes, bool(row.future))
+
+
+class _Failure(NamedTuple):
+    error: str
+    subject: str
+
+
+def _failures(logs: Sequence[LogRow], log_dirs: Sequence[LogDirRow], configs: Sequence[ConfigRow]) -> list[str]:
+    """One dead broker is the reason of many failures: each reason once, with the first subject that it struck."""
+    subjects: dict[str, list[str]] = {}
+    for error, subject in (
+        *(_Failure(row.error, f"log dirs of broker {row.broker}") for row in log_dirs if row.error is not None),
+        *(_Failure(row.error, f"partition {row.topic}-{row.partition}") for row in logs if row.error is not None),
+        *(_Failure(row.error, f"configs of topic {row.topic}") for row in configs if row.error is not None),
+    ):
+        subjects.setdefault(error, []).append(subject)
+    return [
+        f"{min(named)}{f' and {len(named) - 1} more' if len(named) > 1 else ''}: {error}"
+        for error, named in sorted(subjects.items())
+    ]

@@ -1,0 +1,335 @@
+"""Retention reports with what becomes of it: the rows of kctl.lag.retention, with growth and when disks are full. Pure.
+
+Rates are bytes an hour over the time that was observed (retention.growth); of a topic, over all of its replicas.
+ceiling_bytes: what its replicas take at most by their retention, at the rate they are written (retention.disk_full);
+None: nothing ends it, or it is not known; `unlimited` tells which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from kctl.base.grouping import grouped
+from kctl.history.retention.disk_full import Cause, DiskFull, ceiling_bytes, never_stops
+from kctl.history.retention.growth import GrownReplica, added
+from kctl.history.retention.skew import Skew, skew
+from kctl.history.retention.tombstones import dirty_at_least, stands_still
+from kctl.history.retention.usage import Usage
+from kctl.history.retention.volumes import Disks, Rate, same_volumes
+from kctl.lag.log_config import LogConfig
+from kctl.lag.retention import (
+    BrokerUsage,
+    LogDirSize,
+    LogDirUsage,
+    PartitionUsage,
+    ReplicaSize,
+    TopicRetention,
+    TopicUsage,
+    at,
+    used,
+)
+
+# --- rows; field names are the JSON keys and never change -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOutlook(PartitionUsage):
+    """One partition; rates are of its leader's log. dirty_ratio_at_least, cleaner_stands_still: of compacted ones, by
+    sizes alone (kctl.history.retention.tombstones)."""
+
+    observed_ms: int | None
+    written_bytes_per_hour: float | None
+    growth_bytes_per_hour: float | None
+    ceiling_bytes: int | None
+    unlimited: bool
+    dirty_ratio_at_least: float | None
+    cleaner_stands_still: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutlook(TopicUsage):
+    """A topic. skew: its largest partition through the mean one."""
+
+    observed_ms: int | None
+    written_bytes_per_hour: float | None
+    growth_bytes_per_hour: float | None
+    ceiling_bytes: int | None
+    unlimited: bool
+    skew: float | None
+    dirty_ratio_at_least: float | None
+    cleaner_stands_still: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOutlook(BrokerUsage):
+    """A broker; full_ms: of the log dir whose volume is full first. full_after_ms: none is full sooner, and whether
+    one is later cannot be foretold."""
+
+    observed_ms: int | None
+    written_bytes_per_hour: float | None
+    growth_bytes_per_hour: float | None
+    full_log_dir: str | None
+    full_ms: int | None
+    full_at: datetime | None
+    full_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirOutlook(LogDirUsage):
+    """A log dir. same_volume: the broker's other log dirs that seem to lie on its volume; they fill it together.
+
+    full_after_ms: the volume is full later than that, further ahead than what was observed foretells; full_ms is None.
+    growing_to_bytes: what the replicas on the volume take in the end; None: they grow without end. unknown_replicas:
+    whose rate is not known. causes: the topics that fill the volume until it is full, else until each is at its
+    ceiling; the largest first.
+    """
+
+    observed_ms: int | None
+    written_bytes_per_hour: float | None
+    growth_bytes_per_hour: float | None
+    same_volume: list[str]
+    full_ms: int | None
+    full_at: datetime | None
+    growing_to_bytes: int | None
+    unknown_replicas: int
+    causes: list[Cause]
+    full_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOutlook:
+    """A replica in a log dir. leader: whether its broker leads the partition; future: on its way to this log dir."""
+
+    topic: str
+    partition: int
+    broker: int
+    log_dir: str
+    is_leader: bool
+    future: bool
+    offset_lag: int
+    size_bytes: int
+    retention_bytes_used: float | None
+    observed_ms: int
+    written_bytes_per_hour: float | None
+    growth_bytes_per_hour: float | None
+    freed_bytes_per_hour: float | None
+    shrunk_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SkewRow(Skew):
+    """How evenly bytes are spread: over «brokers», «log dirs» of a broker, «partitions» of a topic (their leaders)."""
+
+    over: str
+    broker: int | None
+    topic: str | None
+
+
+_Held = tuple[str, int | None, str | None, list[int]]  # over, broker, topic, bytes
+
+# --- reports --------------------------------------------------------------------------------------------------------
+
+
+class Outlook:
+    """The reports of what was seen of disks until now_ms. log_dirs: as the newest passes had them."""
+
+    def __init__(self, disks: Disks, log_dirs: Sequence[LogDirSize], *, now_ms: int) -> None:
+        self.disks = disks
+        self.now_ms = now_ms
+        self.rates = disks.rates()
+        self.full = disks.full()
+        self._current = disks.current()
+        self._usage = Usage(
+            replicas=[
+                ReplicaSize(r.topic, r.partition, r.broker, r.log_dir, r.growth.last_bytes, r.future)
+                for r in self._current
+            ],
+            logs=list(disks.logs),
+            retention=[_retention(config) for config in disks.configs.values()],
+            log_dirs=list(log_dirs),
+            now_ms=now_ms,
+        )
+        self._copies = grouped(self._current, lambda each: (each.topic, each.partition))
+        self._on_dir = grouped(self._current, lambda each: (each.broker, each.log_dir))
+        self._on_broker = grouped(self._current, lambda each: each.broker)
+
+    def by_partition(self) -> list[PartitionOutlook]:
+        """Each partition, sorted."""
+        return [PartitionOutlook(**_values(row), **self._of_partition(row)) for row in self._usage.by_partition()]
+
+    def by_topic(self) -> list[TopicOutlook]:
+        """Each topic, sorted."""
+        partitions = grouped(self.by_partition(), lambda row: row.topic)
+        return [TopicOutlook(**_values(row), **self._of_topic(partitions[row.topic])) for row in self._usage.by_topic()]
+
+    def by_broker(self) -> list[BrokerOutlook]:
+        """Each broker, sorted."""
+        found = []
+        for row in self._usage.by_broker():
+            own = self._on_broker.get(row.broker, [])
+            ends = [
+                (end.eta_ms, path)
+                for (broker, path), end in self.full.items()
+                if broker == row.broker and end.eta_ms is not None
+            ]
+            full_ms, path = min(ends, default=(None, None))
+            later = [
+                end.after_ms
+                for (broker, _), end in self.full.items()
+                if broker == row.broker and end.after_ms is not None
+            ]
+            found.append(
+                BrokerOutlook(
+                    **_values(row),
+                    **self._rates_of(own),
+                    full_log_dir=path,
+                    full_ms=full_ms,
+                    full_at=self._at(full_ms),
+                    full_after_ms=min(later, default=None) if full_ms is None else None,
+                )
+            )
+        return found
+
+    def by_log_dir(self) -> list[LogDirOutlook]:
+        """Each log dir, sorted by broker and path."""
+        together = {
+            (each.broker, each.log_dir): [other.log_dir for other in group if other is not each]
+            for group in same_volumes(self.disks.volumes)
+            for each in group
+        }
+        found = []
+        for row in self._usage.by_log_dir():
+            place = (row.broker, row.log_dir)
+            end = self.full.get(place, DiskFull(None, None, 0.0, 0, []))
+            own = self._on_dir.get(place, [])
+            found.append(
+                LogDirOutlook(
+                    **_values(row),
+                    **self._rates_of(own),
+                    same_volume=together.get(place, []),
+                    full_ms=end.eta_ms,
+                    full_at=self._at(end.eta_ms),
+                    growing_to_bytes=end.growing_to_bytes,
+                    unknown_replicas=end.unknown,
+                    causes=end.causes,
+                    full_after_ms=end.after_ms,
+                )
+            )
+        return found
+
+    def by_replica(self) -> list[ReplicaOutlook]:
+        """Each replica, sorted by topic, partition, broker and log dir."""
+        leaders = {(log.topic, log.partition): log.leader for log in self.disks.logs}
+        shares = {(row.topic, row.partition): row for row in self._usage.by_partition()}
+        return [
+            _replica(each, leaders.get((each.topic, each.partition)), shares.get((each.topic, each.partition)))
+            for each in sorted(self._current, key=lambda r: (r.topic, r.partition, r.broker, r.log_dir, r.future))
+        ]
+
+    def skews(self) -> list[SkewRow]:
+        """How evenly bytes lie: over brokers, over the log dirs of each broker, over the partitions of each topic;
+        those of which there is more than one. The most uneven first within each kind."""
+        dirs = grouped(self._usage.by_log_dir(), lambda row: row.broker)
+        topics = grouped(self._usage.by_partition(), lambda row: row.topic)
+        brokers = [sum(row.size_bytes for row in rows) for rows in dirs.values()]
+        kinds: list[list[_Held]] = [
+            [("brokers", None, None, brokers)],
+            [("log dirs", broker, None, [row.size_bytes for row in rows]) for broker, rows in dirs.items()],
+            [("partitions", None, topic, [row.size_bytes or 0 for row in rows]) for topic, rows in topics.items()],
+        ]
+        return [row for kind in kinds for row in _sorted(_skews(kind))]
+
+    def _of_partition(self, row: PartitionUsage) -> dict[str, Any]:
+        config = self.disks.configs.get(row.topic)
+        rate = self.rates.get((row.topic, row.partition), Rate(None, None))
+        copies = [each for each in self._copies.get((row.topic, row.partition), []) if not each.future]
+        leader = next((each for each in copies if each.broker == row.leader), None)
+        grown = None if leader is None else leader.growth
+        both = None if grown is None or config is None else (grown, config)
+        return {
+            "observed_ms": None if grown is None else grown.span_ms,
+            "written_bytes_per_hour": rate.written_per_hour,
+            "growth_bytes_per_hour": None if grown is None else grown.net_per_hour,
+            "ceiling_bytes": _whole(ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0)),
+            "unlimited": never_stops(config),
+            "dirty_ratio_at_least": dirty_at_least(*both) if both else None,
+            "cleaner_stands_still": stands_still(*both) if both else None,
+        }
+
+    def _of_topic(self, rows: Sequence[PartitionOutlook]) -> dict[str, Any]:
+        own = [each for row in rows for each in self._copies.get((row.topic, row.partition), [])]
+        ceilings = [None if r.ceiling_bytes is None else r.ceiling_bytes * max(r.replica_count, 1) for r in rows]
+        found = skew([row.size_bytes or 0 for row in rows])
+        stand = [row.cleaner_stands_still for row in rows if row.cleaner_stands_still is not None]
+        return {
+            **self._rates_of(own),
+            "ceiling_bytes": None if None in ceilings else sum(each for each in ceilings if each is not None),
+            "unlimited": any(row.unlimited for row in rows),
+            "skew": found.ratio if found is not None else None,
+            "dirty_ratio_at_least": max(
+                (row.dirty_ratio_at_least for row in rows if row.dirty_ratio_at_least is not None), default=None
+            ),
+            "cleaner_stands_still": any(stand) if stand else None,
+        }
+
+    def _rates_of(self, own: Sequence[GrownReplica]) -> dict[str, Any]:
+        """Of some replicas. Each is written as fast as its leader."""
+        written = [self.rates.get((each.topic, each.partition), Rate(None, None)).written_per_hour for each in own]
+        return {
+            "observed_ms": max((each.growth.span_ms for each in own), default=None),
+            "written_bytes_per_hour": added(written),
+            "growth_bytes_per_hour": added(each.growth.net_per_hour for each in own),
+        }
+
+    def _at(self, eta_ms: int | None) -> datetime | None:
+        return None if eta_ms is None else at(self.now_ms + eta_ms)
+
+
+def _retention(config: LogConfig) -> TopicRetention:
+    return TopicRetention(
+        config.topic, config.cleanup_policy, config.retention_bytes, config.retention_ms, config.segment_bytes
+    )
+
+
+def _replica(each: GrownReplica, leader: int | None, usage: PartitionUsage | None) -> ReplicaOutlook:
+    grown = each.growth
+    limit, policy = (None, None) if usage is None else (usage.retention_bytes, usage.cleanup_policy)
+    return ReplicaOutlook(
+        topic=each.topic,
+        partition=each.partition,
+        broker=each.broker,
+        log_dir=each.log_dir,
+        is_leader=each.broker == leader and not each.future,
+        future=each.future,
+        offset_lag=each.offset_lag,
+        size_bytes=grown.last_bytes,
+        retention_bytes_used=used(grown.last_bytes, limit, policy),
+        observed_ms=grown.span_ms,
+        written_bytes_per_hour=grown.written_per_hour,
+        growth_bytes_per_hour=grown.net_per_hour,
+        freed_bytes_per_hour=grown.freed_per_hour,
+        shrunk_at=at(grown.shrunk_at_ms),
+    )
+
+
+def _skews(kind: Iterable[_Held]) -> list[SkewRow]:
+    return [
+        SkewRow(**_values(found), over=over, broker=broker, topic=topic)
+        for over, broker, topic, held in kind
+        if len(held) > 1 and (found := skew(held)) is not None
+    ]
+
+
+def _sorted(rows: list[SkewRow]) -> list[SkewRow]:
+    return sorted(rows, key=lambda row: (-(row.ratio or 0.0), row.broker or 0, row.topic or ""))
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row)}
+
+
+def _whole(amount: float | None) -> int | None:
+    return None if amount is None else int(amount)

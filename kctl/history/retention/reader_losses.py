@@ -1,0 +1,84 @@
+"""What groups that are behind stand to lose, over a cluster: when disks are full, and on compacted topics. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kctl.history.retention.disk_loss import Reader, losses
+from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.tombstones import tombstones_until_ms
+from kctl.history.retention.volumes import Partition, Place
+from kctl.lag.log_config import LogConfig
+
+# --- rows; field names are the JSON keys and never change -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLoss:
+    """What a group stands to lose when a log dir is full, in messages.
+
+    partitions: that it is behind on then. unread: what it has not read by then of logs in the log dir; sole: those of
+    them without another replica; deleted: what retention has deleted unread by then. loss_ms: when it first loses one.
+    """
+
+    broker: int
+    log_dir: str
+    full_ms: int
+    full_at: datetime | None
+    group: str
+    partition_count: int
+    unread: int
+    sole: int
+    deleted: int
+    loss_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneRow:
+    """One partition of a compacted topic that a group is behind on. sure_ms: for how long it is sure to see each
+    deletion that it has not read (kctl.history.retention.tombstones); 0: some may be gone already."""
+
+    group: str
+    topic: str
+    partition: int
+    lag: int | None
+    time_lag_ms: int | None
+    delete_retention_ms: int | None
+    min_compaction_lag_ms: int | None
+    sure_ms: int
+
+
+def disk_losses(outlook: Outlook, readers: Sequence[Reader]) -> list[DiskLoss]:
+    """For each log dir that will be full: what each group stands to lose by then. The disk that is full first comes
+    first, and in it the group that loses most."""
+    by_partition: dict[Partition, list[Reader]] = {}
+    for reader in readers:
+        by_partition.setdefault((reader.topic, reader.partition), []).append(reader)
+    here: dict[Place, list[Reader]] = {}
+    for each in outlook.disks.current():
+        if not each.future:
+            own = by_partition.get((each.topic, each.partition), ())
+            here.setdefault((each.broker, each.log_dir), []).extend(own)
+    rows = []
+    for row in sorted(outlook.by_log_dir(), key=lambda row: (row.full_ms or 0, row.broker, row.log_dir)):
+        if row.full_ms is None:
+            continue
+        for loss in losses(here.get((row.broker, row.log_dir), ()), row.full_ms):
+            figures = (loss.group, loss.partition_count, loss.unread, loss.sole, loss.deleted, loss.loss_eta_ms)
+            rows.append(DiskLoss(row.broker, row.log_dir, row.full_ms, row.full_at, *figures))
+    return rows
+
+
+def tombstones(readers: Iterable[Reader], configs: Mapping[str, LogConfig]) -> list[TombstoneRow]:
+    """The partitions of compacted topics on which a group is behind, the most urgent first."""
+    rows = []
+    for reader in readers:
+        config = configs.get(reader.topic)
+        sure_ms = None if config is None else tombstones_until_ms(reader.time_lag_ms, config)
+        if config is not None and sure_ms is not None:
+            kept = (config.delete_retention_ms, config.min_compaction_lag_ms)
+            place = (reader.group, reader.topic, reader.partition)
+            rows.append(TombstoneRow(*place, reader.lag, reader.time_lag_ms, *kept, sure_ms))
+    return sorted(rows, key=lambda row: (row.sure_ms, row.group, row.topic, row.partition))

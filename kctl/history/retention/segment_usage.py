@@ -1,0 +1,275 @@
+"""What log dirs' own files tell of retention and compaction, log by log: segments that may be deleted, those that are
+kept for longer than they should be, and what the cleaner has before it.
+
+It takes the folders of a broker's log dirs (on its machine, or copies), and the topics' configs. Rules:
+kctl.segment.log.segment_retention, retention.tombstones. Batch headers are read, not records, unless keys are
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from kctl.errors import KctlError
+from kctl.history.retention.tombstones import (
+    CompactedSegment,
+    Dirty,
+    dedupe_keys,
+    dirty,
+    wanted_since_ms,
+    wants_cleaning,
+)
+from kctl.lag.log_config import LogConfig, compacts
+from kctl.lag.retention import at, deletes
+from kctl.segment.log.log_selection import select_logs
+from kctl.segment.log.log_tally import LogTally, TallyOptions, read_logs
+from kctl.segment.log.partition import holds_segments, parse_folder_name, partition_folders
+from kctl.segment.log.partition_log import CLEANED, checkpointed, log_dirs_of
+from kctl.segment.log.segment_retention import Deletion, Limits, LogSegment, Pin, Reason, deletions
+
+_SILENT_MS = 15 * 60_000  # a cleaner that has something to do looks for it every log.cleaner.backoff.ms, 15 s
+_EXACT_KEYS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """A segment that may be deleted now (reason), or that is kept for longer than its own age would (pinned_by;
+    pinned_by_segment: the base offset of the earlier one that must go first). expired: by its own newest record.
+
+    deletable_at: by time, behind those before it. The field names are the JSON keys and never change.
+    """
+
+    log_dir: str
+    topic: str
+    partition: int
+    base_offset: int
+    size_bytes: int
+    active: bool
+    largest_timestamp: datetime | None
+    expired: bool
+    reason: Reason | None
+    deletable_at: datetime | None
+    pinned_by: Pin | None
+    pinned_by_segment: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerRow:
+    """A compacted log. offsets: in what can be cleaned; no more keys are there. keys: of the whole log, where they were
+    counted; keys_exact: or else estimated. rounds: so many times at most the cleaner reads it, as the dedupe buffer
+    holds no more keys at once. waiting_ms: for how long it should have been cleaned. silent_ms: since the log dir's
+    cleaner last ended a log. stands_still: it waits, and the cleaner has been silent, for a quarter of an hour."""
+
+    log_dir: str
+    topic: str
+    partition: int
+    size_bytes: int
+    clean_bytes: int
+    cleanable_bytes: int
+    dirty_ratio: float | None
+    min_cleanable_dirty_ratio: float | None
+    wants_cleaning: bool
+    cleaned_to_offset: int | None
+    uncleanable_from_offset: int
+    offsets: int
+    keys: int | None
+    keys_exact: bool | None
+    dedupe_keys: int
+    rounds: int
+    waiting_ms: int | None
+    silent_ms: int | None
+    stands_still: bool
+
+
+@dataclass
+class FilesReport:
+    """What was found. logs, segments: that were looked at. failures: logs that could not be read, and why."""
+
+    segments: list[SegmentRow] = field(default_factory=list)
+    cleaner: list[CleanerRow] = field(default_factory=list)
+    logs: int = 0
+    segments_seen: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FilesAsked:
+    """configs: of topics by name; logs of others are left out. now_ms: ages are counted to it. cleaner: only compacted
+    logs are looked at, for the cleaner; else those with retention. keys: count them, which reads every record.
+
+    buffer_bytes, threads: the broker's log.cleaner.dedupe.buffer.size and log.cleaner.threads.
+    """
+
+    configs: Mapping[str, LogConfig]
+    now_ms: int
+    cleaner: bool = False
+    keys: bool = False
+    buffer_bytes: int = 128 << 20
+    threads: int = 1
+
+
+def log_folders(log_dirs: Sequence[Path]) -> list[Path]:
+    """The partitions' folders in log dirs, those that a broker is about to remove left out; a partition's folder
+    itself may be given. Raises NotFound, NotAuthorized, UsageError."""
+    found: list[Path] = []
+    for path in log_dirs:
+        own = [path] if holds_segments(path) else partition_folders(path)
+        found += [each for each in own if parse_folder_name(each.resolve().name)[2] is None]
+    return found
+
+
+def topics_of(folders: Sequence[Path]) -> set[str]:
+    """The topics of partitions' folders."""
+    names = (parse_folder_name(each.resolve().name)[0] for each in folders)
+    return {name for name in names if name is not None}
+
+
+def look_into(
+    folders: Sequence[Path], asked: FilesAsked, progress: Callable[[int, int], None] | None = None
+) -> FilesReport:
+    """Look into logs one after the other. What cannot be read is a failure, and the next one is looked into."""
+    report = FilesReport()
+    for number, folder in enumerate(folders):
+        if progress is not None:
+            progress(number, len(folders))
+        topic, partition, _ = parse_folder_name(folder.resolve().name)
+        config = None if topic is None else asked.configs.get(topic)
+        if topic is None or partition is None or config is None:
+            continue
+        if not (compacts if asked.cleaner else deletes)(config.cleanup_policy):
+            continue
+        try:
+            tally = _tally(folder, asked)
+        except KctlError as exc:
+            report.failures.append(exc.message)
+            continue
+        report.logs += 1
+        report.segments_seen += len(tally.segments)
+        if asked.cleaner:
+            report.cleaner.append(_cleaner(folder, topic, partition, tally, config, asked))
+        else:
+            report.segments += _segments(folder, topic, partition, tally, config, asked.now_ms)
+    report.cleaner.sort(key=lambda row: (not row.stands_still, -(row.dirty_ratio or 0.0), row.topic, row.partition))
+    return report
+
+
+def _tally(folder: Path, asked: FilesAsked) -> LogTally:
+    options = TallyOptions(asked.now_ms, _EXACT_KEYS, records=asked.keys)
+    (log,) = read_logs(select_logs([folder]), options).logs
+    return log
+
+
+def _largest(tally: LogTally, place: int) -> int:
+    """As LogSegment.largestTimestamp: of its batches, or the file's where they have none."""
+    segment = tally.segments[place]
+    return segment.largest_timestamp if segment.largest_timestamp >= 0 else segment.mtime
+
+
+def _seen(tally: LogTally) -> list[LogSegment]:
+    """The segments as retention sees them, oldest first."""
+    rows = []
+    for place, segment in enumerate(tally.segments):
+        base = segment.base_offset or 0
+        following = segment.selected.next_base_offset
+        end = max(tally.log_end_offset or base, base) if following is None else following
+        rows.append(LogSegment(base, segment.size_bytes, _largest(tally, place), end, active=following is None))
+    return rows
+
+
+def _segments(
+    folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, now_ms: int
+) -> Iterator[SegmentRow]:
+    selected = tally.selected
+    limits = Limits(
+        _limit(config.retention_ms), _limit(config.retention_bytes), selected.high_watermark, selected.log_start_offset
+    )
+    seen = _seen(tally)
+    for segment, found in zip(seen, deletions(seen, limits, now_ms), strict=True):
+        if found.deletable_now is not None or found.pinned_by not in {None, Pin.EMPTY_ACTIVE}:
+            yield _row(folder, topic, partition, segment, found, limits, now_ms)
+
+
+def _limit(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
+
+
+def _row(
+    folder: Path, topic: str, partition: int, segment: LogSegment, found: Deletion, limits: Limits, now_ms: int
+) -> SegmentRow:
+    age = now_ms - segment.largest_timestamp
+    return SegmentRow(
+        log_dir=str(folder.absolute().parent),
+        topic=topic,
+        partition=partition,
+        base_offset=segment.base_offset,
+        size_bytes=segment.size_bytes,
+        active=segment.active,
+        largest_timestamp=at(segment.largest_timestamp),
+        expired=limits.retention_ms is not None and age > limits.retention_ms,
+        reason=found.deletable_now,
+        deletable_at=at(found.deletable_at),
+        pinned_by=found.pinned_by,
+        pinned_by_segment=found.pinned_by_segment,
+    )
+
+
+def _cleaner(
+    folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, asked: FilesAsked
+) -> CleanerRow:
+    cleaned_to = checkpointed(folder, CLEANED)
+    seen = [
+        CompactedSegment(each.base_offset, each.size_bytes, each.largest_timestamp, segment.mtime)
+        for each, segment in zip(_seen(tally), tally.segments, strict=True)
+    ]
+    found: Dirty = dirty(
+        seen,
+        cleaned_to=cleaned_to,
+        log_start=tally.selected.log_start_offset,
+        last_stable=_last_stable(tally),
+        now_ms=asked.now_ms,
+        min_compaction_lag_ms=max(config.min_compaction_lag_ms or 0, 0),
+    )
+    since = wanted_since_ms(seen, found, config)
+    waiting, silent = None if since is None else max(asked.now_ms - since, 0), _silent_ms(folder, asked.now_ms)
+    capacity = dedupe_keys(asked.buffer_bytes, asked.threads)
+    most = found.offsets if not asked.keys else min(found.offsets, tally.distinct[0])
+    return CleanerRow(
+        log_dir=str(folder.absolute().parent),
+        topic=topic,
+        partition=partition,
+        size_bytes=sum(each.size_bytes for each in seen),
+        clean_bytes=found.clean_bytes,
+        cleanable_bytes=found.cleanable_bytes,
+        dirty_ratio=found.ratio,
+        min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
+        wants_cleaning=wants_cleaning(found, config),
+        cleaned_to_offset=cleaned_to,
+        uncleanable_from_offset=found.first_uncleanable_offset,
+        offsets=found.offsets,
+        keys=tally.distinct[0] if asked.keys else None,
+        keys_exact=tally.distinct[1] == 0.0 if asked.keys else None,
+        dedupe_keys=capacity,
+        rounds=-(-most // max(capacity, 1)),
+        waiting_ms=waiting,
+        silent_ms=silent,
+        stands_still=waiting is not None and min(waiting, waiting if silent is None else silent) > _SILENT_MS,
+    )
+
+
+def _last_stable(tally: LogTally) -> int | None:
+    """The least of the high watermark, the log end offset and the first offsets of open transactions."""
+    offsets = [tally.selected.high_watermark, tally.log_end_offset, *(each.first_offset for each in tally.open)]
+    return min((offset for offset in offsets if offset is not None), default=None)
+
+
+def _silent_ms(folder: Path, now_ms: int) -> int | None:
+    """How long ago the log dir's cleaner-offset-checkpoint was written: each log that is cleaned has it written
+    anew (LogCleanerManager.doneCleaning). None: there is none; nothing was ever cleaned here."""
+    for log_dir, _ in log_dirs_of(folder):
+        with suppress(OSError):
+            return max(now_ms - int((log_dir / CLEANED).stat().st_mtime * 1000), 0)
+    return None

@@ -1,0 +1,148 @@
+"""Replicas on their volumes: how fast each is written, what it lacks, and when each volume is full. Pure.
+
+- A replica counts while its broker has it: what the broker had earlier, and has no more, has moved or was deleted.
+- A follower is written as fast as its leader; where the leader's rate is not known, as fast as the fastest copy.
+- A compacted log grows by what compaction leaves of what is written (kctl.history.retention.growth: lasting).
+- Log dirs of one broker with the same size, and the same free space (to a ten-thousandth) at the first and the last
+  look, lie on one volume, and fill it together. That log dirs of two brokers do so cannot be seen.
+- What others write on a volume is what its free space became less by, less what the replicas grew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kctl.history.retention.disk_full import DiskFull, ReplicaGrowth, ceiling_bytes, disk_full
+from kctl.history.retention.growth import GrownReplica, GrownVolume, per_hour
+from kctl.lag.log_config import LogConfig, compacts
+from kctl.lag.retention import PartitionLog
+
+Place = tuple[int, str]  # broker, log dir
+Partition = tuple[str, int]
+_SAME_VOLUME = 10_000  # the part of a volume that readings of its free space may differ by
+
+
+class Rate(NamedTuple):
+    """What is known of a partition: bytes an hour that its log is written by, and its leader's size; and bytes an hour
+    that compaction leaves of what is written."""
+
+    written_per_hour: float | None
+    leader_bytes: int | None
+    lasting_per_hour: float | None = None
+
+
+@dataclass(frozen=True)
+class Disks:
+    """What was seen of disks over a span of time. replicas: also those that are gone by now.
+
+    freed: bytes that a log dir has beyond what was seen, for questions of what would be if; the replicas there are
+    smaller by so much.
+    """
+
+    replicas: Sequence[GrownReplica]
+    volumes: Sequence[GrownVolume]
+    logs: Sequence[PartitionLog]
+    configs: Mapping[str, LogConfig]
+    freed: Mapping[Place, int] = field(default_factory=dict)
+    _last: dict[int, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        seen = [(each.broker, each.growth.last_ms) for each in self.replicas]
+        for broker, last_ms in [*seen, *((each.broker, each.growth.last_ms) for each in self.volumes)]:
+            self._last[broker] = max(self._last.get(broker, 0), last_ms)
+
+    def current(self) -> list[GrownReplica]:
+        """The replicas that their brokers have."""
+        return [each for each in self.replicas if each.growth.last_ms == self._last[each.broker]]
+
+    def rates(self) -> dict[Partition, Rate]:
+        """How fast each partition is written."""
+        leaders = {(log.topic, log.partition): log.leader for log in self.logs}
+        copies: dict[Partition, list[GrownReplica]] = {}
+        for each in self.current():
+            if not each.future:
+                copies.setdefault((each.topic, each.partition), []).append(each)
+        return {partition: _rate(each, leaders.get(partition, -1)) for partition, each in copies.items()}
+
+    def full(self) -> dict[Place, DiskFull]:
+        """When the volume of each log dir is full."""
+        rates = self.rates()
+        on: dict[Place, list[ReplicaGrowth]] = {}
+        for each in self.current():
+            on.setdefault((each.broker, each.log_dir), []).append(self._growing(each, rates))
+        ever: dict[Place, list[GrownReplica]] = {}
+        for each in self.replicas:
+            ever.setdefault((each.broker, each.log_dir), []).append(each)
+        found: dict[Place, DiskFull] = {}
+        for group in same_volumes(self.volumes):
+            places = [(each.broker, each.log_dir) for each in group]
+            usable = min(each.growth.last_bytes for each in group) + sum(self.freed.get(place, 0) for place in places)
+            other = self._others(group, [row for place in places for row in ever.get(place, ())])
+            outlook = disk_full(
+                usable,
+                [row for place in places for row in on.get(place, ())],
+                other_per_hour=other or 0.0,
+                observed_ms=max(each.growth.span_ms for each in group),
+            )
+            found.update(dict.fromkeys(places, outlook))
+        return found
+
+    def _growing(self, each: GrownReplica, rates: Mapping[Partition, Rate]) -> ReplicaGrowth:
+        rate = rates.get((each.topic, each.partition), Rate(None, None))
+        behind = each.future or each.offset_lag > 0
+        lacks = max((rate.leader_bytes or 0) - each.growth.last_bytes, 0) if behind else 0
+        config = self.configs.get(each.topic)
+        ceiling = ceiling_bytes(config, rate.written_per_hour, each.growth.last_bytes)
+        compacted = config is not None and compacts(config.cleanup_policy)
+        lasting = rate.lasting_per_hour if compacted else rate.written_per_hour
+        return ReplicaGrowth(each.topic, each.growth.last_bytes, lasting, ceiling, lacks)
+
+    def _others(self, group: Sequence[GrownVolume], replicas: Iterable[GrownReplica]) -> float | None:
+        """Bytes an hour that the volume's free space became less by, beyond what replicas grew. None: not known."""
+        usable = min(group, key=lambda each: each.growth.last_bytes).growth
+        grown = sum(self.freed.get((each.broker, each.log_dir), 0) for each in group)
+        for each in replicas:
+            known = each.growth
+            before = known.first_bytes if known.first_ms <= usable.first_ms else 0
+            grown += (known.last_bytes if known.last_ms >= usable.last_ms else 0) - before
+        return per_hour(usable.first_bytes - usable.last_bytes - grown, usable.span_ms)
+
+
+def _rate(copies: Sequence[GrownReplica], leader: int) -> Rate:
+    own = next((each.growth for each in copies if each.broker == leader), None)
+    lasting = own.lasting_per_hour if own is not None else None
+    if lasting is None:
+        lasting = _most(each.growth.lasting_per_hour for each in copies)
+    if own is not None and own.written_per_hour is not None:
+        return Rate(own.written_per_hour, own.last_bytes, lasting)
+    fastest = _most(each.growth.written_per_hour for each in copies)
+    return Rate(fastest, None if own is None else own.last_bytes, lasting)
+
+
+def _most(rates: Iterable[float | None]) -> float | None:
+    return max((rate for rate in rates if rate is not None), default=None)
+
+
+def same_volumes(volumes: Iterable[GrownVolume]) -> list[list[GrownVolume]]:
+    """Log dirs, those together that lie on one volume."""
+    found: list[list[GrownVolume]] = []
+    for each in sorted(volumes, key=lambda row: (row.broker, row.log_dir)):
+        group = next((group for group in found if _same(group[0], each)), None)
+        if group is None:
+            found.append([each])
+        else:
+            group.append(each)
+    return found
+
+
+def _same(one: GrownVolume, other: GrownVolume) -> bool:
+    if one.broker != other.broker or one.total_bytes is None or one.total_bytes != other.total_bytes:
+        return False
+    allowed = one.total_bytes / _SAME_VOLUME
+    pairs = (
+        (one.growth.first_bytes, other.growth.first_bytes),
+        (one.growth.last_bytes, other.growth.last_bytes),
+    )
+    return all(abs(a - b) <= allowed for a, b in pairs)

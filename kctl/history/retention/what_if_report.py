@@ -1,0 +1,271 @@
+"""What a changed retention comes to, over a cluster: freed bytes, disks, and the groups that would lose messages. Pure.
+
+The rules are those of retention.what_if. A check of retention deletes on each replica by itself: what one replica
+frees, each copy frees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from kctl.history.retention.deletion import Limits
+from kctl.history.retention.disk_full import ceiling_bytes
+from kctl.history.retention.disk_loss import Reader, loss_ms
+from kctl.history.retention.outlook import Outlook
+from kctl.history.retention.volumes import Disks, Partition, Place, Rate
+from kctl.history.retention.what_if import Change, Freed, KnownLog, freed, lost_unread
+from kctl.lag.log_config import LogConfig
+from kctl.lag.rates import LogEnd
+from kctl.lag.retention import at
+from kctl.lag.selection import Names
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWhatIf:
+    """A topic with the change, over all of its replicas. The range of what is freed is a segment of each wide.
+
+    unknown_partitions: of which it cannot be told. ceiling_bytes: what replicas take at most in the long run, before
+    and with the change; None: nothing ends it, or it is not known.
+    """
+
+    topic: str
+    partition_count: int
+    replicas_bytes: int
+    retention_ms: int | None
+    new_retention_ms: int | None
+    retention_bytes: int | None
+    new_retention_bytes: int | None
+    freed_at_least_bytes: int
+    freed_at_most_bytes: int
+    unknown_partitions: int
+    ceiling_bytes: int | None
+    new_ceiling_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirWhatIf:
+    """A log dir with the change. new_full_ms: counted with what is freed at least. full_after_ms, new_full_after_ms:
+    as kctl.history.retention.outlook has them."""
+
+    broker: int
+    log_dir: str
+    usable_bytes: int | None
+    freed_at_least_bytes: int
+    freed_at_most_bytes: int
+    full_ms: int | None
+    full_at: datetime | None
+    new_full_ms: int | None
+    new_full_at: datetime | None
+    full_after_ms: int | None = None
+    new_full_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWhatIf:
+    """A group that may lose messages that it has not read, or lose them sooner. lost_at_most: what goes at once.
+    loss_ms, new_loss_ms: when it first loses one, without the change and with it; of its partitions the soonest."""
+
+    group: str
+    topic: str
+    partition_count: int
+    lost_at_most: int
+    loss_ms: int | None = None
+    new_loss_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What the change comes to. groups: those that lose something at once, the largest loss first; then those that lose
+    something sooner than without the change, the soonest first. Others are left out."""
+
+    topics: list[TopicWhatIf]
+    log_dirs: list[LogDirWhatIf]
+    groups: list[GroupWhatIf]
+
+
+def what_if(
+    outlook: Outlook,
+    change: Change,
+    topics: Names,
+    readers: Iterable[Reader],
+    ends: Mapping[Partition, Sequence[LogEnd]],
+) -> WhatIf:
+    """The change applied to the topics that are chosen. ends: where logs ended at earlier moments, in order of time."""
+    chosen = {name: config for name, config in outlook.disks.configs.items() if name in topics}
+    logs = _logs(outlook, chosen, ends)
+    cut = {partition: freed(log, change.applied(chosen[log.topic]), outlook.now_ms) for partition, log in logs.items()}
+    return WhatIf(
+        topics=_topics(outlook, change, chosen, cut),
+        log_dirs=_log_dirs(outlook, change, chosen, cut),
+        groups=_groups(readers, change, chosen, logs, cut),
+    )
+
+
+def _logs(
+    outlook: Outlook, chosen: Mapping[str, LogConfig], ends: Mapping[Partition, Sequence[LogEnd]]
+) -> dict[Partition, KnownLog]:
+    found: dict[Partition, KnownLog] = {}
+    for log in outlook.disks.logs:
+        partition = (log.topic, log.partition)
+        if log.topic not in chosen:
+            continue
+        points = [point for point in ends.get(partition, ()) if point.at_ms < outlook.now_ms]
+        if log.log_end_offset is not None:
+            # Ends that lie behind are of another topic of this name, or of a log that was truncated.
+            points = [point for point in points if point.offset <= (log.log_end_offset or 0)]
+            points.append(LogEnd(outlook.now_ms, log.log_end_offset))
+        size = outlook.rates.get(partition, Rate(None, None)).leader_bytes
+        found[partition] = KnownLog(
+            log.topic, log.partition, size, log.log_start_offset, log.oldest_timestamp_ms, tuple(points)
+        )
+    return found
+
+
+def _topics(
+    outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
+) -> list[TopicWhatIf]:
+    copies: dict[Partition, list[int]] = {}
+    for each in outlook.disks.current():
+        if each.topic in chosen and not each.future:
+            copies.setdefault((each.topic, each.partition), []).append(each.growth.last_bytes)
+    rows = []
+    for topic, config in sorted(chosen.items()):
+        own = {partition: found for partition, found in cut.items() if partition[0] == topic}
+        known = {partition: found for partition, found in own.items() if found is not None}
+        new = change.applied(config)
+        rates = {partition: outlook.rates.get(partition, Rate(None, None)) for partition in own}
+        number = {partition: len(copies.get(partition, ())) for partition in own}
+        rows.append(
+            TopicWhatIf(
+                topic=topic,
+                partition_count=len(own),
+                replicas_bytes=sum(sum(copies.get(partition, ())) for partition in own),
+                retention_ms=config.retention_ms,
+                new_retention_ms=new.retention_ms,
+                retention_bytes=config.retention_bytes,
+                new_retention_bytes=new.retention_bytes,
+                freed_at_least_bytes=sum(found.least_bytes * number[p] for p, found in known.items()),
+                freed_at_most_bytes=sum(found.most_bytes * number[p] for p, found in known.items()),
+                unknown_partitions=len(own) - len(known),
+                ceiling_bytes=_ceilings(config, rates, number),
+                new_ceiling_bytes=_ceilings(new, rates, number),
+            )
+        )
+    return rows
+
+
+def _ceilings(config: LogConfig, rates: Mapping[Partition, Rate], number: Mapping[Partition, int]) -> int | None:
+    found = {p: ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0) for p, rate in rates.items()}
+    if not found or any(each is None for each in found.values()):
+        return None
+    return int(sum((each or 0.0) * number[partition] for partition, each in found.items()))
+
+
+def _log_dirs(
+    outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
+) -> list[LogDirWhatIf]:
+    least: dict[Place, int] = {}
+    most: dict[Place, int] = {}
+    for each in outlook.disks.current():
+        found = cut.get((each.topic, each.partition))
+        if found is not None and not each.future:
+            place = (each.broker, each.log_dir)
+            least[place] = least.get(place, 0) + found.least_bytes
+            most[place] = most.get(place, 0) + found.most_bytes
+    after = _changed(outlook, change, chosen, cut).full()
+    rows = []
+    for row in outlook.by_log_dir():
+        place = (row.broker, row.log_dir)
+        then = after.get(place)
+        new = then.eta_ms if then is not None else None
+        rows.append(
+            LogDirWhatIf(
+                broker=row.broker,
+                log_dir=row.log_dir,
+                usable_bytes=row.usable_bytes,
+                freed_at_least_bytes=least.get(place, 0),
+                freed_at_most_bytes=most.get(place, 0),
+                full_ms=row.full_ms,
+                full_at=row.full_at,
+                new_full_ms=new,
+                new_full_at=None if new is None else at(outlook.now_ms + new),
+                full_after_ms=row.full_after_ms,
+                new_full_after_ms=then.after_ms if then is not None else None,
+            )
+        )
+    return rows
+
+
+def _changed(
+    outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
+) -> Disks:
+    """The disks as they are when the change has freed what it frees at least. Rates stay as they were."""
+    disks = outlook.disks
+    spare: dict[Place, int] = {}
+    replicas = []
+    for each in disks.replicas:
+        found = cut.get((each.topic, each.partition))
+        gone = min(found.least_bytes, each.growth.last_bytes) if found is not None and not each.future else 0
+        place = (each.broker, each.log_dir)
+        spare[place] = spare.get(place, 0) + gone
+        replicas.append(each._replace(growth=each.growth._replace(last_bytes=each.growth.last_bytes - gone)))
+    return replace(
+        disks,
+        configs={**disks.configs, **{name: change.applied(config) for name, config in chosen.items()}},
+        replicas=replicas,
+        freed=spare,
+    )
+
+
+def _groups(
+    readers: Iterable[Reader],
+    change: Change,
+    chosen: Mapping[str, LogConfig],
+    logs: Mapping[Partition, KnownLog],
+    cut: Mapping[Partition, Freed | None],
+) -> list[GroupWhatIf]:
+    found: dict[tuple[str, str], list[_Loss]] = {}
+    for reader in readers:
+        if reader.topic in chosen:
+            partition, config = (reader.topic, reader.partition), chosen[reader.topic]
+            loss = _loss(reader, config, change.applied(config), logs.get(partition), cut.get(partition))
+            if loss is not None:
+                found.setdefault((reader.group, reader.topic), []).append(loss)
+    rows = [
+        GroupWhatIf(
+            group=group,
+            topic=topic,
+            partition_count=len(losses),
+            lost_at_most=sum(loss.amount for loss in losses),
+            loss_ms=min((loss.before_ms for loss in losses if loss.before_ms is not None), default=None),
+            new_loss_ms=min((loss.after_ms for loss in losses if loss.after_ms is not None), default=None),
+        )
+        for (group, topic), losses in found.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.lost_at_most, row.new_loss_ms or 0, row.group, row.topic))
+
+
+class _Loss(NamedTuple):
+    """What a group loses of a partition at once; when it first loses something, without the change and with it."""
+
+    amount: int
+    before_ms: int | None
+    after_ms: int | None
+
+
+def _loss(reader: Reader, config: LogConfig, new: LogConfig, log: KnownLog | None, found: Freed | None) -> _Loss | None:
+    """None: the change takes nothing from the group."""
+    amount = 0
+    if log is not None and found is not None:
+        amount = lost_unread(reader.committed_offset, log, found.start_offset_at_most)
+    before_ms, after_ms = (
+        loss_ms(reader, Limits(each.cleanup_policy, each.retention_ms, each.retention_bytes)) for each in (config, new)
+    )
+    if amount:
+        return _Loss(amount, before_ms, 0)
+    if after_ms is None or (before_ms is not None and before_ms <= after_ms):
+        return None
+    return _Loss(0, before_ms, after_ms)

@@ -1,0 +1,1 @@
+"""Hours and days of a store, rolled up, and trends of them."""

@@ -1,0 +1,379 @@
+"""An hour of snapshots as roll-ups (kctl.history.rollups.rollup), read once in the store's order, in flat memory.
+
+What is added up over partitions is added up for each pass first; peaks, means and last values are of those sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kctl.history.evaluate.column_arrays import differs, known, numbers
+from kctl.history.evaluate.window_rules import Flags, Ints, Known
+from kctl.history.rollups.rollup import GROUPS, LOG_DIRS, PASSES, START, TOPICS
+from kctl.history.snapshots import schema
+from kctl.history.snapshots.layout import HOUR_MS, Hour
+from kctl.history.snapshots.passes import passes
+from kctl.history.snapshots.read import read_sorted
+from kctl.history.snapshots.store import Damaged, Store
+
+Floats = npt.NDArray[np.float64]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class HourRollup:
+    """The rows of each table, and what could not be read."""
+
+    hour: Hour
+    rows: dict[str, list[dict[str, Any]]]
+    damaged: list[Damaged]
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The passes of an hour, and the last one before (base_ms; None: there is none), from which steps are counted."""
+
+    base_ms: int | None
+    at: Ints
+    complete: bool
+
+    def places(self, at: Ints) -> Ints:
+        """Which pass each row is of; -1: the one before."""
+        return np.searchsorted(self.at, at, side="right") - 1
+
+    @property
+    def from_ms(self) -> int:
+        """The first pass that is read."""
+        return int(self.at[0]) if self.base_ms is None else self.base_ms
+
+
+def roll_up(store: Store, hour: Hour) -> HourRollup:
+    """What the passes of an hour come to; no rows when there were none."""
+    damaged: list[Damaged] = []
+    seen = passes(store, hour.start_ms - HOUR_MS, hour.end_ms, damaged=damaged.append)
+    own = [each for each in seen if each.at_ms >= hour.start_ms]
+    if not own:
+        return HourRollup(hour, {GROUPS: [], TOPICS: [], LOG_DIRS: []}, damaged)
+    base = next((each.at_ms for each in reversed(seen) if each.at_ms < hour.start_ms), None)
+    times = _Times(base, np.array([each.at_ms for each in own], dtype=np.int64), all(each.complete for each in own))
+
+    def read(table: str) -> Iterator[pa.RecordBatch]:
+        return read_sorted(store, table, times.from_ms, hour.end_ms, damaged=damaged.append)
+
+    sizes = _sizes(read(schema.REPLICAS), times)
+    rows = {
+        GROUPS: [_group(*each) for each in _runs(read(schema.COMMITS), ("group", "topic"), times, _commit_figures)],
+        TOPICS: _topics(_runs(read(schema.LOGS), ("topic",), times, _log_figures), sizes.by_topic),
+        LOG_DIRS: _log_dirs(_runs(read(schema.LOG_DIRS), ("broker", "log_dir"), times, _dir_figures), sizes.by_place),
+    }
+    complete = times.complete and not damaged
+    for each in (row for table in rows.values() for row in table):
+        each[START], each["complete"] = hour.start_ms, complete
+    return HourRollup(hour, rows, damaged)
+
+
+# --- figures of rows ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """Of each row: what is added up for each pass, and what it has moved on by since the row before (of the same
+    partition), which is added up over the hour."""
+
+    sums: dict[str, Known]
+    steps: dict[str, Known]
+
+
+def _commit_figures(column: Callable[[str], Known]) -> _Figures:
+    committed, start, end = column("committed_offset"), column("log_start_offset"), column("log_end_offset")
+    both = committed.known & start.known
+    reached = np.maximum(committed.value, start.value)
+    lag = Known(np.maximum(end.value - reached, 0), both & end.known)
+    lost = Known(np.maximum(start.value - committed.value, 0), both)
+    read = np.zeros_like(committed.value)
+    # kctl.lag.rates.consumed: what was deleted already when the way began was jumped over, not read.
+    read[1:] = np.maximum(committed.value[1:] - np.where(start.known, reached, committed.value)[:-1], 0)
+    return _Figures({"lag": lag, "lost": lost}, {"consumed": Known(read, committed.known), "produced": _moved(end)})
+
+
+def _log_figures(column: Callable[[str], Known]) -> _Figures:
+    start, end = column("log_start_offset"), column("log_end_offset")
+    messages = Known(np.maximum(end.value - start.value, 0), start.known & end.known)
+    return _Figures({"messages": messages}, {"produced": _moved(end)})
+
+
+def _dir_figures(column: Callable[[str], Known]) -> _Figures:
+    return _Figures({name: column(name) for name in ("total_bytes", "usable_bytes")}, {})
+
+
+def _moved(value: Known) -> Known:
+    """How much further it is than in the row before; whether it is known here: the row before is asked as well."""
+    step = np.zeros_like(value.value)
+    step[1:] = np.maximum(np.diff(value.value), 0)
+    return Known(step, value.known)
+
+
+# --- runs of a key --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Run:
+    """What a key has come to: for each pass the sums, and how many rows have a value; rows for each pass; steps."""
+
+    sums: dict[str, Floats]
+    counts: dict[str, Floats]
+    rows: Floats
+    steps: dict[str, float]
+    stepped: dict[str, bool]
+
+    def add(self, other: _Run) -> None:
+        for name, values in other.sums.items():
+            self.sums[name] += values
+            self.counts[name] += other.counts[name]
+        self.rows += other.rows
+        for name, value in other.steps.items():
+            self.steps[name] += value
+            self.stepped[name] |= other.stepped[name]
+
+    def last(self, name: str) -> int | None:
+        """The sum of the last pass that has one."""
+        places = np.flatnonzero(self.counts[name])
+        return int(self.sums[name][places[-1]]) if len(places) else None
+
+    def peak(self, name: str) -> int | None:
+        there = self.counts[name] > 0
+        return int(self.sums[name][there].max()) if there.any() else None
+
+    def least(self, name: str) -> int | None:
+        there = self.counts[name] > 0
+        return int(self.sums[name][there].min()) if there.any() else None
+
+    def mean(self, name: str) -> float | None:
+        there = self.counts[name] > 0
+        return float(self.sums[name][there].mean()) if there.any() else None
+
+    def step(self, name: str) -> int | None:
+        """None: no two rows of a partition have it."""
+        return int(self.steps[name]) if self.stepped[name] else None
+
+    @property
+    def passes(self) -> int:
+        return int((self.rows > 0).sum())
+
+    @property
+    def partitions(self) -> int:
+        places = np.flatnonzero(self.rows)
+        return int(self.rows[places[-1]]) if len(places) else 0
+
+
+def _runs(
+    batches: Iterable[pa.RecordBatch],
+    key: tuple[str, ...],
+    times: _Times,
+    figures: Callable[[Callable[[str], Known]], _Figures],
+) -> Iterator[tuple[Key, _Run]]:
+    """A run for each key: batches are sorted by it, then by partition, then by time."""
+    open_: tuple[Key, _Run] | None = None
+    tail: pa.RecordBatch | None = None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        for found, run in _of_batch(batch, tail, key, times, figures):
+            if open_ is not None and open_[0] == found:
+                open_[1].add(run)
+                continue
+            if open_ is not None and open_[1].passes:
+                yield open_
+            open_ = (found, run)
+        tail = batch.slice(batch.num_rows - 1, 1)
+    if open_ is not None and open_[1].passes:
+        yield open_
+
+
+def _of_batch(
+    batch: pa.RecordBatch,
+    tail: pa.RecordBatch | None,
+    key: tuple[str, ...],
+    times: _Times,
+    figures: Callable[[Callable[[str], Known]], _Figures],
+) -> Iterator[tuple[Key, _Run]]:
+    """The runs of one batch. tail: the row before it, from which the first step is counted."""
+    names = (*key, "partition") if "partition" in batch.schema.names else key
+    before = 0 if tail is None else 1
+
+    def column(name: str) -> Known:
+        own = known(batch.column(name))
+        if tail is None:
+            return own
+        one = known(tail.column(name))
+        return Known(np.concatenate((one.value, own.value)), np.concatenate((one.known, own.known)))
+
+    found = figures(column)
+    new_run, new_partition = _begins(batch, tail, key), _begins(batch, tail, names)
+    run = np.cumsum(new_run) - (1 if new_run[0] else 0)
+    begins = np.flatnonzero(new_run) if new_run[0] else np.append(0, np.flatnonzero(new_run))
+    place = times.places(numbers(batch.column("at_ms")))
+    count, width = len(begins), len(times.at)
+    here = place >= 0
+    cell = run * width + np.maximum(place, 0)
+
+    def table(weights: npt.NDArray[Any]) -> Floats:
+        found: Floats = np.bincount(cell[here], weights[here].astype(np.float64), count * width).astype(np.float64)
+        return found.reshape(count, width)
+
+    sums = {
+        name: (table(np.where(value.known, value.value, 0)[before:]), table(value.known[before:]))
+        for name, value in found.sums.items()
+    }
+    rows = table(np.ones(batch.num_rows))
+    steps = {name: _stepped(v, new_partition, here, before) for name, v in found.steps.items()}
+    for number, begin in enumerate(begins):
+        name = tuple(batch.column(each)[int(begin)].as_py() for each in key)
+        inside = slice(int(begin), int(begins[number + 1]) if number + 1 < count else batch.num_rows)
+        yield (
+            name,
+            _Run(
+                {each: values[number] for each, (values, _) in sums.items()},
+                {each: counts[number] for each, (_, counts) in sums.items()},
+                rows[number],
+                {each: float(v.value[inside][v.known[inside]].sum()) for each, v in steps.items()},
+                {each: bool(v.known[inside].any()) for each, v in steps.items()},
+            ),
+        )
+
+
+def _stepped(value: Known, new_partition: Flags, here: Flags, before: int) -> Known:
+    """Steps that count: both rows know it, both are of one partition, and the later one is of this hour."""
+    both = np.zeros(len(value.known), dtype=bool)
+    both[1:] = value.known[1:] & value.known[:-1]
+    return Known(value.value[before:], both[before:] & ~new_partition & here)
+
+
+def _begins(batch: pa.RecordBatch, tail: pa.RecordBatch | None, names: Iterable[str]) -> Flags:
+    """Where a row is of another key than the one before it."""
+    found = np.zeros(batch.num_rows, dtype=bool)
+    same = tail is not None
+    for name in names:
+        found |= differs(batch.column(name))
+        same = same and tail is not None and tail.column(name)[0].as_py() == batch.column(name)[0].as_py()
+    found[0] = not same
+    return found
+
+
+# --- sizes of replicas: by topic, and by log dir --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    by_topic: dict[Key, Floats]
+    by_place: dict[Key, Floats]
+
+
+def _sizes(batches: Iterable[pa.RecordBatch], times: _Times) -> _Sizes:
+    """Bytes of replicas for each pass; NaN where there was none."""
+    by_topic: dict[Key, Floats] = {}
+    by_place: dict[Key, Floats] = {}
+    for batch in batches:
+        place, size = times.places(numbers(batch.column("at_ms"))), known(batch.column("size_bytes"))
+        here = (place >= 0) & size.known
+        for names, found in ((("topic",), by_topic), (("broker", "log_dir"), by_place)):
+            code, keys = _codes(batch, names)
+            cell = code[here] * len(times.at) + place[here]
+            total = np.bincount(cell, size.value[here].astype(np.float64), len(keys) * len(times.at))
+            count = np.bincount(cell, minlength=len(keys) * len(times.at))
+            each = np.where(count > 0, total, np.nan).reshape(len(keys), len(times.at))
+            for key, row in zip(keys, each, strict=True):
+                before = found.get(key)
+                found[key] = row if before is None else np.where(np.isnan(row), before, np.nan_to_num(before) + row)
+    return _Sizes(by_topic, by_place)
+
+
+def _codes(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[Ints, list[Key]]:
+    """A number for each row's key, and the keys by number."""
+    code = np.zeros(batch.num_rows, dtype=np.int64)
+    for name in names:
+        array = batch.column(name)
+        if isinstance(array, pa.DictionaryArray):
+            own = numbers(array.indices)
+        else:
+            own = np.unique(numbers(array), return_inverse=True)[1].astype(np.int64)
+        code = code * (int(own.max()) + 1) + own
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    keys = [tuple(batch.column(name)[int(place)].as_py() for name in names) for place in first]
+    return _same_keys(inverse.astype(np.int64), keys)
+
+
+def _same_keys(code: Ints, keys: list[Key]) -> tuple[Ints, list[Key]]:
+    """A dictionary may hold a text twice: its keys become one."""
+    places: dict[Key, int] = {}
+    moved = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
+    return moved[code], list(places)
+
+
+def _last(sizes: Floats | None) -> int | None:
+    there = _there(sizes)
+    return int(there[-1]) if len(there) else None
+
+
+def _peak(sizes: Floats | None) -> int | None:
+    there = _there(sizes)
+    return int(there.max()) if len(there) else None
+
+
+def _there(sizes: Floats | None) -> Floats:
+    return np.zeros(0) if sizes is None else sizes[~np.isnan(sizes)]
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _group(key: Key, run: _Run) -> dict[str, Any]:
+    return {
+        "group": key[0],
+        "topic": key[1],
+        PASSES: run.passes,
+        "partitions": run.partitions,
+        "lag": run.last("lag"),
+        "peak_lag": run.peak("lag"),
+        "mean_lag": run.mean("lag"),
+        "lost": run.last("lost"),
+        "consumed": run.step("consumed"),
+        "produced": run.step("produced"),
+    }
+
+
+def _topics(runs: Iterable[tuple[Key, _Run]], sizes: dict[Key, Floats]) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": key[0],
+            PASSES: run.passes,
+            "partitions": run.partitions,
+            "messages": run.last("messages"),
+            "produced": run.step("produced"),
+            "replicas_bytes": _last(sizes.get(key)),
+            "peak_replicas_bytes": _peak(sizes.get(key)),
+        }
+        for key, run in runs
+    ]
+
+
+def _log_dirs(runs: Iterable[tuple[Key, _Run]], sizes: dict[Key, Floats]) -> list[dict[str, Any]]:
+    return [
+        {
+            "broker": key[0],
+            "log_dir": key[1],
+            PASSES: run.passes,
+            "replicas_bytes": _last(sizes.get(key)),
+            "peak_replicas_bytes": _peak(sizes.get(key)),
+            "total_bytes": run.last("total_bytes"),
+            "usable_bytes": run.last("usable_bytes"),
+            "least_usable_bytes": run.least("usable_bytes"),
+        }
+        for key, run in runs
+    ]

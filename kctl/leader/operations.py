@@ -1,0 +1,114 @@
+"""The operations on leaders, each in one call: plan, confirm, elect or reorder, read back.
+
+`confirm` raises to stop, and checks the basis after the answer; nothing is changed before it has returned. `watching`
+is entered while leaders are elected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kctl.base.outcomes import ItemResult
+from kctl.cluster import unchanged
+from kctl.cluster.unchanged import Basis
+from kctl.leader import balance as balancing
+from kctl.leader.balance import Balance
+from kctl.leader.election import Election, OnProgress, carry_out, plan_preferred, plan_unclean
+from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
+from kctl.leader.losses import Loss, find_losses
+from kctl.model import ClusterState, PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+
+Watching = Callable[[], AbstractContextManager[OnProgress]]
+
+
+def elect_preferred(
+    client: ClusterClient,
+    state: ClusterState,
+    partitions: Collection[PartitionState],
+    confirm: Callable[[Sequence[Election], Basis], None],
+    *,
+    watching: Watching,
+    timeout_s: float,
+    dry_run: bool = False,
+) -> list[Election]:
+    """Elect the preferred leaders of partitions that another replica leads. Raises what `carry_out` raises."""
+    plan = plan_preferred(state, partitions)
+    if dry_run or not any(row.result is ItemResult.WOULD_ELECT for row in plan):
+        return plan
+    confirm(plan, unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True))
+    with watching() as on_progress:
+        return carry_out(client, plan, timeout_s=timeout_s, on_progress=on_progress)
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElection:
+    """Elections from replicas that are not in sync, what they lose, and the eligible leader replicas (KIP-966)."""
+
+    elections: list[Election]
+    losses: list[Loss]
+    eligible: dict[TopicPartition, Eligible]
+
+
+def elect_unclean(
+    client: ClusterClient,
+    state: ClusterState,
+    partitions: Collection[PartitionState],
+    confirm: Callable[[UncleanElection, Basis], None],
+    *,
+    watching: Watching,
+    timeout_s: float,
+    named: bool = False,
+    ignore_eligible: bool = False,
+    dry_run: bool = False,
+) -> UncleanElection:
+    """Elect leaders of partitions without one; records that only replicas that are down have are lost.
+
+    named, ignore_eligible: see plan_unclean. Raises what plan_unclean and carry_out raise.
+    """
+    eligible = read_eligible(client, [p.tp for p in partitions if p.offline])
+    plan = plan_unclean(state, partitions, named=named, eligible=eligible, ignore_eligible=ignore_eligible)
+    planned = UncleanElection(plan, find_losses(client, state, plan, eligible), eligible)
+    if dry_run or not planned.losses:
+        return planned
+    confirm(planned, _unclean_basis(client, state, planned))
+    with watching() as on_progress:
+        elections = carry_out(client, plan, unclean=True, timeout_s=timeout_s, on_progress=on_progress)
+    return replace(planned, elections=elections)
+
+
+def _unclean_basis(client: ClusterClient, state: ClusterState, planned: UncleanElection) -> Basis:
+    """Return the leaders, the replicas that are up, and the eligible leader replicas as the basis."""
+    elections = {row.tp for row in planned.elections if row.result is ItemResult.WOULD_ELECT}
+    shown = {tp: known for tp, known in planned.eligible.items() if tp in elections}
+    leaderless = unchanged.leaderless(client, state, [row.tp for row in planned.elections])
+    return leaderless.also(unchanged_eligible(client, shown))
+
+
+def balance_leaders(
+    client: ClusterClient,
+    topics: Sequence[str],
+    match: Sequence[str],
+    confirm: Callable[[Balance, Basis], None],
+    *,
+    report: Callable[[Balance], None],
+    watching: Watching,
+    timeout_s: float,
+    dry_run: bool = False,
+) -> Balance:
+    """Spread leaders evenly; topics, match: see plan_balance. report: called with the plan first.
+
+    Raises what plan_balance and `balance` raise.
+    """
+    planned = balancing.plan_balance(client, topics, match)
+    report(planned)
+    if dry_run or planned.nothing_to_do:
+        return planned
+    confirm(planned, balancing.basis(client, planned))
+    with watching() as on_progress:
+        return balancing.balance(client, planned, timeout_s=timeout_s, on_progress=on_progress)

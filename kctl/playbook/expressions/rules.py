@@ -1,0 +1,124 @@
+"""Rules for the syntax tree of an expression: only these nodes, functions and arguments are allowed."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from jinja2 import nodes
+
+from kctl.base.suggestions import did_you_mean
+from kctl.base.text import encodable
+from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
+from kctl.playbook.expressions.functions import Function
+from kctl.playbook.expressions.limits import MAX_NESTING, MAX_NODES, ExpressionError
+from kctl.playbook.expressions.value_tests import TESTS
+
+_NODES = frozenset({
+    nodes.Const, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair,
+    nodes.Keyword, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Pos,
+    nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow, nodes.Concat, nodes.Filter,
+    nodes.Test, nodes.Call,
+})  # fmt: skip
+
+
+class NameUse(NamedTuple):
+    """A name in an expression, and where."""
+
+    name: str
+    offset: int
+
+
+class Member(NamedTuple):
+    """`name.member` in an expression, and where the member is written."""
+
+    name: str
+    member: str
+    offset: int
+
+
+def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...]]:
+    """Return the variables of a tree, and their members. Raises ExpressionError for a tree that breaks the rules."""
+    names: list[NameUse] = []
+    members: list[Member] = []
+    remaining: list[tuple[Any, int]] = [(tree, 1)]
+    count = 0
+    while remaining:
+        node, depth = remaining.pop()
+        count += 1
+        if count > MAX_NODES:
+            raise ExpressionError(f"more than {MAX_NODES} parts in one expression", hint="use `set` for parts of it")
+        if depth > MAX_NESTING:
+            raise ExpressionError("nested too deeply", hint="use `set` for parts of it")
+        _check(node)
+        if isinstance(node, nodes.Name):
+            names.append(NameUse(node.name, node.lineno))
+        elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+            members.append(Member(node.node.name, node.attr, node.lineno + 1))
+        remaining += [(each, depth + 1) for each in _inner(node)]
+    return tuple(sorted(names, key=lambda used: used.offset)), tuple(members)
+
+
+def _inner(node: nodes.Node) -> Iterable[nodes.Node]:
+    if isinstance(node, nodes.Call):  # the function's name is no variable
+        return [*node.args, *node.kwargs]
+    return node.iter_child_nodes()
+
+
+def _check(node: Any) -> None:
+    if type(node) not in _NODES:
+        raise ExpressionError(f"{type(node).__name__} is not taken in expressions", node.lineno)
+    if isinstance(node, nodes.Tuple) and any(isinstance(each, nodes.Slice) for each in node.items):
+        raise ExpressionError("Slice is not taken among other values", node.lineno)
+    if isinstance(node, nodes.Const):
+        _check_constant(node)
+    elif isinstance(node, nodes.Filter):
+        _check_function(node, "filter", FILTERS)
+    elif isinstance(node, nodes.Test):
+        _check_function(node, "test", TESTS)
+    elif isinstance(node, nodes.Call):
+        _check_call(node)
+
+
+def _check_constant(node: nodes.Const) -> None:
+    value = node.value
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ExpressionError("a number that does not fit into 64 bits", node.lineno)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ExpressionError("a number that is not finite", node.lineno)
+    if isinstance(value, str) and not encodable(value):
+        raise ExpressionError("a text with half of a surrogate pair, which UTF-8 has not", node.lineno)
+
+
+def _check_function(node: Any, kind: str, known: dict[str, Function]) -> None:
+    if node.name not in known:
+        hint = did_you_mean(node.name, known) or f"there are {', '.join(sorted(known))}"
+        raise ExpressionError(f"there is no {kind} {node.name}", node.lineno, hint=hint)
+    _check_arguments(node, f"the {kind} {node.name}", known[node.name], 1)
+
+
+def _check_call(node: nodes.Call) -> None:
+    called = node.node
+    if isinstance(called, nodes.Name) and called.name in FUNCTIONS:
+        _check_arguments(node, called.name, FUNCTIONS[called.name], 0)
+        return
+    name = getattr(called, "attr", None) or getattr(called, "name", None)
+    is_method = isinstance(called, nodes.Getattr)
+    hint = f"write … | {name}" if name in FILTERS else did_you_mean(str(name), FILTERS if is_method else FUNCTIONS)
+    message = f"there are no methods: .{name}()" if is_method else f"there is no function {name or 'here'}"
+    raise ExpressionError(message, node.lineno, hint=hint)
+
+
+def _check_arguments(node: Any, name: str, function: Function, values: int) -> None:
+    """Check that the arguments fit the function, which takes so many values before them."""
+    if node.dyn_args is not None or node.dyn_kwargs is not None:
+        raise ExpressionError(f"{name}: arguments are written out, without *", node.lineno)
+    keywords = [each.key for each in node.kwargs]
+    if len(set(keywords)) < len(keywords):
+        raise ExpressionError(f"{name}: an argument is there twice", node.lineno)
+    try:
+        inspect.signature(function.call).bind(*[None] * (values + len(node.args)), **dict.fromkeys(keywords))
+    except TypeError as exc:
+        raise ExpressionError(f"{name}: {exc}", node.lineno) from None

@@ -1,0 +1,227 @@
+"""What the steps do that are no operations: wait, assert, confirm, run, set, tell. `include` is the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kctl.base.secrets import Redactor
+from kctl.base.units import format_duration, parse_duration_ms
+from kctl.errors import ExitCode, InvalidFile, TimedOut, UsageError
+from kctl.playbook.expressions.evaluation import condition, render
+from kctl.playbook.expressions.json_text import value_of_json
+from kctl.playbook.expressions.limits import ExpressionError
+from kctl.playbook.expressions.syntax import is_expression
+from kctl.playbook.model import Playbook, Step
+from kctl.playbook.run.check import NO_DRY_RUN
+from kctl.playbook.run.run_environment import RunEnvironment
+from kctl.playbook.run.states import Result, State
+from kctl.playbook.run.step_settings import StepSettings
+
+PURE = frozenset({"assert", "set", "tell"})  # they only look at values, and are done again for nothing
+NAMING = frozenset({"set", "wait"})  # their value is variables: those that `set` names, what a wait saw in the end
+WAIT_TIMEOUT = "5m"
+WAIT_EVERY = "1s"
+RUN_TIMEOUT_S = 3600.0
+_SHORTEST_S = 0.05  # between two looks, also with `every: 0s`
+MAX_OUTPUT_BYTES = 1 << 20  # of a program's stdout, and of its stderr, that is kept
+MAX_LINES = 50  # of a program's stderr, that are told
+_SAID = 500  # characters of a program's last line
+_CONDITIONS = {"assert": "that", "wait": "until"}
+
+
+def arguments_of(step: Step, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a step with their values; conditions and the message of an assert are left as they are written.
+    Raises ExpressionError."""
+    raw = {_CONDITIONS.get(step.kind), "message" if step.kind == "assert" else None}
+    return {
+        str(name): value if name in raw else render(value, variables)
+        for name, value in step.arguments.items()
+    }  # fmt: skip
+
+
+def check_argv(step: Step, arguments: Mapping[str, Any], redactor: Redactor) -> None:
+    """Raise UsageError when an expression would put a secret into a command line, which others see."""
+    if step.kind != "run":
+        return
+    written, given = step.arguments.get("argv"), arguments.get("argv")
+    if not isinstance(given, list):
+        return
+    for index, word in enumerate(given):
+        made = is_expression(written[index] if isinstance(written, list) else written)
+        if made and redactor.value(word) != word:
+            raise UsageError(
+                f"argv[{index}] has a secret in it, and others see command lines", hint="give it by env or stdin"
+            )
+
+
+def run_builtin_step(
+    playbook: Playbook,
+    step: Step,
+    arguments: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    settings: StepSettings,
+    environment: RunEnvironment,
+    *,
+    check: bool,
+    note: Callable[[str], None],
+    look: Callable[[], Mapping[str, Any]],
+) -> Result:
+    """Do it once. check: a dry run; look: the registers that a wait asks for, seen anew. Raises KctlError."""
+    if step.kind == "assert":
+        return _assert(arguments, variables)
+    if step.kind == "set":
+        return Result(State.OK, dict(arguments), 0)
+    if step.kind == "tell":
+        return Result(State.OK, None, 0, " ".join(str(arguments["message"]).split()))
+    if step.kind == "wait":
+        return _wait(arguments, variables, environment, look, check=check)
+    if step.kind == "confirm":
+        if not check:
+            environment.person.confirm(str(arguments["message"]))
+        return Result(State.OK, None, 0)
+    if check:
+        return Result(State.WOULD_CHANGE, message=NO_DRY_RUN, changed=True)
+    return _run(playbook, step, arguments, settings, environment, note)
+
+
+def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> Result:
+    that = arguments["that"]
+    wrong = [each for each in (that if isinstance(that, list) else [that]) if not condition(each, variables)]
+    if not wrong:
+        return Result(State.OK, None, 0)
+    message = render(arguments.get("message"), variables)
+    said = str(message) if message is not None else f"not true: {'; '.join(' '.join(str(e).split()) for e in wrong)}"
+    return Result(State.FAILED, None, int(ExitCode.UNHEALTHY), said)
+
+
+def _wait(
+    arguments: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    environment: RunEnvironment,
+    look: Callable[[], Mapping[str, Any]],
+    *,
+    check: bool,
+) -> Result:
+    until = arguments.get("until")
+    if until is None:
+        seconds = _seconds(arguments["duration"])
+        if not check:
+            environment.clock.sleep(seconds)
+        return Result(State.OK, None, 0)
+    said = " ".join(str(until).split())
+    limit, every = _seconds(arguments.get("timeout", WAIT_TIMEOUT)), _seconds(arguments.get("every", WAIT_EVERY))
+    end = environment.clock.now_s() + limit
+    seen: Mapping[str, Any] = {}
+    while not _holds(until, variables, seen):
+        if check:
+            return Result(State.UNKNOWN, message=f"{said} is not true now; a run waits for it")
+        left = end - environment.clock.now_s()
+        if left <= 0:
+            wrong = [str(each["error"]) for each in seen.values() if each["error"]]
+            raise TimedOut(
+                f"{said} is still not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
+            )
+        environment.clock.sleep(min(max(every, _SHORTEST_S), left))
+        seen = {**seen, **look()}
+    return Result(State.OK, dict(seen) or None, 0)
+
+
+def _holds(until: Any, variables: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+    """Whether it is true; not yet, while what it asks for could not be seen."""
+    try:
+        return condition(until, {**variables, **seen})
+    except ExpressionError:
+        if any(each["error"] for each in seen.values()):
+            return False
+        raise
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise UsageError(f"{value!r} is no duration", hint="for example 500ms, 30s or 5m")
+    return parse_duration_ms(str(value)) / 1000
+
+
+# --- programs ---------------------------------------------------------------------------------------------------------
+
+
+def _run(
+    playbook: Playbook,
+    step: Step,
+    arguments: Mapping[str, Any],
+    settings: StepSettings,
+    environment: RunEnvironment,
+    note: Callable[[str], None],
+) -> Result:
+    """The program in a process group of its own, which is killed when it takes too long."""
+    argv = _argv(arguments["argv"])
+    try:
+        done = environment.programs(
+            argv,
+            timeout_s=settings.timeout_s or RUN_TIMEOUT_S,
+            env={**environment.program_variables, **_program_variables(arguments.get("env"))},
+            cwd=_folder(playbook, arguments.get("cwd")),
+            input=settings.stdin,
+        )
+    except TimedOut as exc:
+        return Result(State.FAILED, None, int(exc.exit_code), exc.message, "timeout: is its limit", changed=True)
+    stdout, cut = _decode_output(done.stdout)
+    stderr, _ = _decode_output(done.stderr)
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    if len(lines) > MAX_LINES:
+        note(f"… {len(lines) - MAX_LINES:,} lines before these")
+    if lines:
+        note("\n".join(lines[-MAX_LINES:]))
+    value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or done.truncated}
+    wrong = None
+    if arguments.get("parse") == "json":
+        try:
+            value["json"] = value_of_json(stdout)
+        except ValueError:
+            value["json"], wrong = None, "what it printed is no JSON"
+    if done.returncode not in step.accept:
+        last = next((line.strip() for line in reversed((stderr or stdout).splitlines()) if line.strip()), "")
+        ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+        wrong = f"{argv[0]}: {ended}{f': {last[:_SAID]}' if last else ''}"
+    if wrong is not None:
+        return Result(State.FAILED, value, int(ExitCode.FAILED), wrong, changed=True)
+    return Result(State.CHANGED, value, done.returncode, changed=True)
+
+
+def _argv(value: Any) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise UsageError("argv is a list of texts, and not empty")
+    texts = [_word(each) for each in value]
+    if not texts[0]:
+        raise UsageError("the program has no name")
+    return texts
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or "\0" in str(value):
+        raise UsageError(f"an argument of a program is text, not {value!r}")
+    return str(value)
+
+
+def _program_variables(value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or any(not name or "=" in str(name) for name in value):
+        raise UsageError("env is a mapping of names to texts")
+    return {_word(name): _word(each) for name, each in value.items()}
+
+
+def _folder(playbook: Playbook, given: Any) -> Path | None:
+    base = playbook.source.resolve().parent if playbook.source is not None else Path.cwd()
+    if given is None:
+        return base
+    found = base / Path(_word(given)).expanduser()
+    if not found.is_dir():
+        raise InvalidFile(f"there is no folder {found}")
+    return found
+
+
+def _decode_output(data: bytes) -> tuple[str, bool]:
+    return data[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), len(data) > MAX_OUTPUT_BYTES

@@ -1,0 +1,1 @@
+"""Plan files: Kafka's reassignment JSON with the keys that kctl adds."""

@@ -1,0 +1,198 @@
+"""A plan file as the planner's plan again, without a cluster: what `kctl topic reassign show` shows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from kctl.reassign.plan_file.document import (
+    ANY,
+    BROKER_LOADS,
+    EXECUTION_NUMBERS,
+    LOG_DIR_BOUNDS,
+    LOG_DIR_LOADS,
+    PLAN_NUMBERS,
+)
+from kctl.reassign.plan_file.read import PlanFile, bad_file
+from kctl.reassign.planner.cluster import UNKNOWN, PlanBroker, PlanCluster
+from kctl.reassign.planner.execution import Execution
+from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.loads import BrokerLoad, Change
+from kctl.reassign.planner.log_dir_moves import LogDirLoad, LogDirMove, LogDirPlan
+from kctl.reassign.planner.plan import Plan, count_changes
+
+_MAX = 1 << 62
+_Row = TypeVar("_Row", BrokerLoad, LogDirLoad)
+
+
+class Restored(NamedTuple):
+    """The cluster of the plan has only the partitions that change. goals: as far as the file has them."""
+
+    plan: Plan
+    goals: Goals
+    execution: Execution
+
+
+def restore(file: PlanFile, name: str) -> Restored:
+    """Return the plan of a file; name: of the file. Raises InvalidFile that lists every problem.
+
+    Without `has_before` of the file, only the changes of the plan are known.
+    """
+    values = _Values(file.values)
+    goals = values.goals()
+    plan = _plan(file, values, goals)
+    numbers: dict[str, Any] = {key: values.number(key) for key in EXECUTION_NUMBERS}
+    if values.problems:
+        raise bad_file(name, values.problems)
+    rate = numbers.pop("throttle_bytes_per_s") or None
+    return Restored(plan, goals, Execution(batches=file.batches or (), throttle_bytes_per_s=rate, **numbers))
+
+
+class _Values:
+    """The values of a file by key, validated. problems: what is invalid."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self.problems: list[str] = []
+
+    def number(self, key: str) -> int | None:
+        value = self.values.get(key)
+        if value is None or (type(value) is int and 0 <= value < _MAX):
+            return value
+        self.problems.append(f"{key} is no number")
+        return None
+
+    def lines(self, key: str) -> list[str]:
+        value = self.values.get(key, [])
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            return value
+        self.problems.append(f"{key} is no list of texts")
+        return []
+
+    def ids(self, owner: Mapping[str, Any], key: str) -> frozenset[int]:
+        value = owner.get(key, [])
+        if isinstance(value, list) and all(type(node) is int and 0 <= node < 2**31 for node in value):
+            return frozenset(value)
+        self.problems.append(f"{key} is no list of brokers")
+        return frozenset()
+
+    def loads(self, keys: tuple[str, str], kind: type[_Row], names: Sequence[str]) -> tuple[list[_Row], list[_Row]]:
+        """Return the loads before and after, if the file has them. names: what must be the same in both."""
+        before, after = (self._rows(key, kind) for key in keys)
+        first, second = ([[getattr(row, name) for name in names] for row in rows] for rows in (before, after))
+        if first == second:
+            return before, after
+        things = "brokers" if kind is BrokerLoad else "log dirs"
+        self.problems.append(f"{keys[0]} and {keys[1]} do not have the same {things}")
+        return [], []
+
+    def _rows(self, key: str, kind: type[_Row]) -> list[_Row]:
+        value = self.values.get(key) or []
+        if isinstance(value, list) and all(isinstance(row, dict) and _fits(row, kind) for row in value):
+            return [kind(**{name: row[name] for name in kind.__slots__}) for row in value]
+        self.problems.append(f"{key} has rows that are not understood")
+        return []
+
+    def goals(self) -> Goals:
+        options = self.values.get("goals") or {}
+        balance = options.get("balance", [])
+        known = [each.value for each in Balance]
+        if not isinstance(balance, list) or not all(isinstance(each, str) and each in known for each in balance):
+            self.problems.append("goals: balance is not understood")
+            balance = []
+        return Goals(
+            remove_brokers=self.ids(options, "remove_broker"),
+            add_brokers=self.ids(options, "add_broker"),
+            exclude_brokers=self.ids(options, "exclude_broker"),
+            balance=frozenset(map(Balance, balance)),
+            leaders_only=options.get("leaders_only") is True,
+        )
+
+
+def _fits(row: Mapping[str, Any], kind: type[Any]) -> bool:
+    for name in kind.__slots__:
+        value = row.get(name)
+        if name in {"rack", "usable_bytes"} and value is None and name in row:
+            continue
+        expected = str if name in {"rack", "path"} else bool if name == "alive" else int
+        if type(value) is not expected or (isinstance(value, int) and not 0 <= value < _MAX):
+            return False
+    return True
+
+
+def _plan(file: PlanFile, values: _Values, goals: Goals) -> Plan:
+    """Return the plan, its moves and bytes counted again; lower bounds are taken from the file."""
+    before, after = values.loads(BROKER_LOADS, BrokerLoad, ("broker",))
+    cluster = _cluster(file, after)
+    changes = _changes(file)
+    counts = count_changes(cluster, changes if file.has_before else [])._asdict()
+    bounds = {name: values.number(key) or 0 for key, name in PLAN_NUMBERS.items() if name not in counts}
+    return Plan(
+        cluster=cluster,
+        changes=changes,
+        before=before,
+        after=after,
+        unmet=values.lines("unmet"),
+        warnings=values.lines("warnings"),
+        hosts=_hosts(values, goals, after),
+        log_dirs=_log_dirs(values, changes, cluster),
+        **counts,
+        **bounds,
+    )
+
+
+def _changes(file: PlanFile) -> list[Change]:
+    return [
+        Change(
+            row,
+            list(r.before or ()),
+            list(r.after),
+            list(r.log_dirs_before) if r.log_dirs_before else None,
+            list(r.log_dirs) if r.log_dirs else None,
+        )
+        for row, r in enumerate(file.reassignments)
+    ]
+
+
+def _hosts(values: _Values, goals: Goals, after: Sequence[BrokerLoad]) -> tuple[int, ...]:
+    """Return the brokers that may receive; in files of older versions, by the goals."""
+    closed = goals.remove_brokers | goals.exclude_brokers
+    hosts = values.ids(values.values, "hosts")
+    return tuple(sorted(hosts or {load.broker for load in after if load.alive and load.broker not in closed}))
+
+
+def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
+    """Return the partitions of the plan, in the order of the file."""
+    rows = file.reassignments
+    known = {load.broker: PlanBroker(load.broker, load.rack, load.alive) for load in loads}
+    ids = sorted(known.keys() | {node for r in rows for node in (*r.after, *(r.before or ()))})
+    index = {node: position for position, node in enumerate(ids)}
+    topics = sorted({r.topic for r in rows})
+    number_of = {topic: position for position, topic in enumerate(topics)}
+    return PlanCluster(
+        brokers=tuple(known.get(node) or PlanBroker(node, None, True) for node in ids),
+        topics=tuple(topics),
+        topic_of=array("i", (number_of[r.topic] for r in rows)),
+        number=array("i", (r.partition for r in rows)),
+        replicas=[tuple(index[node] for node in r.before or ()) for r in rows],
+        leader=array("i", [UNKNOWN]) * len(rows),
+        size_bytes=array("q", (UNKNOWN if r.size_bytes is None else min(r.size_bytes, _MAX) for r in rows)),
+        cluster_id=file.cluster_id,
+    )
+
+
+def _log_dirs(values: _Values, changes: Sequence[Change], cluster: PlanCluster) -> LogDirPlan | None:
+    """Return the moves inside brokers; None for a plan without --log-dirs."""
+    before, after = values.loads(LOG_DIR_LOADS, LogDirLoad, ("broker", "path"))
+    moves = []
+    for change in changes:
+        sources = dict(zip(change.before, change.log_dirs_before or (), strict=False))
+        for node, target in zip(change.after, change.log_dirs or (), strict=False):
+            if target is not None and node in sources:
+                size = cluster.size_bytes[change.partition]
+                moves.append(LogDirMove(change.partition, node, sources[node] or ANY, target, size))
+    if not (before or moves):
+        return None
+    bounds: dict[str, Any] = {name: values.number(key) or 0 for key, name in LOG_DIR_BOUNDS.items()}
+    return LogDirPlan(moves=moves, before=before, after=after, **bounds)

@@ -1,0 +1,72 @@
+"""How a plan is carried out: batches, and the time that they take at a throttle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kctl.reassign.planner.assignment import Reassignment
+from kctl.reassign.planner.batches import default_concurrency, make_batches, receivers_of
+from kctl.reassign.planner.plan import Plan, reassignments
+
+DEFAULT_RATE = 50_000_000  # bytes per second: what is shown where no throttle is given
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a plan is to be carried out: batches of positions in its changes, and the time that they take at a throttle.
+
+    goals: the options of the plan. max_concurrent_moves: the most copies in a batch.
+    """
+
+    batches: Sequence[Sequence[int]] = ()
+    throttle_bytes_per_s: int | None = None
+    estimated_ms: int | None = None
+    goals: Mapping[str, Any] = field(default_factory=dict)
+    max_concurrent_moves: int | None = None
+
+
+def plan_execution(
+    plan: Plan,
+    *,
+    goals: Mapping[str, Any],
+    rate_bytes: int | None = None,
+    max_concurrent_moves: int | None = None,
+    batch_bytes: int | None = None,
+) -> Execution:
+    """Cut a plan into batches. goals: see Execution. None: the default rate and concurrency, batches of any size."""
+    rows = reassignments(plan)
+    cluster = plan.cluster
+    alive = sum(1 for broker in cluster.brokers if broker.alive)
+    concurrent = max_concurrent_moves or default_concurrency(alive)
+    batches = make_batches(rows, max_concurrent_moves=concurrent, batch_bytes=batch_bytes)
+    leaders = [
+        cluster.brokers[leader].id if (leader := cluster.leader[change.partition]) >= 0 else change.before[0]
+        for change in plan.changes
+    ]
+    rate = rate_bytes or DEFAULT_RATE
+    return Execution(batches, rate, estimated_ms(rows, batches, rate, leaders), goals, concurrent)
+
+
+def estimated_ms(
+    reassignments: Sequence[Reassignment], batches: Sequence[Sequence[int]], bytes_per_s: int, leaders: Sequence[int]
+) -> int:
+    """The least time: one batch after the other, each as long as its busiest broker takes.
+
+    The throttle holds for what a broker receives and for what it gives, each by itself (KIP-73), and for what it copies
+    between its log dirs (KIP-113). leaders: who gives, beside reassignments. Sizes that are not known take no time.
+    """
+    total_bytes = 0
+    for batch in batches:
+        busy: dict[tuple[str, int], int] = {}
+        for position in batch:
+            r = reassignments[position]
+            size = r.size_bytes or 0
+            for node in receivers_of(r):
+                inside = r.before is not None and node in r.before
+                roads = [("inside", node)] if inside else [("in", node), ("out", leaders[position])]
+                for road in roads:
+                    busy[road] = busy.get(road, 0) + size
+        total_bytes += max(busy.values(), default=0)
+    return total_bytes * 1000 // bytes_per_s

@@ -1,0 +1,197 @@
+"""Where replicas are while a plan is made, and which of them could go from one broker to another, at which cost.
+
+Cost of moving a replica of p from broker a to b, in replicas to copy: +1 when b is new to p, −1 when a was (it need not
+be copied there after all). With every replica that may change brokers an edge a → b, cheapest chains over brokers are
+those of the full network partition → rack → broker (a path there enters and leaves a partition by one such swap).
+
+An edge is found, not stored: each broker has a log of the partitions with a replica on it, and each (broker, rack) and
+(broker, broker) a place in that log before which nothing can go. What is skipped can become possible only when its
+partition changes, and then it is appended to the logs again: all searches together read each entry once per rack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kctl.reassign.planner.rules import Rules
+
+
+class PlacementState:
+    """replicas[p]: broker indexes, VACANT for one still to be placed. loads: replicas on each broker."""
+
+    def __init__(self, rules: Rules, room_bytes: dict[int, int]) -> None:
+        """room_bytes: what may still be copied to a broker (index); absent: any amount."""
+        self.rules = rules
+        self.racks = rules.racks
+        self.original = rules.original
+        self.replicas = rules.start
+        self.room = room_bytes
+        self.size = rules.cluster.size_bytes
+        n = len(self.racks)
+        self.n = n
+        self.places = max(self.racks) + 1
+        self.loads = [0] * n
+        self.copies = 0
+        self.leaders_stay = (
+            False  # may partitions not lose their preferred leader? Once set, searches skip them for good
+        )
+        # log 0: replicas that are new where they are; log 1: those that were there (VACANT's among them)
+        self.logs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in range(n)], [[] for _ in range(n)])
+        self.rack_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        self.broker_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        # as the logs: a·n + b → partitions that were on b, may return there, and have a replica on a; and the places
+        self.home: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+        self.home_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        self._returns = [node not in rules.leaving for node in range(n)]
+        hosts = set(rules.hosts)
+        self.receives = [node in hosts for node in range(n)]
+        self.nodes = [node for node in range(n - 1) if self._returns[node]]
+        self._fill()
+
+    def _fill(self) -> None:
+        old = self.logs[1]
+        changed = []
+        for p, row in enumerate(self.replicas):
+            for node in row:
+                old[node].append(p)
+            if len(row) != len(self.original[p]) or self.rules.vacant in row:
+                changed.append(p)
+        for node, log in enumerate(old):
+            self.loads[node] = len(log)
+            # Brokers begin at different places, so that few partitions lose two replicas; those that it does not lead
+            # come first, so that few lose their leader.
+            cut = node * len(log) // self.n
+            turned = log[cut:] + log[:cut]
+            led = [p for p in turned if self.original[p][0] == node]
+            old[node] = [p for p in turned if self.original[p][0] != node] + led
+        for p in changed:
+            self._note_homes(p, [node for node in self.replicas[p] if node != self.original[p][0]])
+        for p in changed:
+            self._note_homes(p, self.original[p][:1])
+
+    def _note_homes(self, p: int, nodes: Sequence[int]) -> None:
+        """p's replicas on the nodes (those of them that it has) may go back."""
+        row, original, vacant = self.replicas[p], self.original[p], self.n - 1
+        for back in original:
+            if back not in row and self._returns[back]:
+                for node in nodes:
+                    if node in row:
+                        home = self.home[node in original or node == vacant]
+                        home.setdefault(node * self.n + back, []).append(p)
+
+    def may(self, p: int, a: int, b: int) -> bool:
+        """May p's replica on a go to b? (Brokers are different, a holds one.)"""
+        row = self.replicas[p]
+        if b in row or (self.leaders_stay and self.original[p][0] == a):
+            return False
+        rack, racks, held = self.racks[b], self.racks, 0
+        for node in row:
+            if racks[node] == rack:
+                held += 1
+        if racks[a] == rack:
+            held -= 1
+        if held and held >= self.rules.limit(p, rack):
+            return False
+        return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
+
+    def fits(self, p: int, b: int) -> bool:
+        """May b have a replica of p, if its rack may?"""
+        if b in self.replicas[p]:
+            return False
+        return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
+
+    def opens(self, p: int, a: int, rack: int) -> bool:
+        """Has the rack room for p's replica on a? Which of its brokers is another question."""
+        racks, held = self.racks, 0
+        for node in self.replicas[p]:
+            if racks[node] == rack:
+                held += 1
+        if racks[a] == rack:
+            held -= 1
+        return not held or held < self.rules.limit(p, rack)
+
+    def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
+        """The cheapest replica that can go from a to b, and its cost (−1, 0 or 1), if that is less than below."""
+        if below < 0:
+            return None
+        if (p := self._find_home(a, b, 0, avoid)) >= 0:
+            return p, -1
+        if below > 0:
+            if (p := self._find_home(a, b, 1, avoid)) >= 0 or (p := self.find(a, b, 0, avoid)) >= 0:
+                return p, 0
+            if below > 1 and (p := self.find(a, b, 1, avoid)) >= 0:
+                return p, 1
+        return None
+
+    def find(self, a: int, b: int, old: int, avoid: frozenset[int] = frozenset()) -> int:
+        """A partition that can move from a to b, new to b; old: 1 for one that was on a (cost 1), else 0. −1 for none.
+
+        avoid: partitions that may not be taken this time.
+        """
+        log = self.logs[old][a]
+        if not log or not self.receives[b]:
+            return -1
+        end, rack, rows = len(log), self.racks[b], self.replicas
+        at_rack, at_broker = self.rack_at[old], self.broker_at[old]
+        i = start = at_rack.get(a * self.places + rack, 0)
+        while i < end and not (a in rows[log[i]] and self.opens(log[i], a, rack)):
+            i += 1
+        if i != start:
+            at_rack[a * self.places + rack] = i
+        key = a * self.n + b
+        j = start = max(i, at_broker.get(key, 0))
+        passed = -1  # the first that is only avoided: later searches begin there
+        while j < end:
+            p = log[j]
+            if a in rows[p] and b not in self.original[p] and self.may(p, a, b):
+                if p not in avoid:
+                    break
+                passed = j if passed < 0 else passed
+            j += 1
+        if j != start:
+            at_broker[key] = j if passed < 0 else passed
+        return log[j] if j < end else -1
+
+    def _find_home(self, a: int, b: int, old: int, avoid: frozenset[int]) -> int:
+        """A partition that was on b, is on a (old: was before) and may return; −1 for none."""
+        key = a * self.n + b
+        entries = self.home[old].get(key)
+        if not entries:
+            return -1
+        i = start = self.home_at[old].get(key, 0)
+        passed, end, rows = -1, len(entries), self.replicas
+        while i < end:
+            p = entries[i]
+            if a in rows[p] and self.may(p, a, b):
+                if p not in avoid:
+                    break
+                passed = i if passed < 0 else passed
+            i += 1
+        if i != start:
+            self.home_at[old][key] = i if passed < 0 else passed
+        return entries[i] if i < end else -1
+
+    def legal(self, p: int, a: int, b: int) -> bool:
+        return a in self.replicas[p] and self.may(p, a, b) and (self.receives[b] or b in self.original[p])
+
+    def swap(self, p: int, a: int, b: int) -> None:
+        """Move p's replica from a to b."""
+        row = self.replicas[p]
+        row[row.index(a)] = b
+        self.loads[a] -= 1
+        self.loads[b] += 1
+        original = self.original[p]
+        if b not in original and b != self.n - 1:
+            self.copies += 1
+            if b in self.room:
+                self.room[b] -= self.size[p]
+        if a not in original and a != self.n - 1:
+            self.copies -= 1
+            if a in self.room:
+                self.room[a] += self.size[p]
+                for places in self.broker_at:  # what did not fit may fit now
+                    for x in range(self.n):
+                        places.pop(x * self.n + a, None)
+        for node in set(row):
+            self.logs[node in original or node == self.n - 1][node].append(p)
+        self._note_homes(p, row)

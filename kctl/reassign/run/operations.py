@@ -1,0 +1,325 @@
+"""The operations on runs, each in one call: apply, rollback, cancel, pause, resume, verify.
+
+The operator (a terminal, a playbook, a script) sees warnings and progress, and confirms. Nothing is changed before
+`confirm` has returned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from kctl.base import journal
+from kctl.base.deadline import Deadline
+from kctl.base.journal import Journal
+from kctl.cluster import unchanged
+from kctl.cluster.unchanged import Basis
+from kctl.errors import NotFound, OperationFailed, Refused, TimedOut
+from kctl.reassign.plan_file.read import PlanFile, reversed_plan
+from kctl.reassign.planner.warnings import about_one_replica, lowered_by
+from kctl.reassign.run import journals, take_over
+from kctl.reassign.run import run as runs
+from kctl.reassign.run.journals import Request
+from kctl.reassign.run.outcome import RunResult, result_of, result_without_run
+from kctl.reassign.run.prepare import Options, Prepared, prepare
+from kctl.reassign.run.run_plan import RunPlan
+from kctl.reassign.run.run_state import WAYS_OUT, Listener, Run, open_run
+from kctl.reassign.run.run_status import LastRun, RunOverview, last_run, read_run, read_status, with_throttle_left
+from kctl.reassign.run.steps import RunState
+from kctl.reassign.run.take_over import TakenOver
+from kctl.reassign.run.verify import Verification, compare_plan
+
+if TYPE_CHECKING:
+    from kctl.protocol.client import ClusterClient
+
+_YIELD_S = 120.0
+_YIELD_POLL_S = 0.2
+_MAX_WARNINGS = 20  # of a plan: a file from elsewhere may have any number
+
+
+class Operator(Protocol):
+    """Who watches an operation. The methods are context managers around long waits."""
+
+    def note(self, line: str) -> None: ...
+
+    def warn(self, line: str) -> None: ...
+
+    def watching(self) -> AbstractContextManager[Listener]:
+        """Enter before a run goes on in this process, leave when the run has ended or stopped."""
+        ...
+
+    def waiting(self) -> AbstractContextManager[Callable[[], None]]:
+        """Enter before waiting for another process; the function is called again and again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """A plan to carry out. source: the plan's name for people. dry_run: check only."""
+
+    file: PlanFile
+    source: str
+    options: Options = field(default_factory=Options)
+    kind: str = "apply"
+    dry_run: bool = False
+
+
+# --- beginning a run ------------------------------------------------------------------------------------------------
+
+
+def apply(
+    client: ClusterClient, request: ApplyRequest, operator: Operator, confirm: Callable[[Prepared, Basis], None]
+) -> Prepared | RunResult:
+    """Check a plan, confirm, and carry the plan out; return what would be done if it is a dry run.
+
+    Raises Refused with everything that speaks against the plan, what `confirm` raises, and Stopped.
+    """
+    refuse_while_unfinished(client)
+    prepared = prepare(
+        client, request.file, request.options, kind=request.kind, source=request.source, cluster=client.target.name
+    )
+    for line in _warnings(request.file, prepared):
+        operator.warn(line)
+    topic_ids = {r.topic: r.topic_id for r in prepared.plan.reassignments}
+    basis = unchanged.topics(client, topic_ids, ids=topic_ids, replicas=True)
+    if request.dry_run:
+        return prepared
+    if not prepared.todo:
+        operator.note(f"nothing to do: every partition of {prepared.plan.source} is where it is to be")
+        return result_without_run(client, prepared.plan)
+    confirm(prepared, basis)
+    with journals.begin(with_throttle_left(prepared.plan)) as held:
+        return carry(client, held, operator, runs.carry_out)
+
+
+def _warnings(file: PlanFile, prepared: Prepared) -> list[str]:
+    lines = [*prepared.doubts, *(f"plan: {line}" for line in file.warnings[:_MAX_WARNINGS])]
+    lines += [f"plan: {line}" for line in file.unmet[:_MAX_WARNINGS]]
+    if not file.warnings:  # a file for Kafka's tool, or a rollback: it carries no warnings
+        lines += about_one_replica(lowered_by(prepared.todo))
+    if not file.complete and not file.unmet:
+        lines.append("the plan does not reach its goals")
+    return lines
+
+
+def last_run_reversed(client: ClusterClient) -> tuple[PlanFile, str]:
+    """Return the reverse of the last run on this machine, and its name. Raises NotFound, Refused."""
+    refuse_while_unfinished(client)
+    last = last_run(cluster_id(client))
+    refuse_second_rollback(last.plan)
+    return reversed_plan(last.file), f"{last.path.stem} ({last.plan.kind} of {last.plan.source})"
+
+
+def refuse_second_rollback(last: RunPlan) -> None:
+    """Raise Refused if the last run was a rollback: its reverse would go forward, under the name of going back."""
+    if last.kind == "rollback":
+        raise Refused(
+            f"the last run was itself a rollback, of {last.source}",
+            hint="name the plan: `kctl topic reassign apply PLAN` goes forward again, `rollback PLAN` goes back",
+        )
+
+
+def cancel_plan(
+    client: ClusterClient,
+    file: PlanFile,
+    source: str,
+    operator: Operator,
+    *,
+    report: Callable[[TakenOver], None],
+    confirm: Callable[[TakenOver, Basis], None] | None,
+) -> TakenOver | RunResult:
+    """Take back what is in flight of a plan whose journal is not here; confirm None: only look.
+
+    report: called with what is in flight and throttled, before anything else happens. Raises as `apply` does.
+    """
+    refuse_while_unfinished(client)
+    basis = unchanged.topics(client, {r.topic for r in file.reassignments})
+    found = take_over.look(client, file, source=source, cluster=client.target.name)
+    report(found)
+    if confirm is None or not (found.in_flight or found.throttle):
+        return found
+    confirm(found, basis)
+    with take_over.begin(found) as held:
+        return carry(client, held, operator, runs.cancel)
+
+
+# --- the run that has begun -----------------------------------------------------------------------------------------
+
+
+def cancel(
+    client: ClusterClient,
+    operator: Operator,
+    confirm: Callable[[Path, RunOverview | None], None],
+    *,
+    timeout_s: float | None = None,
+) -> RunResult:
+    """Take back what is in flight of the unfinished run, and end the run. timeout_s: see `take`."""
+    path = unfinished_run(client)
+    confirm(path, read_status(client).run)
+    with take(path, operator, Request.CANCEL, timeout_s=timeout_s) as held:
+        return carry(client, held, operator, runs.cancel)
+
+
+def pause(client: ClusterClient, operator: Operator, *, now: bool, timeout_s: float | None = None) -> RunResult:
+    """Pause the unfinished run after its batch, or `now`. timeout_s: see `take`."""
+
+    def act(run: Run) -> None:
+        if run.state.outcome is None:
+            runs.pause(run, now=now)
+
+    path = unfinished_run(client)
+    with take(path, operator, Request.PAUSE_NOW if now else Request.PAUSE, timeout_s=timeout_s) as held:
+        return carry(client, held, operator, act)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRate:
+    """The throttle from now on; None: no throttle."""
+
+    rate_bytes: int | None
+
+
+def resume(
+    client: ClusterClient,
+    operator: Operator,
+    confirm: Callable[[RunState], None],
+    *,
+    begin: Callable[[RunState], None],
+    new_rate: NewRate | None = None,
+) -> RunResult:
+    """Resume the unfinished run, or a run that left throttles on brokers that were down. new_rate: None to keep it.
+
+    begin: called when the run is held, right before it goes on.
+    """
+
+    def act(run: Run) -> None:
+        begin(run.state)
+        runs.resume(run, rate_bytes=new_rate.rate_bytes if new_rate else None, new_rate=new_rate is not None)
+
+    path = unfinished_run(client, reopen=True)
+    confirm(read_run(path).state)
+    with take(path, operator) as held:
+        return carry(client, held, operator, act)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """last: the last run on this machine; own_run: the last run, if it was of this plan. See `verify`."""
+
+    verification: Verification
+    own_run: LastRun | None
+
+
+def verify(client: ClusterClient, file: PlanFile | None, report: Callable[[LastRun], None]) -> Verified:
+    """Compare a plan with the cluster; file None: the plan of the last run on this machine, which is reported.
+
+    Raises NotFound if there is no last run.
+    """
+    last: LastRun | None
+    try:
+        last = last_run(cluster_id(client))
+    except NotFound:
+        if file is None:
+            raise
+        last = None
+    if file is None:
+        assert last is not None, "raised above"
+        file = last.file
+        report(last)
+    own_run = last if last is not None and last.plan.digest == file.digest else None
+    throttle = None if own_run is None else own_run.last_throttle
+    return Verified(compare_plan(client, file.reassignments, file.remove_brokers, throttle), own_run)
+
+
+# --- which run ------------------------------------------------------------------------------------------------------
+
+
+def cluster_id(client: ClusterClient) -> str:
+    """Return the cluster's own id, which names the folder of its journals."""
+    found = client.metadata(()).cluster_id
+    if found is None:
+        raise OperationFailed("the cluster does not tell its id")
+    return found
+
+
+def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
+    """Return the journal of the run that has not ended. Raises NotFound.
+
+    reopen: also of a run that has ended, but had to leave throttles on brokers that were down.
+    """
+    path = journals.unfinished(cluster_id(client))
+    if path is None and reopen:
+        path = _with_throttle_left(cluster_id(client))
+    if path is None:
+        raise NotFound(
+            f"no reassignment of {client.target.name} that was begun on this machine is unfinished",
+            hint="`kctl topic reassign status` shows what moves in the cluster; one that was begun elsewhere is gone on"
+            " with there, and taken back here by `kctl topic reassign cancel --plan FILE`",
+        )
+    return path
+
+
+def _with_throttle_left(cluster: str) -> Path | None:
+    try:
+        last = last_run(cluster)
+    except NotFound:
+        return None
+    return last.path if last.state.throttle_left is not None else None
+
+
+def refuse_while_unfinished(client: ClusterClient) -> None:
+    """Raise Refused if a run of this cluster has not ended."""
+    other = journals.unfinished(cluster_id(client))
+    if other is not None:
+        journals.refuse_second(other)
+
+
+# --- holding and carrying on ----------------------------------------------------------------------------------------
+
+
+def take(path: Path, operator: Operator, request: Request | None = None, *, timeout_s: float | None = None) -> Journal:
+    """Hold the journal; with `request`, after the process that holds it has done what it was asked for.
+
+    timeout_s: the limit of that wait; None: none for the end of a batch (PAUSE), else two minutes.
+    Raises Refused (Busy) without a request, TimedOut if that process does not let go.
+    """
+    if request is not None and journal.held(path):
+        limit_s = _YIELD_S if timeout_s is None and request is not Request.PAUSE else timeout_s
+        journals.leave_request(path, request)
+        with operator.waiting() as waiting:
+            _until_free(path, limit_s, waiting)
+    elif journal.held(path):
+        journals.refuse_second(path)
+    held = journal.resume(path)
+    journals.withdraw_request(path)  # not before it is held: a request to the process that holds it would be lost
+    return held
+
+
+def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) -> None:
+    deadline = None if limit_s is None else Deadline(limit_s)
+    while journal.held(path):
+        if deadline is not None and deadline.expired:
+            raise TimedOut(
+                f"the kctl that carries out {path.stem} has not let go of it within {deadline.seconds:g} s",
+                hint="it has been asked to: when it answers again, give this command once more; --timeout waits longer",
+            )
+        waiting()
+        time.sleep(_YIELD_POLL_S)
+
+
+def carry(client: ClusterClient, held: Journal, operator: Operator, act: Callable[[Run], None]) -> RunResult:
+    """Let `act` go on with the run of a journal. An interrupted run reports what goes on, and how to resume."""
+    with operator.watching() as listener:
+        run = open_run(client, held, listener)
+        try:
+            act(run)
+        except KeyboardInterrupt:
+            if run.state.outcome is None:
+                listener.note(run.situation())
+                listener.note(WAYS_OUT)
+            raise
+        return result_of(run)

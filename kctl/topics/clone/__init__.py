@@ -1,0 +1,1 @@
+"""A new topic like another one, with its records if requested."""

@@ -1,0 +1,40 @@
+"""What the retention reports read of a store, read by Spark's tasks (kctl.history.retention.store_reads)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.history.evaluate.group_ranges import group_ranges
+from kctl.history.evaluate.reading_batches import ReadingsQuestion
+from kctl.history.retention.replica_growth import ARROW, SizesAsked, topic_ranges
+from kctl.history.retention.store_reads import READERS, StoreReads
+from kctl.history.snapshots.remote import place
+from kctl.history.snapshots.store import Store, open_store
+from kctl.spark import size_source, snapshot_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkReads(StoreReads):
+    """Reads in at most `parallelism` tasks."""
+
+    def __init__(self, spark: SparkSession, parallelism: int, store: Store, from_ms: int, to_ms: int) -> None:
+        super().__init__(store, from_ms, to_ms)
+        self._spark, self._parallelism = spark, parallelism
+
+    def _sizes(self, asked: SizesAsked) -> Iterable[Sequence[Any]]:
+        ranges = topic_ranges(self.store, asked.from_ms, asked.to_ms, self._parallelism, damaged=self._tell)
+        rows: Sequence[Sequence[Any]] = size_source.load(self._spark, asked, ranges).select(*ARROW.names).collect()
+        return rows
+
+    def _readings(self, question: ReadingsQuestion) -> Iterator[dict[str, Any]]:
+        ranges = group_ranges(self.store, question.from_ms, question.to_ms, self._parallelism, damaged=self._tell)
+        for row in snapshot_source.load(self._spark, question, ranges).select(*READERS).collect():
+            yield dict(zip(READERS, row, strict=True))
+
+
+def reads_by_spark(spark: SparkSession, parallelism: int, store: str, from_ms: int, to_ms: int) -> SparkReads:
+    """Return the reads of a store in a folder. Raises what open_store does."""
+    return SparkReads(spark, parallelism, open_store(place(store)), from_ms, to_ms)

@@ -1,0 +1,43 @@
+"""Run kctl's command line, and send this process a signal in the middle of a copy.
+
+    python clone_killed.py SIGNAL sent|answered NUMBER ARGUMENT…
+
+sent: behind the `NUMBER`th batch that the sender was given. answered: when the `NUMBER`th answer to a Produce request
+has come, before anything is made of it. Ends as kctl does when there are fewer.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from kctl import __main__
+from kctl.records.produce.sender import Sender
+
+
+def main() -> int:
+    """Exit code of kctl; -9 for SIGKILL."""
+    number, moment, left = signal.Signals[sys.argv[1]], sys.argv[2], int(sys.argv[3])
+    name = {"sent": "add_batch", "answered": "_answered"}[moment]
+    original = getattr(Sender, name)
+
+    def watched(self: Sender, *arguments: Any) -> None:
+        nonlocal left
+        left -= 1
+        if moment == "sent":
+            original(self, *arguments)
+            self.step(0)
+        if left == 0:
+            os.kill(os.getpid(), number)
+        if moment == "answered":
+            original(self, *arguments)
+
+    setattr(Sender, name, watched)
+    sys.argv[1:] = sys.argv[4:]
+    return __main__.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

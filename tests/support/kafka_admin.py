@@ -1,0 +1,21 @@
+"""kafka-python's admin client, for what tests do to a cluster and kctl has another way for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kctl.protocol.client import ClusterClient
+
+
+@contextmanager
+def kafka_admin(client: ClusterClient) -> Iterator[Any]:
+    """The admin client of the client's cluster, with its security settings."""
+    from kafka import KafkaAdminClient
+
+    admin = KafkaAdminClient(**client._settings())
+    try:
+        yield admin
+    finally:
+        admin.close()
