@@ -1,4 +1,4 @@
-"""kctl doctor: everything that the rules have to say, about a cluster or about files. Changes nothing."""
+"""kctl doctor: apply the rules to a cluster or to files. Changes nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kctl.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from kctl.doctor.report import DoctorReport
 
-_NAMED = 3
+_MAX_SUBJECTS = 3  # listed in a table cell
 _STYLES = {"error": "red", "warning": "yellow"}
 
 
 class FailOn(str, Enum):
-    """The least severity of a finding that makes the exit code 1."""
+    """The lowest severity that makes the exit code 1."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -34,82 +34,93 @@ class FailOn(str, Enum):
 def command(
     ctx: typer.Context,
     config_file: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Check a broker's server.properties, offline; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Check a broker's server.properties offline; repeatable. - is stdin."),
     ] = None,
     client_config: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Check a producer's or consumer's file; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Check a producer's or consumer's file offline; repeatable. - is stdin."),
     ] = None,
     kafka_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Of what reads the files; 1.0 or later without.")
+        str | None,
+        typer.Option(
+            metavar="VERSION",
+            help="Kafka release that uses the files, e.g. 3.9 (default: unknown, any release since 1.0).",
+        ),
     ] = None,
     about: Annotated[
         list[str] | None,
-        typer.Option(metavar="SUBJECT", help="Only rules about it: state, topics, groups, …; repeatable."),
+        typer.Option(metavar="SUBJECT", help="Apply only rules about a subject: state, topics, groups, …; repeatable."),
     ] = None,
-    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this rule; repeatable.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Not this rule; repeatable.")] = None,
-    fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 when a finding is as bad, or worse.")] = FailOn.ERROR,
+    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Apply only this rule; repeatable.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Skip this rule; repeatable.")] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with 1 if a finding has this severity or a higher one.")
+    ] = FailOn.ERROR,
     watch_for: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Watch groups for so long, and count rebalances.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Watch groups this long and count rebalances, e.g. 30s or 5m."),
     ] = None,
-    rules: Annotated[bool, typer.Option("--rules", help="List the rules, with why and fix; asks no cluster.")] = False,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="List the rules; contacts no cluster. -o wide adds why and fix.")
+    ] = False,
 ) -> None:
-    """Look for what is wrong, or will hurt: health, settings, topics, groups, ZooKeeper. Changes nothing.
+    """Find problems in a cluster or in config files: health, settings, topics, groups, ZooKeeper. Changes nothing.
 
-    Each finding has its reason, its source and its fix: -o wide, or json. What could not be read is told, and exit code
-    5 then; 1 when there is an error.
+    Each finding comes with its reason, source and fix: use -o wide or -o json. The exit code is 1 if there is an error,
+    and 5 if something could not be read.
 
     Example: kctl doctor --fail-on never
     """
     from kctl.base.units import parse_duration_ms
-    from kctl.doctor.examine import Finding, Outcome
-    from kctl.doctor.input import examine_cluster, examine_files, refuse_rules_of_files
+    from kctl.doctor.examine import Finding, RuleStatus
+    from kctl.doctor.input import examine_cluster, examine_files, refuse_file_rules
     from kctl.doctor.report import choose, rule_rows
     from kctl.doctor.rule import Severity
 
     inv = invocation(ctx)
-    chosen = choose(rule or (), ignore or (), about or ())
+    selected = choose(rule or (), ignore or (), about or ())
     if rules:
-        rows = rule_rows(chosen)
+        rows = rule_rows(selected)
         inv.emit(rows, lambda: [_rules_table(jsonable(rows))])
         return
-    named = [*(config_file or ()), *(client_config or ())]
-    files = bool(named)
-    if named.count("-") > 1:
-        raise UsageError("stdin («-») can be read only once")
+    files = [*(config_file or ()), *(client_config or ())]
+    if files.count("-") > 1:
+        raise UsageError('stdin ("-") can be read only once')
     if files and watch_for:
-        raise UsageError("--watch-for watches a cluster, and files are checked without one")
+        raise UsageError("--watch-for needs a cluster, but --config-file and --client-config check files offline")
     if kafka_version and not files:
         raise UsageError(
-            "--kafka-version is for --config-file and --client-config", hint="of brokers it is asked of themselves"
+            "--kafka-version requires --config-file or --client-config",
+            hint="kctl detects the release of live brokers",
         )
     if files:
-        found = examine_files(chosen, config_file or (), client_config or (), kafka_version)
+        report = examine_files(selected, config_file or (), client_config or (), kafka_version)
     else:
-        refuse_rules_of_files(chosen)
+        refuse_file_rules(selected)
         watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
-        with inv.connect() as client, output.progress("watching groups" if watch_s else "looking"):
-            found = examine_cluster(client, inv.target(), chosen, watch_s=watch_s)
-    if all(each.outcome is Outcome.SKIPPED for each in found.rules) and not found.unknown:
+        with inv.connect() as client, output.progress("watching groups" if watch_s else "checking"):
+            report = examine_cluster(client, inv.target(), selected, watch_s=watch_s)
+    if all(each.outcome is RuleStatus.SKIPPED for each in report.rules) and not report.unknown:
         raise NotFound(
             "none of the selected rules applies to the input",
-            hint="`kctl doctor --rules -o wide` shows the inputs and releases of each rule",
+            hint="`kctl doctor --rules -o wide` shows the subject and releases of each rule",
         )
-    inv.emit(found, lambda: _tables(found), lambda: found.findings, Finding)
-    for line in found.notes:
+    inv.emit(report, lambda: _tables(report), lambda: report.findings, Finding)
+    for line in report.notes:
         output.note(line)
-    with incomplete_after_verdict(found.unknown):
+    with incomplete_after_verdict(report.unknown):
         if fail_on is not FailOn.NEVER:
-            found.require_healthy(Severity(fail_on.value))
+            report.require_healthy(Severity(fail_on.value))
 
 
-def _tables(found: DoctorReport) -> list[Table]:
-    """What was found; and for each rule, once, what to do."""
+def _tables(report: DoctorReport) -> list[Table]:
+    """Return a table of the findings, and a table with the fix of each rule."""
     findings = [
         Column("severity", style=_style),
         Column("rule", name=True),
-        Column("message", "FOUND"),
-        *([] if len(found.files) == 1 else [Column("subjects", "WHERE", show=_some)]),
+        Column("message", "FINDING"),
+        *([] if len(report.files) == 1 else [Column("subjects", "WHERE", show=_abbreviated)]),
     ]
     fixes = [
         Column("rule", name=True),
@@ -118,23 +129,23 @@ def _tables(found: DoctorReport) -> list[Table]:
         Column("source", wide=True),
         Column("versions", wide=True),
     ]
-    rows = jsonable(found.findings)
+    rows = jsonable(report.findings)
     by_rule = {row["rule"]: row for row in rows}
     return [
-        Table(findings, rows, title=_title(found), empty=f"{_title(found)}: nothing found"),
+        Table(findings, rows, title=_title(report), empty=f"{_title(report)}: no findings"),
         Table(fixes, list(by_rule.values())),
     ]
 
 
-def _title(found: DoctorReport) -> str:
-    outcomes = [each.outcome.value for each in found.rules]
-    looked = f"{counted(len(outcomes) - outcomes.count('skipped'), 'rule')} applied"
+def _title(report: DoctorReport) -> str:
+    outcomes = [each.outcome.value for each in report.rules]
+    applied = f"{counted(len(outcomes) - outcomes.count('skipped'), 'rule')} applied"
     if outcomes.count("unknown"):
-        looked += f", {outcomes.count('unknown')} without an answer"
-    if found.files:
-        return f"{', '.join(found.files)}: {looked}"
-    release = f" of Kafka {', '.join(found.releases)}" if found.releases else ""
-    return f"cluster {found.cluster_id}: {counted(found.broker_count, 'broker')}{release}, {looked}"
+        applied += f", {outcomes.count('unknown')} unknown"
+    if report.files:
+        return f"{', '.join(report.files)}: {applied}"
+    release = f", Kafka {', '.join(report.releases)}" if report.releases else ""
+    return f"cluster {report.cluster_id}: {counted(report.broker_count, 'broker')}{release}, {applied}"
 
 
 def _rules_table(rows: list[Mapping[str, Any]]) -> Table:
@@ -155,6 +166,6 @@ def _style(row: Mapping[str, Any]) -> str | None:
     return _STYLES.get(row["severity"])
 
 
-def _some(subjects: list[str]) -> str:
-    more = f" and {len(subjects) - _NAMED:,} more" if len(subjects) > _NAMED else ""
-    return ", ".join(subjects[:_NAMED]) + more
+def _abbreviated(subjects: list[str]) -> str:
+    more = f" and {len(subjects) - _MAX_SUBJECTS:,} more" if len(subjects) > _MAX_SUBJECTS else ""
+    return ", ".join(subjects[:_MAX_SUBJECTS]) + more

@@ -15,10 +15,10 @@ from kctl.commands.terminal.option_sets import takes_options
 from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
+    from kctl.capacity.current_load import CurrentLoad
     from kctl.capacity.fields import Input
     from kctl.capacity.measure import Measurement
     from kctl.capacity.model import CapacityPlan, Workload
-    from kctl.capacity.present import Present
 
 _ONE_TOPIC = "topic"  # what a load without a file is called
 _WINDOW = "10s"
@@ -138,23 +138,23 @@ def _of_file(file: object) -> Source:
 
 def _of_cluster(inv: Invocation, given: Mapping[str, Input], match: list[str], window: str) -> Planned:
     from kctl.base.units import parse_duration_ms
+    from kctl.capacity.current_load import read_current_load
     from kctl.capacity.fields import CLUSTER_FIELDS
-    from kctl.capacity.present import look
     from kctl.capacity.workload import merged
 
     window_s = parse_duration_ms(window) / 1000
     if not 0 < window_s <= _LONGEST_WINDOW_S:
         raise UsageError(f"--window {window} is not between 1ms and 1h")
     with inv.connect() as client, output.progress("looking", lines_every_s=30) as bar:
-        seen = look(client, match, given, window_s=window_s, progress=bar.update)
+        seen = read_current_load(client, match, given, window_s=window_s, progress=bar.update)
     _tell(seen)
     cluster = merged(seen.cluster, given, CLUSTER_FIELDS)
-    return _planned(list(seen.workloads), cluster, seen.seen), seen.left_out
+    return _planned(list(seen.workloads), cluster, seen.counts), seen.left_out
 
 
-def _tell(seen: Present) -> None:
-    for doubt in seen.doubts:
-        output.warn(doubt)
+def _tell(seen: CurrentLoad) -> None:
+    for warning in seen.warnings:
+        output.warn(warning)
     for line in seen.left_out:
         output.warn(f"left out: {line}")
 
@@ -165,4 +165,4 @@ def _planned(
     from kctl.capacity.plan import plan
     from kctl.capacity.workload import cluster_inputs
 
-    return plan(workloads, cluster_inputs(cluster), seen=seen)
+    return plan(workloads, cluster_inputs(cluster), current_counts=seen)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kctl.capacity.fields import Input
     from kctl.capacity.measure import Measurement, MeasureOptions
-    from kctl.capacity.own_topic import Leftovers, OwnTopic
+    from kctl.capacity.measurement_topic import Leftovers, MeasurementTopic
     from kctl.protocol.client import ClusterClient
 
 _DURATION, _MAX_BYTES, _RECORD_SIZE = "5s", "1GB", "1kB"
@@ -24,7 +24,7 @@ _LONGEST_S = 600.0
 
 
 def refuse_options(options: CapacityOptions) -> None:
-    """Raise UsageError for an option that goes with --measure."""
+    """Raise UsageError for an option that requires --measure."""
     values = {
         "--duration": options.duration, "--max-bytes": options.max_bytes, "--record-size": options.record_size,
         "--acks": options.acks, "--compression-codec": options.compression,
@@ -35,9 +35,9 @@ def refuse_options(options: CapacityOptions) -> None:
 
 
 def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[str, Input]) -> MeasureOptions:
-    """What to measure: the topic as safe as is planned. Raises UsageError."""
-    from kctl.capacity.measure import MOST_RECORD_BYTES, MeasureOptions
-    from kctl.capacity.own_topic import new_name
+    """Return what to measure, on a topic with the planned replication. Raises UsageError."""
+    from kctl.capacity.measure import MAX_RECORD_BYTES, MeasureOptions
+    from kctl.capacity.measurement_topic import new_name
     from kctl.capacity.workload import with_defaults
 
     factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
@@ -46,9 +46,9 @@ def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[s
     record = parse_size(options.record_size or _RECORD_SIZE)
     if options.record_size is None and "message_size" in inputs:
         record = int(inputs["message_size"].value)
-    if not 1 <= record <= MOST_RECORD_BYTES:
+    if not 1 <= record <= MAX_RECORD_BYTES:
         raise UsageError(
-            f"a record of {record:,} bytes cannot be measured with: 1 to {MOST_RECORD_BYTES:,}",
+            f"a record of {record:,} bytes cannot be measured with: 1 to {MAX_RECORD_BYTES:,}",
             hint="--record-size 1kB says another size",
         )
     most = parse_size(options.max_bytes or _MAX_BYTES)
@@ -65,19 +65,19 @@ def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[s
 
 def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measurement | None:
     """Ask, measure, and leave nothing behind; None for a dry run."""
-    from kctl.capacity import own_topic
+    from kctl.capacity import measurement_topic
 
     with undone_when_terminated(), inv.connect() as client:
         state = client.metadata()
-        left = own_topic.find_leftovers(client, state)
-        for line in own_topic.check(client, options):
+        left = measurement_topic.find_leftovers(client, state)
+        for line in measurement_topic.check(client, options):
             output.warn(line)
         _show(options, left, client.target.name)
         if dry_run:
             return None
         inv.confirm(f"Write up to {format_size(options.max_bytes)} to {client.target.name}?", target=client.target)
         for name in left.topics:
-            own_topic.remove_leftover(client, name, timeout_s=options.timeout_s)
+            measurement_topic.remove_leftover(client, name, timeout_s=options.timeout_s)
             output.note(f"removed {name}, which a measurement that was killed had left")
         return _measured(client, options, state.cluster_id)
 
@@ -97,24 +97,24 @@ def _show(options: MeasureOptions, left: Leftovers, cluster: str) -> None:
 
 def _measured(client: ClusterClient, options: MeasureOptions, cluster_id: str | None) -> Measurement:
     from kctl.capacity.measure import measure
-    from kctl.capacity.own_topic import own_topic
+    from kctl.capacity.measurement_topic import measurement_topic
 
-    with own_topic(client, options, cluster_id) as topic:
+    with measurement_topic(client, options, cluster_id) as topic:
         failing = True
         try:
             with output.progress("measuring", lines_every_s=30) as bar:
-                found = measure(client, options, topic.make(), progress=bar.update)
+                found = measure(client, options, topic.create(), progress=bar.update)
             failing = False
             return found
         finally:
             _remove(topic, failing=failing)
 
 
-def _remove(topic: OwnTopic, *, failing: bool) -> None:
+def _remove(topic: MeasurementTopic, *, failing: bool) -> None:
     """Whatever is pressed meanwhile. failing: something else is being told, which this must not hide."""
     with told_when_interrupted(_go_on):
         try:
-            topic.remove()
+            topic.delete()
         except KctlError as exc:
             if not failing:
                 raise

@@ -71,9 +71,9 @@ def _tables(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | 
 
 
 def _arithmetic(title: str, terms: tuple[Term, ...]) -> Table:
-    from kctl.capacity.sheet import shown
+    from kctl.capacity.sheet import format_value
 
-    rows = [{"name": term.name, "result": shown(term.value, term.unit), "how": _how(term)} for term in terms]
+    rows = [{"name": term.name, "result": format_value(term.value, term.unit), "how": _how(term)} for term in terms]
     heading = title.upper() if title == _BROKERS else title
     return Table([Column("name", heading, name=True), Column("result", align="right"), Column("how")], rows)
 
@@ -102,7 +102,7 @@ def _topics(plan: CapacityPlan) -> Table:
 def _topic_row(topic: TopicPlan) -> dict[str, Any]:
     from kctl.base.units import format_duration
     from kctl.capacity.fields import BYTES
-    from kctl.capacity.sheet import shown
+    from kctl.capacity.sheet import format_value
 
     oldest = topic.oldest_record_ms
     return {
@@ -111,8 +111,8 @@ def _topic_row(topic: TopicPlan) -> dict[str, Any]:
         "bound_by": _DECIDED.get(_formula(topic)) or _binding(topic.bounds, "partitions_for_"),
         "replication_factor": topic.replication_factor,
         "min_insync_replicas": topic.min_insync_replicas,
-        "partition_size": shown(topic.partition_bytes, BYTES),
-        "on_disk": shown(topic.disk_bytes, BYTES),
+        "partition_size": format_value(topic.partition_bytes, BYTES),
+        "on_disk": format_value(topic.disk_bytes, BYTES),
         "oldest_record": None if oldest is None else format_duration(oldest),
         "writes_survive": _survive([each.writes_survive for each in topic.losses]),
         "data_survive": _survive([each.data_survive for each in topic.losses]),
@@ -154,13 +154,15 @@ def _rates(measured: Measurement) -> list[dict[str, Any]]:
 
 def _measured_table(measured: Measurement) -> Table:
     from kctl.capacity.fields import BYTES, BYTES_PER_S
-    from kctl.capacity.sheet import shown
+    from kctl.capacity.sheet import format_value
 
     columns = [
         Column("client", "ONE OF KCTL'S ON THIS MACHINE"),
-        Column("bytes_per_s", "ONE PARTITION, AT LEAST", align="right", show=lambda rate: shown(rate, BYTES_PER_S)),
+        Column(
+            "bytes_per_s", "ONE PARTITION, AT LEAST", align="right", show=lambda rate: format_value(rate, BYTES_PER_S)
+        ),
         Column("records", align="right", show=lambda count: f"{count:,}"),
-        Column("bytes", "IN ALL", align="right", show=lambda size: shown(size, BYTES)),
+        Column("bytes", "IN ALL", align="right", show=lambda size: format_value(size, BYTES)),
         Column("duration_ms", "COUNTED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
     ]
     return Table(columns, _rates(measured))

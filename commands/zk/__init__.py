@@ -1,1 +1,1 @@
-"""kctl zk: look into ZooKeeper."""
+"""kctl zk: inspect ZooKeeper."""

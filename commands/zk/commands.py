@@ -1,4 +1,4 @@
-"""kctl zk: nodes of ZooKeeper, what Kafka keeps in them, and the servers. Everything is read only."""
+"""kctl zk: inspect ZooKeeper nodes, what Kafka stores in them, and the servers. Read-only."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from kctl.zookeeper.client import ZooKeeper
     from kctl.zookeeper.ensemble import Ensemble
     from kctl.zookeeper.nodes import ChildNode
-    from kctl.zookeeper.watch import Change
+    from kctl.zookeeper.watch import NodeChange
 
-app = CommandGroup("Look into ZooKeeper, read only.")
+app = CommandGroup("Inspect ZooKeeper. Read-only.")
 
-_PATH = typer.Argument(metavar="PATH", help="Below the chroot, for example /brokers/ids.")
-_MAYBE_PATH = typer.Argument(metavar="[PATH]", help="Below the chroot; / without.")
-_SECRETS = typer.Option("--show-secrets", help="SCRAM credentials, delegation tokens and passwords as well.")
-_LIMIT = typer.Option(min=1, help="The most nodes that are listed.")
+_PATH = typer.Argument(metavar="PATH", help="Path below the chroot, e.g. /brokers/ids.")
+_MAYBE_PATH = typer.Argument(metavar="[PATH]", help="Path below the chroot (default: /).")
+_SECRETS = typer.Option("--show-secrets", help="Show SCRAM credentials, delegation tokens and passwords.")
+_LIMIT = typer.Option(min=1, help="Maximum number of nodes to list.")
 
 
 def _address(inv: Invocation) -> str:
@@ -36,19 +36,19 @@ def _address(inv: Invocation) -> str:
     if not target.zookeeper:
         raise UsageError(
             f"{target.name} has no ZooKeeper address",
-            hint="give --zookeeper HOST:PORT/CHROOT, or a context that has one; a KRaft cluster has no ZooKeeper",
+            hint="set --zookeeper HOST:PORT/CHROOT, or the address in the context; a KRaft cluster has no ZooKeeper",
         )
     return target.zookeeper
 
 
 @contextmanager
-def _session(inv: Invocation, *, lasting: bool = False) -> Iterator[ZooKeeper]:
-    """Connect to ZooKeeper. lasting: --timeout bounds each wait, not the whole command."""
+def _session(inv: Invocation, *, unbounded: bool = False) -> Iterator[ZooKeeper]:
+    """Open a ZooKeeper session. unbounded: --timeout limits each wait, not the whole command."""
     from kctl.zookeeper.session import zookeeper
 
-    security, limit_s = inv.target().zookeeper_security, inv.timeout_s(10)
-    in_all = inv.timeout is not None and not lasting
-    with zookeeper(_address(inv), security=security, timeout_s=limit_s, in_all=in_all) as client:
+    security, timeout_s = inv.target().zookeeper_security, inv.timeout_s(10)
+    timeout_is_total = inv.timeout is not None and not unbounded
+    with zookeeper(_address(inv), security=security, timeout_s=timeout_s, timeout_is_total=timeout_is_total) as client:
         yield client
 
 
@@ -65,9 +65,9 @@ def ls(
     from kctl.zookeeper.nodes import list_children, parse_path
 
     inv = invocation(ctx)
-    asked = parse_path(path)
+    node_path = parse_path(path)
     with _session(inv) as client:
-        rows, total = list_children(client, asked, limit=limit)
+        rows, total = list_children(client, node_path, limit=limit)
     columns = [
         Column("name", name=True),
         Column("children", align="right"),
@@ -78,17 +78,17 @@ def ls(
         Column("version", align="right", wide=True),
         Column("created", wide=True),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"{asked} has no children")])
-    _say_closed(rows)
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"{node_path} has no children")])
+    _warn_unreadable(rows)
     if total > limit:
-        output.warn(f"{asked} has {total:,} children; --limit {total} lists all")
+        output.warn(f"{node_path} has {total:,} children; --limit {total} lists all")
 
 
-def _say_closed(rows: Sequence[ChildNode]) -> None:
-    closed = [row.path for row in rows if not row.readable]
-    if closed:
-        more = f" and {len(closed) - 3:,} more" if len(closed) > 3 else ""
-        output.warn(f"not authorized to read {', '.join(closed[:3])}{more}")
+def _warn_unreadable(rows: Sequence[ChildNode]) -> None:
+    unreadable = [row.path for row in rows if not row.readable]
+    if unreadable:
+        more = f" and {len(unreadable) - 3:,} more" if len(unreadable) > 3 else ""
+        output.warn(f"not authorized to read {', '.join(unreadable[:3])}{more}")
 
 
 @app.command()
@@ -96,24 +96,24 @@ def get(
     ctx: typer.Context,
     path: Annotated[str, _PATH],
     show_secrets: Annotated[bool, _SECRETS] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="The node's bytes as they are, and nothing else.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the raw bytes of the node and nothing else.")] = False,
 ) -> None:
-    """Show a node: what it is, its content decoded, and when it changed.
+    """Show a node: what it is, its decoded content, and when it was modified.
 
     Example: kctl zk get /controller
     """
     from kctl.zookeeper.nodes import parse_path, read_data, read_node
 
     inv = invocation(ctx)
-    asked = parse_path(path)
+    node_path = parse_path(path)
     if raw and inv.output is not None:
-        raise UsageError("--raw writes bytes, no format")
+        raise UsageError("--raw and -o exclude each other: --raw prints the bytes as they are")
     with _session(inv) as client:
         if raw:
-            data = read_data(client, asked, show_secrets=show_secrets)
+            data = read_data(client, node_path, show_secrets=show_secrets)
             output.raw_writer()(data)
             return
-        node = read_node(client, asked, show_secrets=show_secrets)
+        node = read_node(client, node_path, show_secrets=show_secrets)
     inv.emit(node, lambda: node_tables(jsonable(node)))
     if node.hidden:
         output.note("secrets are hidden; --show-secrets shows them")
@@ -123,7 +123,7 @@ def get(
 def tree(
     ctx: typer.Context,
     path: Annotated[str, _MAYBE_PATH] = "/",
-    depth: Annotated[int, typer.Option(min=1, help="How many levels below the path.")] = 3,
+    depth: Annotated[int, typer.Option(min=1, help="Number of levels below the path.")] = 3,
     limit: Annotated[int, _LIMIT] = 1000,
 ) -> None:
     """Show the nodes below a node as a tree.
@@ -133,11 +133,11 @@ def tree(
     from kctl.zookeeper.nodes import parse_path, walk
 
     inv = invocation(ctx)
-    asked = parse_path(path)
+    node_path = parse_path(path)
     with _session(inv) as client:
-        rows, cut = walk(client, asked, depth=depth, limit=limit)
+        rows, truncated = walk(client, node_path, depth=depth, limit=limit)
     columns = [
-        Column("shown", "NODE", name=True),
+        Column("tree_name", "NODE", name=True),
         Column("children", align="right"),
         Column("data_bytes", "BYTES", align="right"),
         Column("ephemeral", wide=True),
@@ -146,28 +146,26 @@ def tree(
     ]
 
     def table() -> list[Table]:
-        shown = [{**row, "shown": "  " * (row["depth"] - 1) + row["name"]} for row in jsonable(rows)]
-        return [Table(columns, shown, empty=f"{asked} has no children")]
+        tree_rows = [{**row, "tree_name": "  " * (row["depth"] - 1) + row["name"]} for row in jsonable(rows)]
+        return [Table(columns, tree_rows, empty=f"{node_path} has no children")]
 
     inv.emit(rows, table)
-    _say_closed(rows)
-    if cut:
-        output.warn(f"there is more: these are the first {counted(len(rows), 'node')}; --limit lists more")
+    _warn_unreadable(rows)
+    if truncated:
+        output.warn(f"only the first {counted(len(rows), 'node')} are listed; raise --limit to list more")
 
 
 @app.command()
 def stat(
     ctx: typer.Context,
-    path: Annotated[
-        str | None, typer.Argument(metavar="[PATH]", help="A node; without, the servers are shown.")
-    ] = None,
+    path: Annotated[str | None, typer.Argument(metavar="[PATH]", help="A node (default: show the servers).")] = None,
     watch_: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "2s",
 ) -> None:
-    """Show what ZooKeeper keeps about a node; without a path, each server of the ensemble.
+    """Show the metadata of a node, or without a path the state of each ZooKeeper server.
 
-    Servers are those of --zookeeper or the context, and those that the ensemble's configuration names besides. Each is
-    asked by itself: mode, latency, connections, zxid. Exit 1 when one of them does not serve.
+    The servers are those in --zookeeper or the context, and all others in the ensemble's configuration. Each server is
+    queried individually for its mode, latency, connections and zxid. Exits with 1 if a server is not serving.
 
     Example: kctl zk stat
     """
@@ -176,13 +174,13 @@ def stat(
         _servers(inv, Watching(inv, interval) if watch_ else None)
         return
     if watch_:
-        raise UsageError("stat --watch shows the servers", hint=f"kctl zk watch {path} shows what happens to a node")
+        raise UsageError("stat --watch takes no path", hint=f"`kctl zk watch {path}` watches a node")
     from kctl.zookeeper.nodes import parse_path, read_stat
 
-    asked = parse_path(path)
+    node_path = parse_path(path)
     with _session(inv) as client:
-        found = read_stat(client, asked)
-    inv.emit(found, lambda: [stat_table(jsonable(found))])
+        node_stat = read_stat(client, node_path)
+    inv.emit(node_stat, lambda: [stat_table(jsonable(node_stat))])
 
 
 def _servers(inv: Invocation, watching: Watching | None) -> None:
@@ -192,52 +190,53 @@ def _servers(inv: Invocation, watching: Watching | None) -> None:
     from kctl.zookeeper.ensemble import read_ensemble
     from kctl.zookeeper.servers import problems, read_servers
 
-    limit_s = min(inv.timeout_s(LIMIT_S), LIMIT_S)
-    named = parse_zookeeper(_address(inv)).servers
+    timeout_s = min(inv.timeout_s(LIMIT_S), LIMIT_S)
+    listed = parse_zookeeper(_address(inv)).servers
     security = inv.target().zookeeper_security
-    known: list[Ensemble] = []
+    cached: list[Ensemble] = []
 
-    def look() -> Ensemble:
-        """Who belongs to it is asked once."""
-        if known:
-            return replace(known[0], servers=read_servers(known[0].addresses, Deadline(limit_s), security))
-        known.append(read_ensemble(named, limit_s, security))
-        return known[0]
+    def read() -> Ensemble:
+        """Read the state of the servers. The ensemble's configuration is read only once."""
+        if cached:
+            return replace(cached[0], servers=read_servers(cached[0].addresses, Deadline(timeout_s), security))
+        cached.append(read_ensemble(listed, timeout_s, security))
+        return cached[0]
 
-    def shown(seen: Ensemble) -> Shown:
-        doubts = [seen.doubt] if seen.doubt else []
-        return Shown(seen.servers, [server_table(jsonable(seen.servers))], [*problems(seen.servers), *doubts])
+    def render(ensemble: Ensemble) -> Shown:
+        warnings = [ensemble.warning] if ensemble.warning else []
+        lines = [*problems(ensemble.servers), *warnings]
+        return Shown(ensemble.servers, [server_table(jsonable(ensemble.servers))], lines)
 
     if watching is not None:
-        watching.run(look, shown)
-    ensemble = look()
-    found = ensemble.servers
-    inv.emit(found, lambda: [server_table(jsonable(found))])
-    if ensemble.doubt:
-        output.warn(ensemble.doubt)
-    wrong = problems(found)
-    if wrong:
-        raise NotHealthy(f"the ensemble is not as it should be: {'; '.join(wrong)}", details={"problems": wrong})
+        watching.run(read, render)
+    ensemble = read()
+    servers = ensemble.servers
+    inv.emit(servers, lambda: [server_table(jsonable(servers))])
+    if ensemble.warning:
+        output.warn(ensemble.warning)
+    lines = problems(servers)
+    if lines:
+        raise NotHealthy(f"the ensemble is unhealthy: {'; '.join(lines)}", details={"problems": lines})
 
 
 @app.command()
 def acl(
     ctx: typer.Context,
     path: Annotated[str, _PATH],
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Hashes of digests as well.")] = False,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show digest hashes.")] = False,
 ) -> None:
-    """Show who may do what with a node.
+    """Show the ACL of a node.
 
     Example: kctl zk acl /config/users
     """
     from kctl.zookeeper.nodes import parse_path, read_acl
 
     inv = invocation(ctx)
-    asked = parse_path(path)
+    node_path = parse_path(path)
     with _session(inv) as client:
-        rows = read_acl(client, asked, show_secrets=show_secrets)
+        rows = read_acl(client, node_path, show_secrets=show_secrets)
     columns = [Column("scheme"), Column("id"), Column("permissions")]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"{asked} has no ACL")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"{node_path} has no ACL")])
 
 
 @app.command()
@@ -246,14 +245,15 @@ def watch(
     ctx: typer.Context,
     path: Annotated[str, _PATH],
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="End after this time, with exit 0.")
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="Stop after this duration with exit code 0, e.g. 30s or 5m."),
     ] = None,
-    max_changes: Annotated[int | None, typer.Option(min=1, help="End after so many changes.")] = None,
+    max_changes: Annotated[int | None, typer.Option(min=1, help="Stop after this many changes.")] = None,
     show_secrets: Annotated[bool, _SECRETS] = False,
 ) -> None:
-    """Show a node, then each change of it and of its list of children, until Ctrl-C. It need not exist yet.
+    """Show a node, then each change of the node and of its list of children, until Ctrl-C.
 
-    With -o json a line for each. Changes shortly one after the other can be seen as one.
+    The node need not exist yet. -o json prints one line per change. Changes in quick succession can appear as one.
 
     Example: kctl zk watch /brokers/ids --for 1s
     """
@@ -263,8 +263,8 @@ def watch(
 
     inv = invocation(ctx)
     if inv.output == "yaml":
-        raise UsageError("watch writes a table, -o json or -o csv")
-    asked = parse_path(path)
+        raise UsageError("watch supports table, wide, json and csv output, not yaml")
+    node_path = parse_path(path)
     limit_s = None if for_ is None else parse_duration_ms(for_) / 1000
     columns = [
         Column("time"),
@@ -274,19 +274,21 @@ def watch(
         Column("children", align="right"),
         Column("value", show=_compact),
     ]
-    with _session(inv, lasting=True) as client:
-        seen = watch_node(client, asked, limit_s=limit_s, lost_after_s=inv.timeout_s(10), show_secrets=show_secrets)
-        output.stream(_until(seen, max_changes), columns, inv.output)
+    with _session(inv, unbounded=True) as client:
+        node_changes = watch_node(
+            client, node_path, limit_s=limit_s, lost_after_s=inv.timeout_s(10), show_secrets=show_secrets
+        )
+        output.stream(_until(node_changes, max_changes), columns, inv.output)
 
 
-def _until(changes: Iterator[Change], most: int | None) -> Iterator[Change | None]:
-    """The changes, each shown at once; what was there at first does not count."""
+def _until(changes: Iterator[NodeChange], max_changes: int | None) -> Iterator[NodeChange | None]:
+    """Yield each change, then None to flush it, up to max_changes. The initial state does not count."""
     count = 0
     for change in changes:
         yield change
         yield None
         count += change.event not in {"is", "absent"}
-        if count == most:
+        if count == max_changes:
             return
 
 

@@ -1,4 +1,4 @@
-"""Tables of kctl zk."""
+"""Tables for kctl zk."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.output import Column, Table, cell
 
 _STAT = (
-    ("path", "path"), ("meaning", "what it is"), ("data_bytes", "bytes"), ("children", "children"),
+    ("path", "path"), ("meaning", "meaning"), ("data_bytes", "bytes"), ("children", "children"),
     ("created", "created"), ("modified", "modified"), ("version", "version"),
-    ("children_version", "version of its children"), ("acl_version", "version of its ACL"),
-    ("session", "ends with session"), ("czxid", "zxid of its creation"), ("mzxid", "zxid of its data"),
-    ("pzxid", "zxid of its children"),
+    ("children_version", "children version"), ("acl_version", "ACL version"),
+    ("session", "owner session"), ("czxid", "creation zxid"), ("mzxid", "data zxid"),
+    ("pzxid", "children zxid"),
 )  # fmt: skip
 
 
 def stat_table(stat: Mapping[str, Any]) -> Table:
-    """What ZooKeeper keeps about one node."""
-    rows = [{"fact": text, "value": stat[key]} for key, text in _STAT if key != "session" or stat[key]]
-    return Table([Column("fact", "NODE"), Column("value", " ")], rows)
+    """Return the metadata of one node."""
+    rows = [{"property": text, "value": stat[key]} for key, text in _STAT if key != "session" or stat[key]]
+    return Table([Column("property", "NODE"), Column("value", " ")], rows)
 
 
 def node_tables(node: Mapping[str, Any]) -> list[Table]:
-    """A node's content, and in a line above it what it is."""
+    """Return the content of a node, with its meaning in the title."""
     stat = node["stat"]
     title = f"{node['path']}: {node['meaning']}" if node["meaning"] else node["path"]
-    facts = [
+    details = [
         f"{format_size(stat['data_bytes'])}", f"version {stat['version']}", f"modified {stat['modified']}",
         f"children {stat['children']}", *(["ephemeral"] if stat["session"] else []),
     ]  # fmt: skip
     columns = [Column("name", "FIELD", name=True), Column("value")]
-    rows = [*_rows(node), {"name": "(node)", "value": ", ".join(facts)}]
+    rows = [*_rows(node), {"name": "(node)", "value": ", ".join(details)}]
     return [Table(columns, rows, title=title)]
 
 
 def _rows(node: Mapping[str, Any]) -> list[dict[str, str]]:
     value = node["value"]
     if value is None and node["base64"]:
-        return [{"name": "(no UTF-8)", "value": f"base64 {node['base64']}"}]
+        return [{"name": "(not UTF-8)", "value": f"base64 {node['base64']}"}]
     if value is None:
         return [{"name": "(empty)", "value": ""}] if not node["text"] else [{"name": "(text)", "value": node["text"]}]
     if not isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def _rows(node: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    """Objects within objects by dotted names."""
+    """Flatten nested objects to dotted names."""
     for key, each in value.items():
         name = f"{prefix}{key}"
         if isinstance(each, Mapping) and each:
@@ -66,7 +66,7 @@ def _text(value: Any) -> str:
 
 
 def server_table(servers: Sequence[Mapping[str, Any]]) -> Table:
-    """A line for each server; what only `mntr` tells with -o wide."""
+    """Return a row for each server. Values that only mntr reports are in -o wide."""
     columns = [
         Column("server", name=True),
         Column("mode", name=True, style=lambda row: None if row["healthy"] else "red"),

@@ -1,1 +1,1 @@
-"""How many partitions and brokers a load needs, with the arithmetic that says so."""
+"""Calculate the partitions and brokers that a load needs, and show the arithmetic."""

@@ -1,6 +1,6 @@
-"""What a plan is made of: each input's name, how people write it, its unit and its default.
+"""The inputs of a capacity plan: name, parser, unit and default.
 
-The same names are keys in capacity.yaml, options on the command line (with dashes) and terms in the result.
+The names are also the keys in capacity.yaml, the command-line options (with dashes) and the terms in the result.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kctl.records.produce.pace import parse_record_rate
 Number = int | Fraction
 TOPIC, CLUSTER = "topic", "cluster"
 BYTES, BYTES_PER_S, PER_S, MS, COUNT, RATIO, SHARE = "bytes", "bytes_per_s", "per_s", "ms", "count", "ratio", "share"
-LARGEST_SEGMENT = 2**31 - 1  # segment.bytes is an int
-MOST_BROKERS = 10_000  # far beyond any cluster: what needs more is a slip of the pen
+MAX_SEGMENT_BYTES = 2**31 - 1  # segment.bytes is an int
+MAX_BROKERS = 10_000  # far beyond any cluster; a plan that needs more contains a mistake
 GIVEN, DEFAULT, MEASURED, SEEN, COMPUTED = "given", "default", "measured", "seen", "computed"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One input. scope: TOPIC or CLUSTER. default: None for none, or for one that depends on others."""
+class InputField:
+    """An input. scope: TOPIC or CLUSTER. default: None if there is none, or if it depends on other inputs."""
 
     name: str
     scope: str
@@ -35,7 +35,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A value, and where it is from: given, default, measured (by --measure) or seen (in the cluster)."""
+    """A value and its source: given, default, measured (by --measure) or seen (in the cluster)."""
 
     value: Number
     source: str
@@ -44,13 +44,13 @@ class Input:
 Inputs = Mapping[str, Input]
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """Parses whole numbers in a range. The parser raises UsageError."""
+def whole(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers in a range. The parser raises UsageError."""
 
     def parse(text: str) -> int:
         digits = text.strip().replace("_", "")
-        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and least <= int(digits) <= most):
-            raise UsageError(f"{text[:40]!r} is not a whole number from {least:,} to {most:,}")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and minimum <= int(digits) <= maximum):
+            raise UsageError(f"{text[:40]!r} is not a whole number from {minimum:,} to {maximum:,}")
         return int(digits)
 
     return parse
@@ -59,23 +59,23 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 def _size(text: str) -> int:
     size = parse_size(text)
     if size < 1:
-        raise UsageError(f"{text!r} is nothing", hint="write for example 64MB or 4TB")
+        raise UsageError(f"{text!r} is not a size above 0", hint="write it like 64MB or 4TB")
     return size
 
 
 def _segment(text: str) -> int:
     size = _size(text)
-    if size > LARGEST_SEGMENT:
-        raise UsageError(f"{text!r} is more than segment.bytes can be", hint=f"at most {LARGEST_SEGMENT:,} bytes")
+    if size > MAX_SEGMENT_BYTES:
+        raise UsageError(f"{text!r} exceeds the maximum of segment.bytes", hint=f"at most {MAX_SEGMENT_BYTES:,} bytes")
     return size
 
 
 def _duration(text: str) -> int:
-    if text.strip()[-1:].isdigit():  # elsewhere seconds; 7 meant as days would be a plan for nothing
-        raise UsageError(f"{text!r} has no unit", hint="write for example 12h or 7d")
+    if text.strip()[-1:].isdigit():  # a bare 7 would mean seconds, but the user probably means days
+        raise UsageError(f"{text!r} has no unit", hint="write it like 12h or 7d")
     duration_ms = parse_duration_ms(text)
     if duration_ms < 1:
-        raise UsageError(f"{text!r} is no time at all", hint="write for example 12h or 7d")
+        raise UsageError(f"{text!r} is not a duration above 0", hint="write it like 12h or 7d")
     return duration_ms
 
 
@@ -86,13 +86,13 @@ def _per_s(text: str) -> Fraction:
 def _ratio(text: str) -> Fraction:
     plain = text.strip().removesuffix(":1")
     if plain.endswith("%"):
-        raise UsageError(f"{text!r} is not a ratio", hint="write 4 where 4 bytes become one")
+        raise UsageError(f"{text!r} is not a ratio", hint="write 4 if 4 bytes are compressed to 1")
     try:
         ratio = parse_percent(plain)
     except UsageError:
         ratio = Fraction(0)
     if not Fraction(1, 100) <= ratio <= 1000:
-        raise UsageError(f"{text[:40]!r} is not a compression ratio", hint="write 4 where 4 bytes become one")
+        raise UsageError(f"{text[:40]!r} is not a compression ratio", hint="write 4 if 4 bytes are compressed to 1")
     return ratio
 
 
@@ -103,64 +103,64 @@ def _times(text: str) -> Fraction:
     except UsageError:
         times = Fraction(0)
     if not 0 < times <= 100_000:
-        raise UsageError(f"{text[:40]!r} is not how many times as much", hint="write for example 3 or 1.5")
+        raise UsageError(f"{text[:40]!r} is not a factor above 0", hint="write it like 3 or 1.5")
     return times
 
 
-def _share(least: str, most: str) -> Callable[[str], Fraction]:
-    """Parses shares in a range, both ends included."""
+def _share(minimum: str, maximum: str) -> Callable[[str], Fraction]:
+    """Return a parser of shares in a range, both ends included. The parser raises UsageError."""
 
     def parse(text: str) -> Fraction:
         share = parse_percent(text)
-        if share > 1 and not text.strip().endswith("%"):  # 30 meant as percent would be a plan for 31 times as much
+        if share > 1 and not text.strip().endswith("%"):  # a bare 30 would mean 3000%, but the user probably means 30%
             raise UsageError(f"{text[:40]!r} has no unit", hint="write 30% or 0.3")
-        if not parse_percent(least) <= share <= parse_percent(most):
-            raise UsageError(f"{text[:40]!r} is not from {least} to {most}")
+        if not parse_percent(minimum) <= share <= parse_percent(maximum):
+            raise UsageError(f"{text[:40]!r} is not from {minimum} to {maximum}")
         return share
 
     return parse
 
 
 _FIELDS = (
-    # what is written
-    Field("throughput", TOPIC, BYTES_PER_S, parse_throughput),
-    Field("messages", TOPIC, PER_S, _per_s),
-    Field("message_size", TOPIC, BYTES, _size),
-    Field("compression_ratio", TOPIC, RATIO, _ratio, Fraction(1)),
-    # what is kept
-    Field("data", TOPIC, BYTES, _size),
-    Field("keys", TOPIC, COUNT, whole(1, 10**15)),
-    Field("retention", TOPIC, MS, _duration),
-    Field("retention_bytes", TOPIC, BYTES, _size),
-    Field("segment_size", TOPIC, BYTES, _segment, 2**30),
-    Field("segment_time", TOPIC, MS, _duration, 604_800_000),
-    # how it is spread
-    Field("replication_factor", TOPIC, COUNT, whole(1, 1000), 3),
-    Field("min_insync_replicas", TOPIC, COUNT, whole(1, 1000)),
-    Field("groups", TOPIC, COUNT, whole(0, 100_000), 1),
-    Field("consumer_rate", TOPIC, BYTES_PER_S, parse_throughput, 50_000_000),
-    Field("producer_rate", TOPIC, BYTES_PER_S, parse_throughput),
-    Field("max_partition_size", TOPIC, BYTES, _size, LARGE_PARTITION),
-    Field("partitions", TOPIC, COUNT, whole(1, 1_000_000)),
+    # write load
+    InputField("throughput", TOPIC, BYTES_PER_S, parse_throughput),
+    InputField("messages", TOPIC, PER_S, _per_s),
+    InputField("message_size", TOPIC, BYTES, _size),
+    InputField("compression_ratio", TOPIC, RATIO, _ratio, Fraction(1)),
+    # retention
+    InputField("data", TOPIC, BYTES, _size),
+    InputField("keys", TOPIC, COUNT, whole(1, 10**15)),
+    InputField("retention", TOPIC, MS, _duration),
+    InputField("retention_bytes", TOPIC, BYTES, _size),
+    InputField("segment_size", TOPIC, BYTES, _segment, 2**30),
+    InputField("segment_time", TOPIC, MS, _duration, 604_800_000),
+    # partitions and replicas
+    InputField("replication_factor", TOPIC, COUNT, whole(1, 1000), 3),
+    InputField("min_insync_replicas", TOPIC, COUNT, whole(1, 1000)),
+    InputField("groups", TOPIC, COUNT, whole(0, 100_000), 1),
+    InputField("consumer_rate", TOPIC, BYTES_PER_S, parse_throughput, 50_000_000),
+    InputField("producer_rate", TOPIC, BYTES_PER_S, parse_throughput),
+    InputField("max_partition_size", TOPIC, BYTES, _size, LARGE_PARTITION),
+    InputField("partitions", TOPIC, COUNT, whole(1, 1_000_000)),
     # brokers
-    Field("disk", CLUSTER, BYTES, _size),
-    Field("disks_per_broker", CLUSTER, COUNT, whole(1, 1000), 1),
-    Field("network", CLUSTER, BYTES_PER_S, parse_throughput),
-    Field("headroom", CLUSTER, SHARE, _share("0%", "95%"), Fraction(1, 5)),
-    Field("network_limit", CLUSTER, SHARE, _share("1%", "100%"), Fraction(4, 5)),
-    Field("times", CLUSTER, RATIO, _times, Fraction(1)),
-    Field("growth", CLUSTER, SHARE, _share("0%", "10000%"), Fraction(0)),
-    Field("years", CLUSTER, COUNT, whole(0, 50), 1),
-    Field("survive", CLUSTER, COUNT, whole(0, 1000), 1),
-    Field("brokers", CLUSTER, COUNT, whole(1, MOST_BROKERS)),
+    InputField("disk", CLUSTER, BYTES, _size),
+    InputField("disks_per_broker", CLUSTER, COUNT, whole(1, 1000), 1),
+    InputField("network", CLUSTER, BYTES_PER_S, parse_throughput),
+    InputField("headroom", CLUSTER, SHARE, _share("0%", "95%"), Fraction(1, 5)),
+    InputField("network_limit", CLUSTER, SHARE, _share("1%", "100%"), Fraction(4, 5)),
+    InputField("times", CLUSTER, RATIO, _times, Fraction(1)),
+    InputField("growth", CLUSTER, SHARE, _share("0%", "10000%"), Fraction(0)),
+    InputField("years", CLUSTER, COUNT, whole(0, 50), 1),
+    InputField("survive", CLUSTER, COUNT, whole(0, 1000), 1),
+    InputField("brokers", CLUSTER, COUNT, whole(1, MAX_BROKERS)),
 )
-FIELDS: Mapping[str, Field] = {field.name: field for field in _FIELDS}
+FIELDS: Mapping[str, InputField] = {field.name: field for field in _FIELDS}
 TOPIC_FIELDS = tuple(field.name for field in _FIELDS if field.scope == TOPIC)
 CLUSTER_FIELDS = tuple(field.name for field in _FIELDS if field.scope == CLUSTER)
-# What only one topic can have: not to be given for all topics of a file.
+# Inputs of a single topic; not allowed on the command line for all topics of a file.
 OF_ONE_TOPIC = ("throughput", "messages", "data", "keys", "partitions")
 
 
 def parse_input(name: str, text: str) -> Input:
-    """A value as somebody wrote it. Raises UsageError."""
+    """Parse an input value that a user wrote. Raises UsageError."""
     return Input(FIELDS[name].parse(text), GIVEN)

@@ -1,7 +1,7 @@
-"""The rates of one partition, of the cluster itself: a topic of its own is written to for some seconds, then read.
+"""Measure the write and read rate of one partition: write to a dedicated topic for some seconds, then read it.
 
-What is measured is kctl's own sender and fetcher on this machine, one of each: a faster client, or one nearer to the
-brokers, may get more. What is read was just written, so that brokers have it in memory.
+The result is the rate of one kctl producer and one kctl consumer on this machine. A faster client, or one closer to the
+brokers, may reach more. The records were just written, so brokers serve them from memory.
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ from kctl.records.produce.sender import ACKNOWLEDGED, Sender
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-MOST_RECORD_BYTES = 1_000_000  # brokers take batches of 1,048,588 bytes unless they are told otherwise
+MAX_RECORD_BYTES = 1_000_000  # below the brokers' default batch limit of 1,048,588 bytes
 _BATCH_BYTES = 128 * 1024
 _POOL_BYTES, _POOL_RECORDS = 4 << 20, 1000
 _LINGER_S = 0.005
-_STEP_S = 0.05
-_WARM_SHARE, _MOST_WARM_S = 0.2, 2.0  # of the time, at its beginning: not counted
-_TELL_S = 0.2
+_POLL_S = 0.05
+_WARM_UP_SHARE, _MAX_WARM_UP_S = 0.2, 2.0  # start of the measurement that is not counted
+_PROGRESS_S = 0.2
 
 Progress = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureOptions:
-    """What to measure. duration_s: of each way, at most; max_bytes: to write, at most. acks: «all» or «1»."""
+    """The options of a measurement.
+
+    duration_s: maximum time for writing, and for reading. max_bytes: maximum bytes to write. acks: "all" or "1".
+    """
 
     topic: str
     replication_factor: int
@@ -56,8 +59,11 @@ class MeasureOptions:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRate:
-    """What went through one partition. records, bytes: all of them, of values, before compression. bytes_per_s: of the
-    time behind the warm-up; duration_ms: that time."""
+    """The rate of one partition.
+
+    records, bytes: totals, warm-up included; bytes of values before compression. bytes_per_s: the rate after the
+    warm-up. duration_ms: the time that was counted.
+    """
 
     records: int
     bytes: int
@@ -67,7 +73,7 @@ class MeasuredRate:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The rates of one partition, as one producer and one consumer of kctl have them from this machine."""
+    """The rates of one kctl producer and one kctl consumer on one partition, from this machine."""
 
     topic: str
     replication_factor: int
@@ -79,85 +85,87 @@ class Measurement:
     consumer: MeasuredRate
 
 
-class Meter:
-    """Bytes over time. The first `warm_s` seconds are left out, unless all comes within them."""
+class RateMeter:
+    """A meter of bytes per second. The first `warm_up_s` seconds are not counted, unless everything arrives in them."""
 
-    def __init__(self, warm_s: float, now: float) -> None:
-        self._warm_s, self._last = warm_s, now
-        self._starts = [(now, 0)]  # from where on it may be counted; the last one is the best
-        self._warm = False
+    def __init__(self, warm_up_s: float, now: float) -> None:
+        self._warm_up_s, self._last = warm_up_s, now
+        self._starts = [(now, 0)]  # (time, bytes so far) to count from; the last usable one is the best
+        self._is_warm = False
         self.bytes = 0
 
     def add(self, size: int, now: float) -> None:
-        """So many bytes more are through at `now`."""
+        """Count bytes that arrived at `now`."""
         self.bytes += size
         self._last = now
-        if not self._warm and now - self._starts[-1][0] >= self._warm_s:
-            self._warm = True
+        if not self._is_warm and now - self._starts[-1][0] >= self._warm_up_s:
+            self._is_warm = True
             self._starts.append((now, self.bytes))
 
     def restart(self, now: float) -> None:
-        """Only now it has begun; what came before counts when nothing comes behind it."""
+        """Start counting at `now`. Earlier bytes count only if no later ones arrive."""
         self._starts.append((now, self.bytes))
-        self._warm = False
+        self._is_warm = False
 
     def rate(self) -> tuple[float, int]:
-        """Seconds that count, and bytes a second in them. Raises OperationFailed when nothing came through."""
-        for at, before in reversed(self._starts):
-            seconds = self._last - at
+        """Return the counted seconds and the bytes per second. Raises OperationFailed if no bytes arrived."""
+        for start, before in reversed(self._starts):
+            seconds = self._last - start
             if self.bytes > before and seconds > 0:
                 return seconds, round((self.bytes - before) / seconds)
-        raise OperationFailed("nothing came through in time", hint="--duration measures for longer")
+        raise OperationFailed("no data was transferred in time", hint="raise --duration")
 
 
-def warm_s(duration_s: float) -> float:
-    """How long is left out."""
-    return min(duration_s * _WARM_SHARE, _MOST_WARM_S)
+def warm_up_s(duration_s: float) -> float:
+    """Return the seconds at the start that are not counted."""
+    return min(duration_s * _WARM_UP_SHARE, _MAX_WARM_UP_S)
 
 
 def measure(
     client: ClusterClient, options: MeasureOptions, state: ClusterState, *, progress: Progress | None = None
 ) -> Measurement:
-    """Write to the topic, then read it. state: metadata with the topic, which has one partition and is empty.
+    """Write to the topic, then read it. state: metadata with the topic, which is empty and has one partition.
 
-    Raises OperationFailed when a record is not acknowledged, what Sender and Fetcher raise, KeyboardInterrupt.
+    Raises OperationFailed if a record is not acknowledged, the errors of Sender and Fetcher, and KeyboardInterrupt.
     """
-    written = _produce(client, options, state, progress)
-    read = _consume(client, options, progress)
+    producer_rate = _produce(client, options, state, progress)
+    consumer_rate = _consume(client, options, progress)
     return Measurement(
         options.topic, options.replication_factor, options.min_insync_replicas, options.acks, options.compression,
-        options.record_bytes, written, read,
+        options.record_bytes, producer_rate, consumer_rate,
     )  # fmt: skip
 
 
 def payloads(record_bytes: int) -> list[bytes]:
-    """Random values, which no codec makes smaller; written again and again."""
+    """Return random values, which no codec can compress, to write repeatedly."""
     count = max(1, min(_POOL_RECORDS, _POOL_BYTES // record_bytes))
     data = os.urandom(count * record_bytes)
-    return [data[at : at + record_bytes] for at in range(0, len(data), record_bytes)]
+    return [data[start : start + record_bytes] for start in range(0, len(data), record_bytes)]
 
 
-class _Clock:
-    """The time that is measured begins behind the first answer: before it the leader has to be found and dialled, and
-    may not know a new topic yet."""
+class _MeasuringClock:
+    """A clock that starts at the first response.
+
+    Before that, kctl finds and connects to the leader, which may not know the new topic yet.
+    """
 
     def __init__(self, options: MeasureOptions) -> None:
         self._duration_s = options.duration_s
-        self.meter = Meter(warm_s(options.duration_s), time.monotonic())
+        self.meter = RateMeter(warm_up_s(options.duration_s), time.monotonic())
         self.deadline = Deadline(options.duration_s + options.timeout_s)
-        self.begun = False
+        self.started = False
 
-    def begin(self) -> None:
-        """There is an answer."""
-        if not self.begun:
-            self.begun = True
+    def start(self) -> None:
+        """Start the clock at the first response."""
+        if not self.started:
+            self.started = True
             self.meter.restart(time.monotonic())
             self.deadline = Deadline(self._duration_s)
 
     @property
-    def passed_s(self) -> float:
-        """Seconds since it began."""
-        return self._duration_s - self.deadline.left_s if self.begun else 0.0
+    def elapsed_s(self) -> float:
+        """Return the seconds since the start."""
+        return self._duration_s - self.deadline.left_s if self.started else 0.0
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -168,15 +176,15 @@ def _produce(
 ) -> MeasuredRate:
     compress = compressor(options.compression)
     producer = producer_id(client, options.timeout_s) if options.acks == "all" else None
-    run = Writing(options)
+    run = WriteRun(options)
     sender_options = SenderOptions(
         topic=options.topic, acks=ACKS[options.acks], producer=producer, codec=options.compression, compress=compress,
         batch_bytes=_BATCH_BYTES, linger_s=_LINGER_S, timeout_s=options.timeout_s,
     )  # fmt: skip
-    sender = Sender(client, sender_options, state, run.done, Background())
+    sender = Sender(client, sender_options, state, run.on_batch, Background())
     try:
         sender.connect()
-        run.go(sender, progress)
+        run.run(sender, progress)
     finally:
         sender.abandon()
         sender.close(at_once=True)
@@ -184,92 +192,96 @@ def _produce(
     return MeasuredRate(run.records, run.clock.meter.bytes, round(seconds * 1000), rate)
 
 
-class Writing:
-    """What is sent, and what of it is acknowledged."""
+class WriteRun:
+    """A run that writes records and counts the acknowledged ones."""
 
     def __init__(self, options: MeasureOptions) -> None:
         self._options = options
         self._values = payloads(options.record_bytes)
         self.records = 0
-        self.clock = _Clock(options)
-        self._lost: KctlError | None = None
+        self.clock = _MeasuringClock(options)
+        self._error: KctlError | None = None
 
-    def done(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
+    def on_batch(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
+        """Count an acknowledged batch; keep the first error otherwise."""
         if outcome == ACKNOWLEDGED:
             self.records += batch.count
             self.clock.meter.add(batch.content_bytes, time.monotonic())
-            self.clock.begin()
-        elif self._lost is None:
-            self._lost = error
+            self.clock.start()
+        elif self._error is None:
+            self._error = error
 
-    def go(self, sender: Sender, progress: Progress | None) -> None:
-        """As much as gets through in the time."""
-        options, values, clock, number, told = self._options, self._values, self.clock, 0, 0.0
-        most = max(1, options.max_bytes // options.record_bytes)
-        while not clock.deadline.expired and sender.stopped is None and (number < most or not sender.idle):
-            if number < most and sender.has_room:
-                count = min(len(values), most - number)
+    def run(self, sender: Sender, progress: Progress | None) -> None:
+        """Write until the time or max_bytes is reached. Raises OperationFailed."""
+        options, values, clock, number, reported_s = self._options, self._values, self.clock, 0, 0.0
+        max_records = max(1, options.max_bytes // options.record_bytes)
+        while not clock.deadline.expired and sender.stopped is None and (number < max_records or not sender.idle):
+            if number < max_records and sender.has_room:
+                count = min(len(values), max_records - number)
                 sender.add_values(values, 0, count, number, 0)
                 number += count
-            sender.flushing = number >= most
-            sender.step(0 if number < most and sender.has_room else min(_STEP_S, clock.deadline.left_s))
-            if progress and clock.passed_s - told > _TELL_S:
-                told = clock.passed_s
-                progress("writing", told, options.duration_s)
+            sender.flushing = number >= max_records
+            sender.step(0 if number < max_records and sender.has_room else min(_POLL_S, clock.deadline.left_s))
+            if progress and clock.elapsed_s - reported_s > _PROGRESS_S:
+                reported_s = clock.elapsed_s
+                progress("writing", reported_s, options.duration_s)
         if sender.stopped is not None:
             raise OperationFailed(
-                f"writing to {options.topic} ended: {(self._lost or sender.stopped).message}", hint=sender.stopped.hint
+                f"cannot write to {options.topic}: {(self._error or sender.stopped).message}", hint=sender.stopped.hint
             )
-        if not clock.begun:
-            raise OperationFailed(f"nothing for {options.topic} was acknowledged within {clock.deadline.seconds:g} s")
+        if not clock.started:
+            raise OperationFailed(f"no record of {options.topic} was acknowledged within {clock.deadline.seconds:g} s")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
 def _consume(client: ClusterClient, options: MeasureOptions, progress: Progress | None) -> MeasuredRate:
-    """Until the end of what was written, or of the time."""
+    """Read the written records until the end of the log or until the time is up."""
     partition = TopicPartition(options.topic, 0)
-    logs, _, failed = read_log_offsets(client, [partition])
-    if partition in failed:
-        raise failed[partition]
+    logs, _, errors = read_log_offsets(client, [partition])
+    if partition in errors:
+        raise errors[partition]
     if partition not in logs:
-        raise OperationFailed(f"{partition} is gone: somebody has deleted the topic meanwhile")
+        raise OperationFailed(f"{partition} does not exist: the topic was deleted during the measurement")
     start, end = logs[partition].start, logs[partition].end
     fetcher = Fetcher(
-        client, {partition: start}, read_committed=False, tell=_say_nothing, timeout_s=options.timeout_s, follow=False
+        client, {partition: start}, read_committed=False, tell=_ignore, timeout_s=options.timeout_s, follow=False
     )
-    reading = _Reading(options, partition, start)
+    run = _ReadRun(options, partition, start)
     try:
-        while reading.position < end and not reading.clock.deadline.expired:
-            for fetched in fetcher.poll(_STEP_S * 2):
-                reading.take(fetched)
-            if progress and reading.clock.begun:
-                progress("reading", reading.clock.passed_s, options.duration_s)
+        while run.position < end and not run.clock.deadline.expired:
+            for fetched in fetcher.poll(_POLL_S * 2):
+                run.add(fetched)
+            if progress and run.clock.started:
+                progress("reading", run.clock.elapsed_s, options.duration_s)
     finally:
         fetcher.close()
-    if not reading.clock.begun:
-        raise OperationFailed(f"nothing of {partition} could be read within {reading.clock.deadline.seconds:g} s")
-    seconds, rate = reading.clock.meter.rate()
-    return MeasuredRate(reading.records, reading.clock.meter.bytes, round(seconds * 1000), rate)
+    if not run.clock.started:
+        raise OperationFailed(f"no record of {partition} was read within {run.clock.deadline.seconds:g} s")
+    seconds, rate = run.clock.meter.rate()
+    return MeasuredRate(run.records, run.clock.meter.bytes, round(seconds * 1000), rate)
 
 
-class _Reading:
+class _ReadRun:
+    """A run that reads records and counts them."""
+
     def __init__(self, options: MeasureOptions, partition: TopicPartition, position: int) -> None:
         self._partition = partition
         self.position, self.records = position, 0
-        self.clock = _Clock(options)
+        self.clock = _MeasuringClock(options)
 
-    def take(self, fetched: Fetched) -> None:
+    def add(self, fetched: Fetched) -> None:
+        """Count the records of a fetch response."""
         if fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise OperationFailed(f"{self._partition} was cut while it was read")
-        for chunk, following in decode(self._partition, fetched.data, self.position):
-            self.position = following
+            raise OperationFailed(f"{self._partition} was truncated while it was read")
+        for chunk, next_offset in decode(self._partition, fetched.data, self.position):
+            self.position = next_offset
             if chunk is not None:
                 self.records += chunk.size
                 self.clock.meter.add(chunk.size_bytes, time.monotonic())
-        self.clock.begin()
+        self.clock.start()
 
 
-def _say_nothing(_line: str) -> None:
-    """What keeps the fetcher waiting is told by its error, if it lasts."""
+def _ignore(_line: str) -> None:
+    """Ignore progress messages; a lasting problem raises an error."""

@@ -1,4 +1,4 @@
-"""The values of a plan: what it is made of, each line of its arithmetic, and what comes out."""
+"""The values of a capacity plan: workloads, lines of arithmetic, and results."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from kctl.capacity.fields import Inputs
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A topic's inputs, complete (kctl.capacity.workload), and what it has now, where it was seen in a cluster."""
+    """The complete inputs of a topic (see kctl.capacity.workload).
+
+    current_partitions: current number of partitions; None if the topic was not read from a cluster.
+    """
 
     topic: str
     inputs: Inputs
-    present_partitions: int | None = None
+    current_partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One line. source: given, default, measured, seen (in the cluster) or computed; a computed one has the formula, of
-    other terms' names, and the same with their numbers. unit: of the value."""
+    """A line of arithmetic.
+
+    source: given, default, measured, seen (in the cluster) or computed. formula, numbers: of a computed term, the
+    formula with the names of other terms, and the same formula with their values. unit: of the value.
+    """
 
     name: str
     value: int | float
@@ -31,7 +37,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The least number of something, and why. binds: no other one asks for more."""
+    """A minimum number of brokers or partitions, and its reason. binds: True for the largest minimum."""
 
     name: str
     least: int
@@ -40,8 +46,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How many brokers more may be lost when so many are down already and the others in sync: writes_survive with
-    acks=all, data_survive for what was acknowledged so. −1: it is lost, or stands still, as it is."""
+    """The number of further broker failures that writes with acks=all and acknowledged data survive.
+
+    brokers_down: brokers that are already down; the others are in sync. −1: writes are already stopped, or data is
+    lost.
+    """
 
     brokers_down: int
     writes_survive: int
@@ -49,8 +58,8 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class Caution:
-    """What to know about a plan. topic: None when it is of the whole."""
+class PlanWarning:
+    """A warning about a plan. topic: None if the warning is about the cluster."""
 
     code: str
     message: str
@@ -59,9 +68,9 @@ class Caution:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """A topic in a plan. partition_bytes: the most that one replica holds; disk_bytes: of all replicas.
+    """The plan for one topic. partition_bytes: maximum size of one replica. disk_bytes: size of all replicas.
 
-    oldest_record_ms: how old a record may be before it is deleted; None where time deletes nothing.
+    oldest_record_ms: maximum age of a record before it is deleted; None without time-based retention.
     """
 
     topic: str
@@ -78,7 +87,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
-    """What a load needs. bounds: of the brokers; disk_bytes: of all replicas of all topics."""
+    """The plan for a cluster. bounds: of the brokers. disk_bytes: of all replicas of all topics."""
 
     broker_count: int
     partition_count: int
@@ -87,4 +96,4 @@ class CapacityPlan:
     bounds: tuple[Bound, ...]
     terms: tuple[Term, ...]
     topic_plans: tuple[TopicPlan, ...]
-    cautions: tuple[Caution, ...]
+    cautions: tuple[PlanWarning, ...]

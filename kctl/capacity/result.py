@@ -1,4 +1,4 @@
-"""What `kctl capacity` gives."""
+"""The result of kctl capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kctl.capacity.model import CapacityPlan
 
 @dataclass(frozen=True, slots=True)
 class CapacityResult:
-    """plan: None when nothing was said of a load. measured: None without --measure."""
+    """The JSON document of kctl capacity. plan: None if no load is given. measured: None without --measure."""
 
     plan: CapacityPlan | None
     measured: Measurement | None

@@ -1,4 +1,4 @@
-"""Lines of arithmetic: a formula of names, the same with numbers, and the result."""
+"""Build lines of arithmetic: a formula of names, the formula with numbers, and the result."""
 
 from __future__ import annotations
 
@@ -28,69 +28,72 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
 class Sheet:
-    """Collects terms. A formula takes its names from this sheet, then from `above`."""
+    """A list of terms. Names in a formula refer to this sheet, or else to the sheet `above`."""
 
     def __init__(self, above: Sheet | None = None) -> None:
         self._above = above
-        self._known: dict[str, tuple[Number, str]] = {}
+        self._values: dict[str, tuple[Number, str]] = {}
         self.terms: list[Term] = []
 
-    def given(self, inputs: Inputs) -> None:
-        """A line for each input."""
+    def add_inputs(self, inputs: Inputs) -> None:
+        """Add a line for each input."""
         for name, each in inputs.items():
-            self._known[name] = (each.value, FIELDS[name].unit)
-            self.terms.append(Term(name, plain(each.value), FIELDS[name].unit, each.source))
+            self._values[name] = (each.value, FIELDS[name].unit)
+            self.terms.append(Term(name, to_json_number(each.value), FIELDS[name].unit, each.source))
 
-    def fact(self, name: str, value: Number, unit: str, source: str) -> None:
-        """A line that is neither an input nor computed."""
-        self._known[name] = (value, unit)
-        self.terms.append(Term(name, plain(value), unit, source))
+    def add_value(self, name: str, value: Number, unit: str, source: str) -> None:
+        """Add a line that is neither an input nor computed."""
+        self._values[name] = (value, unit)
+        self.terms.append(Term(name, to_json_number(value), unit, source))
 
-    def computed(self, name: str, unit: str, formula: str, value: Number) -> None:
-        """A line whose formula is of names that are there."""
+    def add_computed(self, name: str, unit: str, formula: str, value: Number) -> None:
+        """Add a line with a formula over existing names."""
         numbers = _NAME.sub(lambda match: self._number(match.group()), formula)
-        self._known[name] = (value, unit)
-        self.terms.append(Term(name, plain(value), unit, COMPUTED, formula, numbers))
+        self._values[name] = (value, unit)
+        self.terms.append(Term(name, to_json_number(value), unit, COMPUTED, formula, numbers))
 
-    def over_topics(self, name: str, unit: str, how: str, values: Sequence[int], value: int) -> None:
-        """What comes of a term of each topic: «sum of disk_bytes», «largest replication_factor»."""
-        few = len(values) <= _FEW
-        numbers = ", ".join(shown(each, unit) for each in values) if few else f"of {len(values):,} topics"
-        self._known[name] = (value, unit)
-        self.terms.append(Term(name, value, unit, COMPUTED, how, numbers))
+    def add_aggregate(self, name: str, unit: str, description: str, values: Sequence[int], value: int) -> None:
+        """Add a value over all topics. description: e.g. "sum of disk_bytes", "largest replication_factor"."""
+        numbers = (
+            ", ".join(format_value(each, unit) for each in values)
+            if len(values) <= _MAX_NUMBERS
+            else f"of {len(values):,} topics"
+        )
+        self._values[name] = (value, unit)
+        self.terms.append(Term(name, value, unit, COMPUTED, description, numbers))
 
     def lines(self, *, keep: Collection[str] = ()) -> tuple[Term, ...]:
-        """The terms in their order, without defaults that nothing is made of. keep: names that stay all the same."""
+        """Return the terms in order, without unused defaults. keep: names to include even if unused."""
         used = {name for term in self.terms for name in _NAME.findall(term.formula or "")} | set(keep)
         return tuple(term for term in self.terms if term.source != DEFAULT or term.name in used)
 
     def has(self, name: str) -> bool:
-        """Whether this sheet has such a line."""
-        return name in self._known
+        """Return True if this sheet has a line with this name."""
+        return name in self._values
 
     def value(self, name: str) -> Number:
-        """Of a line of this sheet or of those above."""
+        """Return the value of a line in this sheet or a sheet above."""
         return self._line(name)[0]
 
     def _number(self, name: str) -> str:
-        return name if name in _WORDS else shown(*self._line(name))
+        return name if name in _WORDS else format_value(*self._line(name))
 
     def _line(self, name: str) -> tuple[Number, str]:
-        if name not in self._known and self._above is not None:
-            return self._above._line(name)  # noqa: SLF001 - of the same class
-        return self._known[name]
+        if name not in self._values and self._above is not None:
+            return self._above._line(name)  # noqa: SLF001 - same class
+        return self._values[name]
 
 
-_FEW = 6
+_MAX_NUMBERS = 6  # listed in an aggregate line
 
 
-def plain(value: Number) -> int | float:
-    """As JSON has it."""
+def to_json_number(value: Number) -> int | float:
+    """Return the value as a JSON number."""
     return int(value) if isinstance(value, int) or value.denominator == 1 else float(value)
 
 
-def shown(value: Number | float, unit: str) -> str:
-    """For people: four significant digits, powers of ten. Rounded for the eye only."""
+def format_value(value: Number | float, unit: str) -> str:
+    """Format a value for display: four significant digits, decimal units."""
     if unit == BYTES:
         return _size(value)
     if unit == BYTES_PER_S:

@@ -1,4 +1,4 @@
-"""From what somebody said of a topic to all of its inputs: defaults filled in, contradictions refused."""
+"""Complete the inputs of a topic: fill in defaults and reject contradictions."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kctl.capacity.fields import CLUSTER_FIELDS, DEFAULT, FIELDS, MEASURED, TOPI
 from kctl.capacity.model import Workload
 from kctl.errors import UsageError
 
-KAFKAS_RETENTION_MS = 604_800_000
-_KEPT = ("data", "keys", "retention", "retention_bytes")
-# Without what they say something of: (input, one of these has to be there).
-_GO_WITH = (
+KAFKA_DEFAULT_RETENTION_MS = 604_800_000
+_RETENTION_INPUTS = ("data", "keys", "retention", "retention_bytes")
+# (input, inputs of which it requires at least one)
+_REQUIRES = (
     ("messages", ("message_size",)),
     ("message_size", ("messages", "keys")),
     ("keys", ("message_size",)),
 )
-# Two ways to say one thing.
-_EXCLUDE = (
+# Pairs that specify the same thing in two ways.
+_EXCLUSIVE = (
     ("throughput", "messages"),
     ("data", "keys"),
     ("data", "retention"),
@@ -27,60 +27,60 @@ _EXCLUDE = (
 )
 
 
-def workload(topic: str, given: Inputs, *, present_partitions: int | None = None) -> Workload:
-    """A topic's inputs with their defaults. Raises UsageError for what is missing and for what excludes each other."""
-    _check(topic, given)
-    found = with_defaults(given, TOPIC_FIELDS)
-    if not any(name in found for name in _KEPT):
-        found["retention"] = Input(KAFKAS_RETENTION_MS, DEFAULT)
-    if "min_insync_replicas" not in found:
-        found["min_insync_replicas"] = Input(found["replication_factor"].value // 2 + 1, DEFAULT)
-    if found["max_partition_size"].value <= found["segment_size"].value:
+def workload(topic: str, inputs: Inputs, *, current_partitions: int | None = None) -> Workload:
+    """Return a topic with all its inputs. Raises UsageError for missing or mutually exclusive inputs."""
+    _check(topic, inputs)
+    complete = with_defaults(inputs, TOPIC_FIELDS)
+    if not any(name in complete for name in _RETENTION_INPUTS):
+        complete["retention"] = Input(KAFKA_DEFAULT_RETENTION_MS, DEFAULT)
+    if "min_insync_replicas" not in complete:
+        complete["min_insync_replicas"] = Input(complete["replication_factor"].value // 2 + 1, DEFAULT)
+    if complete["max_partition_size"].value <= complete["segment_size"].value:
         raise UsageError(
-            f"{topic}: a partition of at most {found['max_partition_size'].value:,} bytes has no room for a segment of"
-            f" {found['segment_size'].value:,}",
-            hint="make segments smaller, or let partitions be larger",
+            f"{topic}: the maximum partition size of {complete['max_partition_size'].value:,} bytes is too small for a"
+            f" segment of {complete['segment_size'].value:,} bytes",
+            hint="lower --segment-size or raise --max-partition-size",
         )
-    return Workload(topic, found, present_partitions)
+    return Workload(topic, complete, current_partitions)
 
 
-def cluster_inputs(given: Inputs) -> dict[str, Input]:
-    """What is said of the brokers, with its defaults."""
-    return with_defaults(given, CLUSTER_FIELDS)
+def cluster_inputs(inputs: Inputs) -> dict[str, Input]:
+    """Return the inputs of the brokers with their defaults."""
+    return with_defaults(inputs, CLUSTER_FIELDS)
 
 
-def with_defaults(given: Inputs, names: tuple[str, ...]) -> dict[str, Input]:
-    """In the order of `names`; those that have neither value nor default are left out."""
-    found: dict[str, Input] = {}
+def with_defaults(inputs: Inputs, names: tuple[str, ...]) -> dict[str, Input]:
+    """Return the inputs in the order of `names`, with defaults. Names with neither value nor default are left out."""
+    complete: dict[str, Input] = {}
     for name in names:
         default = FIELDS[name].default
-        if name in given:
-            found[name] = given[name]
+        if name in inputs:
+            complete[name] = inputs[name]
         elif default is not None:
-            found[name] = Input(default, DEFAULT)
-    return found
+            complete[name] = Input(default, DEFAULT)
+    return complete
 
 
-def merged(own: Inputs, given: Inputs, names: Collection[str]) -> dict[str, Input]:
-    """What somebody gives for all topics wins over what is said of one; what was measured only stands in for it."""
-    found = {name: each for name, each in given.items() if name in names and each.source == MEASURED}
-    found.update(own)
-    found.update({name: each for name, each in given.items() if name in names and each.source != MEASURED})
-    return found
+def merged(topic_inputs: Inputs, overrides: Inputs, names: Collection[str]) -> dict[str, Input]:
+    """Return the inputs of a topic or of the brokers with overrides. Measured values only fill in what is missing."""
+    result = {name: each for name, each in overrides.items() if name in names and each.source == MEASURED}
+    result.update(topic_inputs)
+    result.update({name: each for name, each in overrides.items() if name in names and each.source != MEASURED})
+    return result
 
 
-def _check(topic: str, given: Mapping[str, Input]) -> None:
-    if not given.keys() & {"throughput", "messages", "data", "keys"}:
+def _check(topic: str, inputs: Mapping[str, Input]) -> None:
+    if not inputs.keys() & {"throughput", "messages", "data", "keys"}:
         raise UsageError(
-            f"{topic}: nothing says how much there is",
-            hint="give a throughput, messages with a message size, or data: --throughput 100MB/s",
+            f"{topic}: no load is given",
+            hint="set --throughput (e.g. 100MB/s), --messages with --message-size, --data, or --keys",
         )
-    for one, other in _EXCLUDE:
-        if one in given and other in given:
+    for one, other in _EXCLUSIVE:
+        if one in inputs and other in inputs:
             raise UsageError(f"{topic}: {_option(one)} and {_option(other)} exclude each other")
-    for name, partners in _GO_WITH:
-        if name in given and not given.keys() & set(partners):
-            raise UsageError(f"{topic}: {_option(name)} goes with {' or '.join(map(_option, partners))}")
+    for name, partners in _REQUIRES:
+        if name in inputs and not inputs.keys() & set(partners):
+            raise UsageError(f"{topic}: {_option(name)} requires {' or '.join(map(_option, partners))}")
 
 
 def _option(name: str) -> str:

@@ -1,1 +1,1 @@
-"""The doctor: rules by subject, the facts that they judge, and one report."""
+"""kctl doctor: rules by subject, the facts that the rules examine, and the report."""

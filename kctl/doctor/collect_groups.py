@@ -1,4 +1,4 @@
-"""Groups for the rules: members, lag, and rebalances while they are watched."""
+"""Read consumer groups for the rules: members, lag, and rebalances observed while watching."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import CLASSIC, SHARE, WITHOUT_MEMBERS, Group
 from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics, may_describe_cluster
 from kctl.doctor.rule_facts import GroupFacts, GroupState
-from kctl.doctor.rules_groups import MOVING
+from kctl.doctor.rules_groups import REBALANCING
 from kctl.errors import KctlError
 from kctl.groups.overview import failures_of
 from kctl.lag.collect import collect
@@ -18,81 +18,86 @@ from kctl.lag.collect import collect
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_LOOK_S = 0.5  # a rebalance of few members takes about as long
+_POLL_S = 0.5  # about as long as a rebalance of a small group
 
 
 def read_groups(client: ClusterClient, watch_s: float = 0.0) -> GroupFacts | KctlError:
-    """All groups once; those with members again and again for watch_s seconds. The KctlError when nobody lists them."""
+    """Read all groups, then poll the groups that have members for watch_s seconds.
+
+    Return the KctlError if the groups cannot be listed.
+    """
     try:
         report = collect(client)
     except KctlError as exc:
         return exc
-    unread = [*failures_of(report), *_kept_back(client)]
-    looks = _watch(client, report.groups, watch_s) if watch_s > 0 else []
-    last = looks[-1] if looks else report.groups
+    reasons = [*failures_of(report), *_missing_rights(client)]
+    polls = _watch(client, report.groups, watch_s) if watch_s > 0 else []
+    latest = polls[-1] if polls else report.groups
     states = {
-        name: group_state(last.get(name, group), _count(name, [report.groups, *looks]) if looks else None)
+        name: group_state(
+            latest.get(name, group), _count_group_rebalances(name, [report.groups, *polls]) if polls else None
+        )
         for name, group in report.groups.items()
     }
-    return GroupFacts(states, report.rows, tuple(unread), int(watch_s * 1000) if looks else None)
+    return GroupFacts(states, report.rows, tuple(reasons), int(watch_s * 1000) if polls else None)
 
 
-def _kept_back(client: ClusterClient) -> list[str]:
-    """What brokers leave out without a word."""
-    found = []
+def _missing_rights(client: ClusterClient) -> list[str]:
+    """Return a line for each kind of object that brokers silently omit because the user may not describe it."""
+    lines = []
     if may_describe_cluster(client) is False:
-        found.append("only groups that this user may describe are judged: all need an ACL for Describe on the cluster")
+        lines.append("only groups that this user may describe are checked: grant Describe on the cluster to check all")
     if may_describe_all_topics(client) is False:
-        found.append(f"only commits for topics that this user may describe are judged: {NEED_ALL_TOPICS}")
-    return found
+        lines.append(f"only committed offsets of topics that this user may describe are checked: {NEED_ALL_TOPICS}")
+    return lines
 
 
 def _watch(client: ClusterClient, groups: Mapping[str, Group], watch_s: float) -> list[Mapping[str, Group]]:
-    """Looks at the groups that have members. One that was not answered is left out."""
+    """Describe the groups that have members once per poll. Groups without an answer are left out of that poll."""
     names = [name for name, group in groups.items() if group.type != SHARE and group.state not in WITHOUT_MEMBERS]
     end = time.monotonic() + watch_s
-    looks: list[Mapping[str, Group]] = []
-    while (left := end - time.monotonic()) > 0:
-        time.sleep(min(_LOOK_S, left))
-        looks.append(describe_groups(client, names).groups if names else {})
+    polls: list[Mapping[str, Group]] = []
+    while (remaining_s := end - time.monotonic()) > 0:
+        time.sleep(min(_POLL_S, remaining_s))
+        polls.append(describe_groups(client, names).groups if names else {})
         if not names:
             break
-    return looks
+    return polls
 
 
-def _count(name: str, looks: Sequence[Mapping[str, Group]]) -> int:
-    return count_rebalances([look[name] for look in looks if name in look])
+def _count_group_rebalances(name: str, polls: Sequence[Mapping[str, Group]]) -> int:
+    return count_rebalances([poll[name] for poll in polls if name in poll])
 
 
-def count_rebalances(looks: Sequence[Group]) -> int:
-    """How many rebalances a group had between its first look and its last. Pure.
+def count_rebalances(polls: Sequence[Group]) -> int:
+    """Return the number of rebalances of a group between the first and the last poll. Pure.
 
-    Newer groups count them themselves (their epoch). Of a classic one: each time it began, or had other members or
-    another assignment than before without having been seen at it.
+    Groups of the new protocol (KIP-848) count rebalances themselves: the group epoch. For a classic group, a rebalance
+    is counted when the group enters a rebalancing state, and when members or assignment change between two polls.
     """
-    if not looks:
+    if not polls:
         return 0
-    if looks[-1].type not in (CLASSIC, None) and looks[0].epoch is not None and looks[-1].epoch is not None:
-        return max(looks[-1].epoch - looks[0].epoch, 0)
+    if polls[-1].type not in (CLASSIC, None) and polls[0].epoch is not None and polls[-1].epoch is not None:
+        return max(polls[-1].epoch - polls[0].epoch, 0)
     count = 0
-    settled = looks[0]
-    moving = looks[0].state in MOVING
-    for look in looks[1:]:
-        if look.state in MOVING:
-            count += not moving
-            moving = True
+    last_stable = polls[0]
+    rebalancing = polls[0].state in REBALANCING
+    for group in polls[1:]:
+        if group.state in REBALANCING:
+            count += not rebalancing
+            rebalancing = True
             continue
-        count += not moving and _assigned(look) != _assigned(settled)
-        settled, moving = look, False
+        count += not rebalancing and _assignment(group) != _assignment(last_stable)
+        last_stable, rebalancing = group, False
     return count
 
 
-def _assigned(group: Group) -> dict[str, object]:
+def _assignment(group: Group) -> dict[str, object]:
     return {member.member_id: member.partitions for member in group.members or ()}
 
 
 def group_state(group: Group, rebalances: int | None = None) -> GroupState:
-    """A group for the rules. Pure."""
+    """Return the state of a group as the rules need it. Pure."""
     members = None
     if group.members is not None:
         members = {m.member_id: None if m.partitions is None else len(m.partitions) for m in group.members}

@@ -1,4 +1,7 @@
-"""ZooKeeper for the rules: its servers, and what anybody may do with nodes. Reads only, without logging in."""
+"""Read ZooKeeper for the rules: its servers, and what unauthenticated clients may do with its nodes.
+
+Read-only. kctl does not log in to ZooKeeper, so it sees exactly what everyone may see.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kctl.base.address import parse_zookeeper
 from kctl.doctor.rule_facts import ZooKeeperFacts
-from kctl.doctor.rules_zookeeper import STEERING, USERS
+from kctl.doctor.rules_zookeeper import METADATA_NODES, USERS
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.protocol.security import Security
 from kctl.zookeeper.cluster_id import CLUSTER_ID, parse_cluster_id
@@ -18,52 +21,58 @@ from kctl.zookeeper.session import zookeeper
 if TYPE_CHECKING:
     from kctl.zookeeper.client import ZooKeeper
 
-_USERS_READ = 100  # users whose nodes are looked at one by one
+_MAX_USERS = 100  # users whose nodes are read, one request each
 
 
 def read_zookeeper(
-    connect: str, security: Security, limit_s: float, cluster_id: str | None
+    connect: str, security: Security, timeout_s: float, cluster_id: str | None
 ) -> ZooKeeperFacts | KctlError:
-    """The facts, or why there are none. limit_s: of each step. cluster_id: whose ZooKeeper it has to be."""
+    """Read the facts about ZooKeeper; return the KctlError if its servers cannot be read.
+
+    timeout_s: for each step, at most 10 s. cluster_id: the cluster that this ZooKeeper must belong to.
+    """
     try:
-        ensemble = read_ensemble(parse_zookeeper(connect).servers, min(limit_s, 10.0), security)
+        ensemble = read_ensemble(parse_zookeeper(connect).servers, min(timeout_s, 10.0), security)
     except KctlError as exc:
         return exc
-    unread = [ensemble.doubt] if ensemble.doubt else []
+    reasons = [ensemble.warning] if ensemble.warning else []
     grants: dict[str, Sequence[Grant] | None] = {}
     users: int | None = None
     try:
-        with zookeeper(connect, security=security, timeout_s=min(limit_s, 10.0)) as client:
-            wrong = not_its_own(client, connect, cluster_id)
-            if wrong:
-                unread.append(wrong)
+        with zookeeper(connect, security=security, timeout_s=min(timeout_s, 10.0)) as client:
+            problem = wrong_cluster(client, connect, cluster_id)
+            if problem:
+                reasons.append(problem)
             else:
-                for path in (*STEERING, USERS):
-                    _look(client, path, grants)
-                users = _scram_users(client, grants)
+                for path in (*METADATA_NODES, USERS):
+                    _add_acl(client, path, grants)
+                users = _count_scram_users(client, grants)
     except KctlError as exc:
-        unread.append(exc.message)
-    return ZooKeeperFacts(ensemble.servers, grants, users, tuple(unread))
+        reasons.append(exc.message)
+    return ZooKeeperFacts(ensemble.servers, grants, users, tuple(reasons))
 
 
-def not_its_own(client: ZooKeeper, connect: str, cluster_id: str | None) -> str | None:
-    """Without the chroot, or in another cluster's, nothing would be found, and nothing be wrong. None: it is, or nobody
-    can tell (no id before 0.10.1; a node that not everybody may read)."""
+def wrong_cluster(client: ZooKeeper, connect: str, cluster_id: str | None) -> str | None:
+    """Return a message if the address does not lead to the metadata of this cluster.
+
+    Without the right chroot, the nodes that the rules examine do not exist, and every rule would pass. None: the
+    address is right, or this cannot be verified (no cluster id before 0.10.1, or the node is not readable by everyone).
+    """
     if cluster_id is None:
         return None
     try:
-        found = parse_cluster_id(read_data(client, CLUSTER_ID))
+        id_in_zookeeper = parse_cluster_id(read_data(client, CLUSTER_ID))
     except NotAuthorized:
         return None
     except NotFound:
-        return f"ZooKeeper {connect} has no cluster of Kafka's there: is the chroot right?"
-    if found == cluster_id:
+        return f"ZooKeeper {connect} has no Kafka cluster at this path; check the chroot"
+    if id_in_zookeeper == cluster_id:
         return None
-    return f"ZooKeeper {connect} is that of cluster {found}, not of {cluster_id}"
+    return f"ZooKeeper {connect} belongs to cluster {id_in_zookeeper}, not to {cluster_id}"
 
 
-def _look(client: ZooKeeper, path: str, grants: dict[str, Sequence[Grant] | None]) -> None:
-    """kctl does not log in to ZooKeeper: what it may not see, not everybody may."""
+def _add_acl(client: ZooKeeper, path: str, grants: dict[str, Sequence[Grant] | None]) -> None:
+    """Store the ACL of a node; None if it is not readable by everyone. A missing node is skipped."""
     try:
         grants[path] = read_acl(client, path)
     except NotAuthorized:
@@ -72,15 +81,18 @@ def _look(client: ZooKeeper, path: str, grants: dict[str, Sequence[Grant] | None
         pass
 
 
-def _scram_users(client: ZooKeeper, grants: dict[str, Sequence[Grant] | None]) -> int | None:
-    """How many have credentials; None when not everybody may know. Quotas are kept in these nodes as well."""
+def _count_scram_users(client: ZooKeeper, grants: dict[str, Sequence[Grant] | None]) -> int | None:
+    """Count users with SCRAM credentials and store their ACLs; None if the users are not readable by everyone.
+
+    User nodes hold quotas as well, so nodes without credentials are not counted.
+    """
     try:
-        rows, _ = list_children(client, USERS, limit=_USERS_READ)
+        rows, _ = list_children(client, USERS, limit=_MAX_USERS)
     except NotFound:
         return 0
     except NotAuthorized:
         return None
-    found = 0
+    count = 0
     for row in rows:
         path = child_path(USERS, row.name)
         try:
@@ -88,6 +100,6 @@ def _scram_users(client: ZooKeeper, grants: dict[str, Sequence[Grant] | None]) -
                 continue
         except (NotFound, NotAuthorized):
             continue
-        found += 1
-        _look(client, path, grants)
-    return found
+        count += 1
+        _add_acl(client, path, grants)
+    return count

@@ -1,4 +1,4 @@
-"""Rules over facts: what they found, what could not be told, and which of them had nothing to look at."""
+"""Apply rules to facts: findings, the outcome of each rule, and the facts that are missing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from enum import Enum
 
 from kctl.base.suggestions import did_you_mean
 from kctl.doctor.rule import ALL, Rule, Severity
-from kctl.doctor.rule_facts import RuleFacts, absent, unread
+from kctl.doctor.rule_facts import RuleFacts, lacks_facts, unread_reasons
 from kctl.errors import UsageError
 
 
-class Outcome(str, Enum):
-    """ok: looked, and found nothing. found: see the findings. unknown: what it needs could not be read, or not all of
-    it, and nothing was found in the rest. skipped: nothing to look at, or it does not hold for this release."""
+class RuleStatus(str, Enum):
+    """The outcome of a rule.
+
+    ok: everything was readable, no problem. found: see the findings. unknown: some needed facts were unreadable, and
+    the rest shows no problem. skipped: the facts were not requested, or the rule does not apply to this release.
+    """
 
     OK = "ok"
     FOUND = "found"
@@ -24,9 +27,10 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found, with all that its reader has to know. versions: the releases of Kafka that the rule holds for.
+    """A problem, with its explanation and fix.
 
-    version_known: False when nobody could tell whether it holds here.
+    versions: Kafka releases that the rule applies to. version_known: False if the release of a broker or file is
+    unknown, so the rule may not apply.
     """
 
     rule: str
@@ -43,41 +47,39 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What became of a rule. reasons: what could not be read, also beside findings; why it was skipped."""
+    """The outcome of one rule. reasons: which facts were unreadable (also beside findings), or why it was skipped."""
 
     rule: str
-    outcome: Outcome
+    outcome: RuleStatus
     reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """findings: the worst first. unknown: what could not be read, each reason once."""
+    """The result of all rules. findings: most urgent first. unknown: why facts are missing, each reason once."""
 
     findings: tuple[Finding, ...]
     rules: tuple[RuleOutcome, ...]
     unknown: tuple[str, ...]
 
-    def at_least(self, severity: Severity) -> list[Finding]:
-        """The findings that are as bad, or worse."""
-        return [each for each in self.findings if each.severity.rank <= severity.rank]
 
-
-def chosen_rules(
+def select_rules(
     subjects: Mapping[str, Sequence[Rule]], only: Collection[str], ignored: Collection[str], about: Collection[str] = ()
 ) -> list[Rule]:
-    """The rules named and those of the subjects named, or all, without those ignored. Raises UsageError for a rule or
-    subject that does not exist."""
+    """Return the rules in `only` and those of the subjects in `about`, without those in `ignored`.
+
+    Without `only` and `about`: all rules. Raises UsageError for an unknown rule or subject.
+    """
     for name in about:
         if name not in subjects:
-            hint = did_you_mean(name, subjects) or f"there are {', '.join(subjects)}"
-            raise UsageError(f"there are no rules about {name!r}", hint=hint)
-    rules = [(subject, rule) for subject, own in subjects.items() for rule in own]
-    known = {rule.id for _, rule in rules}
+            hint = did_you_mean(name, subjects) or f"subjects: {', '.join(subjects)}"
+            raise UsageError(f"unknown subject {name!r}", hint=hint)
+    rules = [(subject, rule) for subject, subject_rules in subjects.items() for rule in subject_rules]
+    rule_ids = {rule.id for _, rule in rules}
     for name in (*only, *ignored):
-        if name not in known:
+        if name not in rule_ids:
             raise UsageError(
-                f"there is no rule {name!r}", hint=did_you_mean(name, known) or "`kctl doctor --rules` lists them"
+                f"unknown rule {name!r}", hint=did_you_mean(name, rule_ids) or "`kctl doctor --rules` lists the rules"
             )
     every = not only and not about
     return [
@@ -86,7 +88,7 @@ def chosen_rules(
 
 
 def parts_needed(rules: Iterable[Rule]) -> frozenset[str]:
-    """The fields of RuleFacts that these rules look at."""
+    """Return the fields of RuleFacts that these rules read."""
     return frozenset(part for rule in rules for part in rule.needs)
 
 
@@ -96,43 +98,43 @@ def examine(rules: Sequence[Rule], facts: RuleFacts) -> Examination:
     outcomes: list[RuleOutcome] = []
     unknown: dict[str, None] = {}
     for rule in rules:
-        skipped = why_skipped(rule, facts)
+        skipped = skip_reason(rule, facts)
         if skipped:
-            outcomes.append(RuleOutcome(rule.id, Outcome.SKIPPED, (skipped,)))
+            outcomes.append(RuleOutcome(rule.id, RuleStatus.SKIPPED, (skipped,)))
             continue
-        reasons = rule.unread_of(facts) if rule.unread_of else unread(facts, rule.needs)
+        reasons = rule.unread_reasons(facts) if rule.unread_reasons else unread_reasons(facts, rule.needs)
         unknown.update(dict.fromkeys(reasons))
-        own = [] if _nothing_read(rule, facts) else _findings(rule, facts)
-        findings += own
-        outcome = Outcome.FOUND if own else Outcome.UNKNOWN if reasons else Outcome.OK
-        outcomes.append(RuleOutcome(rule.id, outcome, tuple(reasons)))
-    findings.sort(key=lambda each: each.severity.rank)
+        rule_findings = [] if _is_unreadable(rule, facts) else _findings(rule, facts)
+        findings += rule_findings
+        status = RuleStatus.FOUND if rule_findings else RuleStatus.UNKNOWN if reasons else RuleStatus.OK
+        outcomes.append(RuleOutcome(rule.id, status, tuple(reasons)))
+    findings.sort(key=lambda finding: finding.severity.rank)
     return Examination(tuple(findings), tuple(outcomes), tuple(unknown))
 
 
 def _findings(rule: Rule, facts: RuleFacts) -> list[Finding]:
-    known = rule.versions == ALL or all(facts.releases.values())
+    version_known = rule.versions == ALL or all(facts.releases.values())
     return [
         Finding(
-            rule.id, found.severity or rule.severity, rule.title, found.message, found.subjects, rule.why, rule.fix,
-            rule.source, str(rule.versions), known,
+            rule.id, issue.severity or rule.severity, rule.title, issue.message, issue.subjects, rule.why, rule.fix,
+            rule.source, str(rule.versions), version_known,
         )
-        for found in rule.evaluate(facts)
+        for issue in rule.evaluate(facts)
     ]  # fmt: skip
 
 
-def why_skipped(rule: Rule, facts: RuleFacts) -> str | None:
-    """Why a rule has nothing to say here; None when it has. Pure."""
-    if absent(facts, rule.needs):
+def skip_reason(rule: Rule, facts: RuleFacts) -> str | None:
+    """Return why a rule cannot be applied to these facts; None if it can. Pure."""
+    if lacks_facts(facts, rule.needs):
         missing = (name.replace("_", " ") for name in rule.needs if getattr(facts, name) is None)
-        return f"not looked at: {', '.join(missing)}"
-    found = (each or facts.assumed for each in facts.releases.values())
-    told = [each for each in found if each is not None]
-    if told and len(told) == len(facts.releases) and not any(rule.versions.holds_for(each) for each in told):
-        return f"it holds {rule.versions}, and this is {', '.join(dict.fromkeys(map(str, told)))}"
+        return f"not checked: {', '.join(missing)}"
+    possible = [releases or facts.assumed_releases for releases in facts.releases.values()]
+    releases = [each for each in possible if each is not None]
+    if releases and len(releases) == len(possible) and not any(rule.versions.applies_to(each) for each in releases):
+        return f"applies to releases {rule.versions}; this is {', '.join(dict.fromkeys(map(str, releases)))}"
     return None
 
 
-def _nothing_read(rule: Rule, facts: RuleFacts) -> bool:
-    """Whether a part that the rule cannot do without is an error as a whole."""
+def _is_unreadable(rule: Rule, facts: RuleFacts) -> bool:
+    """Return True if a field that the rule needs could not be read at all."""
     return any(isinstance(getattr(facts, name), Exception) for name in rule.needs)

@@ -1,4 +1,4 @@
-"""What the doctor says: findings, what each rule came to, and what could not be told."""
+"""The report of kctl doctor: findings, rule outcomes, and the facts that are missing."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kctl.base.text import counted
-from kctl.doctor.examine import Finding, RuleOutcome, chosen_rules, examine, parts_needed
+from kctl.doctor.examine import Finding, RuleOutcome, examine, select_rules
 from kctl.doctor.rule import Rule, Severity
-from kctl.doctor.rule_facts import GroupFacts, RuleFacts, absent
+from kctl.doctor.rule_facts import GroupFacts, RuleFacts, lacks_facts
 from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import KctlError, NotHealthy
 from kctl.health.model import Health
 from kctl.model import ClusterState
 
-_OF_FILES = frozenset({"files", "broker_files", "clients", "producers", "consumers"})
+_FILE_PARTS = frozenset({"files", "broker_files", "clients", "producers", "consumers"})
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """cluster_id and the counts: None of files, and of what was not looked at. files: those that were read.
+    """The result of kctl doctor for a cluster or for files.
 
-    releases: what brokers (or the files' readers) seem to be, «3.9»; empty when nobody could tell. findings: the worst
-    first. rules: what became of each rule that was chosen. unknown: what could not be read. notes: what was not asked.
+    cluster_id and the counts: None for files, and for facts that were not requested. releases: the releases of brokers
+    or files, e.g. "3.9"; empty if unknown. files: the files that were checked. findings: most urgent first. rules: the
+    outcome of each selected rule. unknown: why facts are missing. notes: what was not checked.
     """
 
     cluster_id: str | None
@@ -40,25 +41,25 @@ class DoctorReport:
     notes: tuple[str, ...]
 
     def at_least(self, severity: Severity) -> list[Finding]:
-        """The findings that are as bad, or worse."""
-        return [each for each in self.findings if each.severity.rank <= severity.rank]
+        """Return the findings of this severity or a more urgent one."""
+        return [finding for finding in self.findings if finding.severity.rank <= severity.rank]
 
     def require_healthy(self, severity: Severity) -> None:
-        """Raise NotHealthy if a finding has this severity or a worse one."""
-        bad = self.at_least(severity)
-        if not bad:
+        """Raise NotHealthy if a finding has this severity or a more urgent one."""
+        failing = self.at_least(severity)
+        if not failing:
             return
-        more = f", and {counted(len(bad) - 1, 'other finding')}" if len(bad) > 1 else ""
+        more = f", and {counted(len(failing) - 1, 'other finding')}" if len(failing) > 1 else ""
         raise NotHealthy(
-            f"{bad[0].rule}: {bad[0].message}{more}",
-            hint=bad[0].fix,
-            details={"rules_found": list(dict.fromkeys(each.rule for each in bad))},
+            f"{failing[0].rule}: {failing[0].message}{more}",
+            hint=failing[0].fix,
+            details={"rules_found": list(dict.fromkeys(each.rule for each in failing))},
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A rule as it stands in the table. subject: what it is about; see kctl.doctor.rule_table."""
+    """A row of the rule table. subject: a key of kctl.doctor.rule_table.SUBJECTS."""
 
     rule: str
     subject: str
@@ -71,54 +72,49 @@ class RuleRow:
 
 
 def rule_rows(rules: Collection[Rule] = RULES) -> list[RuleRow]:
-    """The table of rules."""
+    """Return a row for each rule."""
     return [
         RuleRow(r.id, subject, r.severity, r.title, str(r.versions), r.why, r.fix, r.source)
-        for subject, own in SUBJECTS.items()
-        for r in own
+        for subject, subject_rules in SUBJECTS.items()
+        for r in subject_rules
         if r in rules
     ]
 
 
 def choose(only: Collection[str], ignored: Collection[str], about: Collection[str] = ()) -> list[Rule]:
-    """The rules to apply. about: subjects. Raises UsageError for one that does not exist."""
-    return chosen_rules(SUBJECTS, only, ignored, about)
+    """Return the rules to apply. about: subjects. Raises UsageError for an unknown rule or subject."""
+    return select_rules(SUBJECTS, only, ignored, about)
 
 
-def only_of_files(rules: Collection[Rule]) -> bool:
-    """Whether a cluster has nothing that any of them looks at."""
-    return bool(rules) and all(_OF_FILES.intersection(rule.needs) for rule in rules)
+def need_only_files(rules: Collection[Rule]) -> bool:
+    """Return True if every rule reads files, so that none can be applied to a cluster."""
+    return bool(rules) and all(_FILE_PARTS.intersection(rule.needs) for rule in rules)
 
 
-def nothing_for(rules: Collection[Rule], facts: RuleFacts) -> bool:
-    """Whether none of them has anything to look at."""
-    return bool(rules) and all(absent(facts, rule.needs) for rule in rules)
-
-
-def parts_of(rules: Collection[Rule]) -> frozenset[str]:
-    """What has to be read for them: fields of RuleFacts."""
-    return parts_needed(rules)
+def none_applicable(rules: Collection[Rule], facts: RuleFacts) -> bool:
+    """Return True if the facts lack what each rule needs."""
+    return bool(rules) and all(lacks_facts(facts, rule.needs) for rule in rules)
 
 
 def report_of(rules: Sequence[Rule], facts: RuleFacts, notes: Sequence[str] = ()) -> DoctorReport:
-    """Judge. Pure."""
-    found = examine(rules, facts)
-    counts = {severity: sum(each.severity is severity for each in found.findings) for severity in Severity}
+    """Apply the rules and return the report. Pure."""
+    examination = examine(rules, facts)
+    counts = {severity: sum(each.severity is severity for each in examination.findings) for severity in Severity}
     state = None if isinstance(facts.state, KctlError) else facts.state
-    told = [str(each) for each in facts.releases.values() if each is not None]
+    releases = [str(each) for each in facts.releases.values() if each is not None]
     return DoctorReport(
         cluster_id=_cluster_id(facts, state),
         broker_count=facts.broker_count,
         topic_count=len(state.topics) if state else None,
         group_count=len(facts.groups.groups) if isinstance(facts.groups, GroupFacts) else None,
-        releases=tuple(dict.fromkeys(told)),
+        releases=tuple(dict.fromkeys(releases)),
         files=tuple(each.path for each in facts.files or ()),
         error_count=counts[Severity.ERROR],
         warning_count=counts[Severity.WARNING],
         info_count=counts[Severity.INFO],
-        findings=found.findings,
-        rules=found.rules,
-        unknown=found.unknown,
+        findings=examination.findings,
+        rules=examination.rules,
+        unknown=examination.unknown,
         notes=(*notes, *_version_notes(facts)),
     )
 
@@ -130,9 +126,9 @@ def _cluster_id(facts: RuleFacts, state: ClusterState | None) -> str | None:
 
 
 def _version_notes(facts: RuleFacts) -> list[str]:
-    silent = [where for where, found in facts.releases.items() if found is None]
-    if not silent:
+    unknown = [owner for owner, releases in facts.releases.items() if releases is None]
+    if not unknown:
         return []
-    if facts.assumed is None:
-        return [f"which release it is cannot be told of {', '.join(silent)}: rules of all releases are applied"]
-    return [f"{', '.join(silent)}: taken to be of Kafka {facts.assumed}; --kafka-version says which it is"]
+    if facts.assumed_releases is None:
+        return [f"release unknown for {', '.join(unknown)}: rules of all releases are applied"]
+    return [f"{', '.join(unknown)}: assuming Kafka {facts.assumed_releases}; set the release with --kafka-version"]

@@ -1,4 +1,4 @@
-"""A rule: one thing that can be wrong with a cluster, a broker's file or a client's; why it matters; what mends it."""
+"""A rule of kctl doctor: one thing that can be wrong, why it matters, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.doctor.releases import Release, Releases, dotted
+from kctl.doctor.releases import Release, Releases, format_release
 
 if TYPE_CHECKING:
     from kctl.doctor.rule_facts import RuleFacts
 
 
 class Severity(str, Enum):
-    """error: data can be lost, or something does not work. warning: it hurts when more fails. info: to know."""
+    """The urgency of a finding.
+
+    error: data can be lost, or something does not work. warning: a further failure will hurt. info: nothing to do.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,54 +25,58 @@ class Severity(str, Enum):
 
     @property
     def rank(self) -> int:
-        """0 is the worst."""
+        """Return the position in the order of urgency; 0 is the most urgent."""
         return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The releases of Kafka that a rule holds for: since one, and before another; None is no limit."""
+    """The Kafka releases that a rule applies to: from `since` up to, but not including, `before`. None: no limit."""
 
     since: Release | None = None
     before: Release | None = None
 
-    def holds_for(self, found: Releases) -> bool:
-        """Whether it holds for any release that it may be."""
-        too_old = self.since is not None and found.highest is not None and found.highest < self.since
-        too_new = self.before is not None and found.lowest >= self.before
+    def applies_to(self, releases: Releases) -> bool:
+        """Return True if the rule applies to at least one of the possible releases."""
+        too_old = self.since is not None and releases.highest is not None and releases.highest < self.since
+        too_new = self.before is not None and releases.lowest >= self.before
         return not too_old and not too_new
 
     def __str__(self) -> str:
         if self.since and self.before:
-            return f"since {dotted(self.since)}, before {dotted(self.before)}"
+            return f"since {format_release(self.since)}, before {format_release(self.before)}"
         if self.since:
-            return f"since {dotted(self.since)}"
-        return f"before {dotted(self.before)}" if self.before else "all"
+            return f"since {format_release(self.since)}"
+        return f"before {format_release(self.before)}" if self.before else "all"
 
 
 ALL = Versions()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a rule found. subjects: what it is about: «broker 1», «orders», «group billing». severity: where it is not
-    the rule's own."""
+class Issue:
+    """One problem that a rule detected.
+
+    subjects: the objects with the problem, e.g. "broker 1", "orders", "group billing". severity: overrides the severity
+    of the rule; None: the rule's own.
+    """
 
     message: str
     subjects: tuple[str, ...] = ()
     severity: Severity | None = None
 
 
-Evaluate = Callable[["RuleFacts"], Sequence[Found]]
+Evaluate = Callable[["RuleFacts"], Sequence[Issue]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """needs: the fields of RuleFacts that it looks at; what of them could not be read makes it unknown.
+    """A rule, with everything that a finding shows.
 
-    source: where the reader finds it: Kafka's documentation, a KIP, a class, a measurement. why, fix: some sentences.
-    evaluate: pure; never given what it needs as None. unread_of: what of its needs could not be read, where it knows
-    better than kctl.doctor.rule_facts.unread.
+    needs: fields of RuleFacts that the rule reads; if a part of them is unreadable, the outcome is "unknown". source:
+    where the rule comes from, e.g. Kafka's documentation, a KIP, a class, a measurement. why, fix: one or more
+    sentences. evaluate: pure; called only if no field in `needs` is None. unread_reasons: overrides
+    kctl.doctor.rule_facts.unread_reasons for rules that know more precisely what is missing.
     """
 
     id: str
@@ -81,13 +88,16 @@ class Rule:
     fix: str
     evaluate: Evaluate
     versions: Versions = ALL
-    unread_of: Callable[[RuleFacts], Sequence[str]] | None = None
+    unread_reasons: Callable[[RuleFacts], Sequence[str]] | None = None
 
 
-def grouped_by_message(rows: Iterable[tuple[str, str | None]]) -> list[Found]:
-    """(subject, what is said of it, None for nothing) → one finding for each different thing that is said. Pure."""
+def grouped_by_message(rows: Iterable[tuple[str, str | None]]) -> list[Issue]:
+    """Return one issue per distinct message, with all its subjects. Pure.
+
+    rows: (subject, message); None as message: no problem.
+    """
     subjects: dict[str, list[str]] = {}
     for subject, message in rows:
         if message is not None:
             subjects.setdefault(message, []).append(subject)
-    return [Found(message, tuple(each)) for message, each in subjects.items()]
+    return [Issue(message, tuple(names)) for message, names in subjects.items()]

@@ -1,5 +1,7 @@
-"""What rules look at: values that were read, KctlErrors in place of those that could not be, None for what nobody
-asked for. A cluster, a broker's file and a client's file are the same kind of value with other parts filled in.
+"""The facts that rules examine.
+
+Each field is None if it was not requested, and a KctlError if it could not be read. Clusters, broker files and client
+files use the same value with different fields set.
 """
 
 from __future__ import annotations
@@ -23,49 +25,50 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings of one broker, or in one file. values: what holds, a default too; None: not set, or not told.
+class EffectiveSettings:
+    """The settings of one broker, one topic, or one file, defaults included.
 
-    What is set and not told (a secret, a config provider's variable) may be anything: see `hidden`.
-
-    given: names that somebody has set. where: «broker 1», «server.properties». releases: None when nobody can tell.
+    owner: "broker 1", a topic or a file. values: the effective value of each setting; None: no value, or a value that
+    is not disclosed (a secret, a config provider's variable; see `is_hidden`). explicit: names of settings that are set
+    and not defaulted. releases: the Kafka releases that the owner may run; None: unknown.
     """
 
-    where: str
+    owner: str
     values: Mapping[str, str | None]
-    given: frozenset[str] = frozenset()
+    explicit: frozenset[str] = frozenset()
     releases: Releases | None = None
 
     def text(self, name: str) -> str | None:
-        """The value; None too when there is no such setting, or it is empty."""
+        """Return the value; None if the setting does not exist or is empty."""
         return self.values.get(name) or None
 
-    def hidden(self, name: str) -> bool:
-        """Whether it is set, and nobody tells to what."""
-        return name in self.given and self.values.get(name) is None
+    def is_hidden(self, name: str) -> bool:
+        """Return True if the setting is set to a value that is not disclosed."""
+        return name in self.explicit and self.values.get(name) is None
 
     def number(self, name: str) -> int | None:
-        """The value of a whole number; None for anything else."""
+        """Return the value as an integer; None if it is not one."""
         try:
             return int(self.values.get(name) or "")
         except ValueError:
             return None
 
-    def truth(self, name: str) -> bool | None:
-        """The value of a boolean; None for anything else."""
+    def boolean(self, name: str) -> bool | None:
+        """Return the value as a boolean; None if it is not one."""
         return {"true": True, "false": False}.get((self.values.get(name) or "").strip().lower())
 
     def items(self, name: str) -> list[str]:
-        """The items of a list."""
+        """Return the non-empty items of a comma-separated list."""
         return [item for item in (part.strip() for part in (self.values.get(name) or "").split(",")) if item]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A group at one moment. members: member id → how many partitions it has (None: not known); None: not told.
+    """A consumer group.
 
-    subscribed: topics that its members asked for, as far as they say. epoch: of newer groups. rebalances: how many were
-    seen while it was watched; None when it was not.
+    members: member id → number of assigned partitions (None: unknown); None: the members are unknown. subscribed:
+    topics that the members subscribe to, as far as they report them. epoch: set for groups of the new protocol
+    (KIP-848). rebalances: number of rebalances observed; None: the group was not watched.
     """
 
     group: str
@@ -78,91 +81,100 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """All groups, the lag of each of their partitions, and what of them could not be read. watched_ms: None: once."""
+    """All consumer groups and the lag of each of their partitions.
+
+    unread_reasons: why some groups or partitions are missing. watched_ms: how long the groups were watched; None: not
+    watched.
+    """
 
     groups: Mapping[str, GroupState]
     rows: Sequence[LagRow] = ()
-    unread: tuple[str, ...] = ()
+    unread_reasons: tuple[str, ...] = ()
     watched_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperFacts:
-    """The servers of the ensemble, and who may do what with nodes: path → grants; None: not even that may be seen.
+    """The servers of the ensemble and the ACLs of important nodes.
 
-    scram_users: how many users have credentials there; None when that could not be read.
+    grants: path → ACL; None: even the ACL is not readable. scram_users: number of users with SCRAM credentials in
+    ZooKeeper; None: not readable.
     """
 
     servers: Sequence[Server]
     grants: Mapping[str, Sequence[Grant] | None]
     scram_users: int | None
-    unread: tuple[str, ...] = ()
+    unread_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A .properties file as it stands. unknown: key → names that were probably meant. stray_lines: how many keys look
-    like no name, and may be a part of a secret. wrong: key → what its value is not. outdated: what to say of names and
-    values that are gone. mode: permission bits. secrets: keys that hold a password. variables: keys of which a config
-    provider has the value."""
+    """Facts from the text of a .properties file.
+
+    unknown_keys: key → names that were probably meant. stray_lines: number of keys that do not look like a name and may
+    be part of a secret. invalid_values: key → message. outdated: messages about names and values that Kafka has
+    removed. mode: permission bits. secret_keys: keys that hold a password. variable_keys: keys whose value comes from a
+    config provider.
+    """
 
     path: str
-    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unknown_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stray_lines: int = 0
-    wrong: Mapping[str, str] = field(default_factory=dict)
+    invalid_values: Mapping[str, str] = field(default_factory=dict)
     outdated: tuple[str, ...] = ()
     mode: int = 0o600
-    secrets: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
+    secret_keys: tuple[str, ...] = ()
+    variable_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFacts:
-    """brokers: by id, or by file. topics: the settings of each. reached: the host through which brokers were found.
+    """All facts about a cluster or a set of files.
 
-    broker_count: with those that are down; None where a file stands alone. feature_levels: of brokers, by id.
-    differences: of brokers' settings. broker_files, client_files: with what only a file shows. producers, consumers,
-    clients: files by what they are for; clients: all of them. assumed: what those are taken to be of which nobody can
-    tell the release.
+    brokers: settings by broker or file name. broker_count: brokers of the cluster, down ones included; None for a
+    single file. features: feature levels by broker. differences: settings that differ between brokers. topics: settings
+    by topic. bootstrap_host: the host through which the cluster was reached. files: every file, as text. broker_files,
+    clients: settings of all broker files and of all client files. producers, consumers: the client files by role.
+    releases: the releases of each broker or file; None: unknown. assumed_releases: used in place of unknown releases.
     """
 
     health: Health | KctlError | None = None
     state: ClusterState | KctlError | None = None
-    brokers: Mapping[str, Settings | KctlError] | None = None
+    brokers: Mapping[str, EffectiveSettings | KctlError] | None = None
     broker_count: int | None = None
     features: Mapping[str, Sequence[Feature] | KctlError] | None = None
     differences: Sequence[Difference] | KctlError | None = None
-    topics: Mapping[str, Settings | KctlError] | None = None
+    topics: Mapping[str, EffectiveSettings | KctlError] | None = None
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError] | None = None
     groups: GroupFacts | KctlError | None = None
     zookeeper: ZooKeeperFacts | KctlError | None = None
-    reached: str | None = None
+    bootstrap_host: str | None = None
     files: Sequence[FileFacts] | None = None
-    broker_files: Sequence[Settings] | None = None
-    clients: Sequence[Settings] | None = None
-    producers: Sequence[Settings] | None = None
-    consumers: Sequence[Settings] | None = None
+    broker_files: Sequence[EffectiveSettings] | None = None
+    clients: Sequence[EffectiveSettings] | None = None
+    producers: Sequence[EffectiveSettings] | None = None
+    consumers: Sequence[EffectiveSettings] | None = None
     releases: Mapping[str, Releases | None] = field(default_factory=dict)
-    assumed: Releases | None = None
+    assumed_releases: Releases | None = None
 
 
-def read_brokers(facts: RuleFacts) -> list[Settings]:
-    """The brokers whose settings were read."""
+def readable_brokers(facts: RuleFacts) -> list[EffectiveSettings]:
+    """Return the settings of each broker whose settings are readable."""
     return [each for each in (facts.brokers or {}).values() if not isinstance(each, KctlError)]
 
 
-def read_topics(facts: RuleFacts) -> list[tuple[str, Settings]]:
-    """The topics whose settings were read, by name."""
+def readable_topics(facts: RuleFacts) -> list[tuple[str, EffectiveSettings]]:
+    """Return (name, settings) of each topic whose settings are readable, sorted by name."""
     return [(name, each) for name, each in sorted((facts.topics or {}).items()) if not isinstance(each, KctlError)]
 
 
-def with_zookeeper(settings: Settings) -> bool:
-    """Whether a broker keeps its metadata in ZooKeeper."""
+def uses_zookeeper(settings: EffectiveSettings) -> bool:
+    """Return True if the broker keeps its metadata in ZooKeeper."""
     return bool(settings.text("zookeeper.connect")) and not settings.text("process.roles")
 
 
-def unread(facts: RuleFacts, needs: Iterable[str]) -> list[str]:
-    """Why parts of what a rule needs could not be read, each reason once. Pure."""
+def unread_reasons(facts: RuleFacts, needs: Iterable[str]) -> list[str]:
+    """Return why parts of the needed fields could not be read; each reason once. Pure."""
     reasons: dict[str, None] = {}
     for name in needs:
         part = getattr(facts, name)
@@ -171,11 +183,11 @@ def unread(facts: RuleFacts, needs: Iterable[str]) -> list[str]:
         elif isinstance(part, Mapping):
             reasons.update((each.message, None) for each in part.values() if isinstance(each, KctlError))
         else:
-            own: Collection[str] = getattr(part, "unread", ())
-            reasons.update(dict.fromkeys(own))
+            part_reasons: Collection[str] = getattr(part, "unread_reasons", ())
+            reasons.update(dict.fromkeys(part_reasons))
     return list(reasons)
 
 
-def absent(facts: RuleFacts, needs: Iterable[str]) -> bool:
-    """Whether something that a rule needs was not asked for."""
+def lacks_facts(facts: RuleFacts, needs: Iterable[str]) -> bool:
+    """Return True if any needed field was not requested."""
     return any(getattr(facts, name) is None for name in needs)

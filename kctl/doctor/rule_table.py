@@ -1,4 +1,4 @@
-"""The table of all rules: what doctor, audits, gates and reports apply, in parts or as a whole."""
+"""The table of all doctor rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kctl.doctor import (
 )
 from kctl.doctor.rule import Rule
 
-# What it is about → its rules, in the order in which they are shown.
+# Subject → its rules, in display order.
 SUBJECTS: dict[str, tuple[Rule, ...]] = {
     "state": rules_state.RULES,
     "brokers": rules_brokers.RULES,

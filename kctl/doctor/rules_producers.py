@@ -1,131 +1,136 @@
-"""Rules about the settings of producers (org.apache.kafka.clients.producer.ProducerConfig)."""
+"""Rules about producer settings (org.apache.kafka.clients.producer.ProducerConfig)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kctl.doctor.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
-from kctl.doctor.rule_facts import RuleFacts, Settings
+from kctl.doctor.rule import Evaluate, Issue, Rule, Severity, Versions, grouped_by_message
+from kctl.doctor.rule_facts import EffectiveSettings, RuleFacts
 
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
-_MAX_MESSAGE = 1_048_588  # message.max.bytes by default
-_LONGEST_MS = 2**31 - 1  # of a timeout; KafkaProducer cuts the sum of two off there
-_SHORT_MS = 30_000  # a leader's crash is 7 to 18 s without writes
+_MAX_MESSAGE = 1_048_588  # default of message.max.bytes
+_MAX_TIMEOUT_MS = 2**31 - 1  # KafkaProducer caps the sum of two timeouts at this value
+_SHORT_MS = 30_000  # after a leader crash, a partition rejects writes for 7 to 18 s
 
 
-def _per_producer(judge: Callable[[Settings], str | None]) -> Evaluate:
-    def evaluate(facts: RuleFacts) -> list[Found]:
-        return grouped_by_message((each.where, judge(each)) for each in facts.producers or ())
+def _per_producer(judge: Callable[[EffectiveSettings], str | None]) -> Evaluate:
+    def evaluate(facts: RuleFacts) -> list[Issue]:
+        return grouped_by_message((each.owner, judge(each)) for each in facts.producers or ())
 
     return evaluate
 
 
-def _asked(settings: Settings) -> bool:
-    """Whether idempotence was asked for: then the defaults of the rest follow it."""
-    written = "enable.idempotence" in settings.given
-    return (written and bool(settings.truth("enable.idempotence"))) or _transactional(settings)
+def _requires_idempotence(settings: EffectiveSettings) -> bool:
+    """Return True if idempotence is set explicitly or implied by transactions. Other defaults then follow from it."""
+    explicit = "enable.idempotence" in settings.explicit
+    return (explicit and bool(settings.boolean("enable.idempotence"))) or _is_transactional(settings)
 
 
-def _transactional(settings: Settings) -> bool:
-    return bool(settings.text("transactional.id")) or settings.hidden("transactional.id")
+def _is_transactional(settings: EffectiveSettings) -> bool:
+    return bool(settings.text("transactional.id")) or settings.is_hidden("transactional.id")
 
 
-def _acks(settings: Settings) -> str:
-    """Empty: set, and nobody tells to what."""
-    written = (settings.text("acks") or "").strip().lower()
-    return "all" if written == "-1" or ("acks" not in settings.given and _asked(settings)) else written
+def _acks(settings: EffectiveSettings) -> str:
+    """Return the effective acks, "all" for -1; empty if the value is not disclosed."""
+    acks = (settings.text("acks") or "").strip().lower()
+    return "all" if acks == "-1" or ("acks" not in settings.explicit and _requires_idempotence(settings)) else acks
 
 
-def _retries(settings: Settings) -> int | None:
-    """None: without a limit, or not known. With idempotence that was always the default; else it was 0 before 2.1."""
-    return None if "retries" not in settings.given and _asked(settings) else settings.number("retries")
+def _retries(settings: EffectiveSettings) -> int | None:
+    """Return retries; None if unlimited or unknown.
+
+    The default with idempotence was always unlimited; without it, 0 before 2.1.
+    """
+    return (
+        None if "retries" not in settings.explicit and _requires_idempotence(settings) else settings.number("retries")
+    )
 
 
-def idempotent(settings: Settings) -> bool:
-    """Whether the producer is idempotent: since 3.0 by default, unless other settings silently switch it off."""
-    if _asked(settings):
+def is_idempotent(settings: EffectiveSettings) -> bool:
+    """Return True if the producer is idempotent: the default since 3.0, unless other settings silently disable it."""
+    if _requires_idempotence(settings):
         return True
-    if settings.truth("enable.idempotence") is False:
+    if settings.boolean("enable.idempotence") is False:
         return False
     return _acks(settings) in {"all", ""} and _retries(settings) != 0 and (settings.number(_IN_FLIGHT) or 0) <= 5
 
 
-def _no_acks(settings: Settings) -> str | None:
+def _no_acks(settings: EffectiveSettings) -> str | None:
     return "acks=0" if _acks(settings) == "0" else None
 
 
-def _leader_acks(settings: Settings) -> str | None:
+def _leader_acks(settings: EffectiveSettings) -> str | None:
     return "acks=1" if _acks(settings) == "1" else None
 
 
-def _refused(settings: Settings) -> str | None:
-    """Combinations with which KafkaProducer throws a ConfigException."""
-    written = "enable.idempotence" in settings.given
-    if _transactional(settings) and written and settings.truth("enable.idempotence") is False:
+def _refused(settings: EffectiveSettings) -> str | None:
+    """Report combinations for which KafkaProducer throws a ConfigException."""
+    explicit = "enable.idempotence" in settings.explicit
+    if _is_transactional(settings) and explicit and settings.boolean("enable.idempotence") is False:
         return "transactional.id with enable.idempotence=false"
-    if not _asked(settings):
+    if not _requires_idempotence(settings):
         return None
-    wrong = []
+    conflicts = []
     if _acks(settings) not in {"all", ""}:
-        wrong.append(f"acks={_acks(settings)}")
+        conflicts.append(f"acks={_acks(settings)}")
     if _retries(settings) == 0:
-        wrong.append("retries=0")
+        conflicts.append("retries=0")
     if (settings.number(_IN_FLIGHT) or 0) > 5:
-        wrong.append(f"{_IN_FLIGHT}={settings.number(_IN_FLIGHT)}")
-    first = "enable.idempotence=true" if written else "transactional.id"
-    return f"{first} with {', '.join(wrong)}" if wrong else None
+        conflicts.append(f"{_IN_FLIGHT}={settings.number(_IN_FLIGHT)}")
+    cause = "enable.idempotence=true" if explicit else "transactional.id"
+    return f"{cause} with {', '.join(conflicts)}" if conflicts else None
 
 
-def _order(settings: Settings) -> str | None:
-    flight = settings.number(_IN_FLIGHT) or 0
-    if idempotent(settings) or _retries(settings) == 0 or flight <= 1:
+def _order(settings: EffectiveSettings) -> str | None:
+    in_flight = settings.number(_IN_FLIGHT) or 0
+    if is_idempotent(settings) or _retries(settings) == 0 or in_flight <= 1:
         return None
-    return f"not idempotent, {_IN_FLIGHT}={flight}"
+    return f"not idempotent, {_IN_FLIGHT}={in_flight}"
 
 
-def _duplicates(settings: Settings) -> str | None:
-    if idempotent(settings) or _retries(settings) == 0:
+def _duplicates(settings: EffectiveSettings) -> str | None:
+    if is_idempotent(settings) or _retries(settings) == 0:
         return None
-    if settings.truth("enable.idempotence") is False:
+    if settings.boolean("enable.idempotence") is False:
         return "enable.idempotence=false"
-    return f"off with acks={_acks(settings)} and {_IN_FLIGHT}={settings.number(_IN_FLIGHT)}"
+    return f"idempotence is disabled by acks={_acks(settings)} and {_IN_FLIGHT}={settings.number(_IN_FLIGHT)}"
 
 
-def _no_retries(settings: Settings) -> str | None:
+def _no_retries(settings: EffectiveSettings) -> str | None:
     return "retries=0" if _retries(settings) == 0 else None
 
 
-def _delivery_refused(settings: Settings) -> str | None:
-    """Only what was set by hand is refused: the default is raised, with a line in the log."""
-    if "delivery.timeout.ms" not in settings.given:
+def _delivery_refused(settings: EffectiveSettings) -> str | None:
+    """Check only an explicit delivery.timeout.ms: KafkaProducer raises the default itself and logs it."""
+    if "delivery.timeout.ms" not in settings.explicit:
         return None
     delivery = settings.number("delivery.timeout.ms")
     linger, request = settings.number("linger.ms"), settings.number("request.timeout.ms")
-    if delivery is None or linger is None or request is None or delivery >= min(linger + request, _LONGEST_MS):
+    if delivery is None or linger is None or request is None or delivery >= min(linger + request, _MAX_TIMEOUT_MS):
         return None
     return f"delivery.timeout.ms={delivery}, linger.ms={linger}, request.timeout.ms={request}"
 
 
-def _delivery_short(settings: Settings) -> str | None:
+def _delivery_short(settings: EffectiveSettings) -> str | None:
     delivery = settings.number("delivery.timeout.ms")
     return f"delivery.timeout.ms={delivery}" if delivery is not None and delivery < _SHORT_MS else None
 
 
-def _linger(settings: Settings) -> str | None:
+def _linger(settings: EffectiveSettings) -> str | None:
     linger, batch = settings.number("linger.ms"), settings.number("batch.size")
     if batch == 0:
         return "batch.size=0"
-    if linger == 0 and batch is not None and "batch.size" in settings.given and batch > 16_384:
+    if linger == 0 and batch is not None and "batch.size" in settings.explicit and batch > 16_384:
         return f"batch.size={batch}, linger.ms=0"
     return None
 
 
-def _request_size(settings: Settings) -> str | None:
+def _request_size(settings: EffectiveSettings) -> str | None:
     size = settings.number("max.request.size")
     return f"max.request.size={size}" if size is not None and size > _MAX_MESSAGE else None
 
 
-def _buffer(settings: Settings) -> str | None:
+def _buffer(settings: EffectiveSettings) -> str | None:
     buffer, batch = settings.number("buffer.memory"), settings.number("batch.size")
     if buffer is None or batch is None or buffer >= 2 * batch:
         return None
@@ -136,81 +141,81 @@ _P = ("producers",)
 
 RULES = (
     Rule(
-        "producer-acks-none", Severity.ERROR, "Records are lost without a word", _P,
-        "With acks=0 the producer does not wait for any answer: what a broker refused, or never got, counts as sent.",
-        "Kafka's documentation, acks", "acks=all", _per_producer(_no_acks),
+        "producer-acks-none", Severity.ERROR, "Records are lost silently", _P,
+        "With acks=0 the producer does not wait for a response. Records that the broker rejects or never receives "
+        "count as sent.",
+        "Kafka's documentation, acks", "Set acks=all.", _per_producer(_no_acks),
     ),
     Rule(
         "producer-acks-leader", Severity.WARNING, "Records are lost with their leader", _P,
-        "acks=1 is answered before any follower has the record: measured, an unclean election lost 4,556 acknowledged "
-        "records. acks=all is the default since 3.0; older notes say 1.",
-        "Kafka's documentation, acks; KIP-679", "acks=all, with min.insync.replicas=2 on the topic.",
+        "With acks=1 the leader acknowledges before any follower has the record. Measured: an unclean election lost "
+        "4,556 acknowledged records. The default is all since 3.0; older guides recommend 1.",
+        "Kafka's documentation, acks; KIP-679", "Set acks=all, and min.insync.replicas=2 on the topic.",
         _per_producer(_leader_acks),
     ),
     Rule(
         "producer-refuses-settings", Severity.ERROR, "The producer does not start with these settings", _P,
-        "Idempotence, and transactions, need acks=all, retries, and at most 5 requests in flight: ConfigException.",
+        "Idempotence and transactions require acks=all, retries above 0, and at most 5 in-flight requests. Otherwise "
+        "the producer fails with ConfigException.",
         "org.apache.kafka.clients.producer.ProducerConfig.postProcessAndValidateIdempotenceConfigs",
-        "Remove what contradicts it.", _per_producer(_refused), Versions(since=(0, 11)),
+        "Remove the conflicting settings.", _per_producer(_refused), Versions(since=(0, 11)),
     ),
     Rule(
-        "producer-order", Severity.WARNING, "A retry can change the order", _P,
-        "Without idempotence a batch that is sent again can end up behind its successor: measured, up to 1,811 "
-        "inversions "
-        "after a leader was killed. Idempotence keeps the order with up to 5 requests in flight; without it, it is 1.",
-        "Kafka's documentation, max.in.flight.requests.per.connection", "enable.idempotence=true, or "
-        f"{_IN_FLIGHT}=1.",
+        "producer-order", Severity.WARNING, "A retry can reorder records", _P,
+        "Without idempotence, a retried batch can end up behind its successor. Measured: up to 1,811 inversions after "
+        "a leader was killed. Idempotence keeps the order with up to 5 in-flight requests; without it, only 1 is "
+        "safe.",
+        "Kafka's documentation, max.in.flight.requests.per.connection",
+        f"Set enable.idempotence=true, or {_IN_FLIGHT}=1.",
         _per_producer(_order),
     ),
     Rule(
         "producer-duplicates", Severity.INFO, "A retry can write a record twice", _P,
-        "When an acknowledgement is lost, the batch is sent again: measured, up to 70 duplicates after a leader was "
-        "killed, "
-        "none with idempotence. It is on by default since 3.0, and silently off when acks, retries or requests in "
-        "flight "
-        "contradict it.",
-        "KIP-98, KIP-679", "enable.idempotence=true", _per_producer(_duplicates), Versions(since=(0, 11)),
+        "When an acknowledgement is lost, the producer sends the batch again. Measured: up to 70 duplicates after a "
+        "leader was killed, none with idempotence. Idempotence is the default since 3.0. Conflicting acks, retries or "
+        "in-flight requests silently disable it.",
+        "KIP-98, KIP-679", "Set enable.idempotence=true.", _per_producer(_duplicates), Versions(since=(0, 11)),
     ),
     Rule(
-        "producer-no-retries", Severity.WARNING, "Every hiccup is a failed record", _P,
-        "A new leader, a restarted broker: each is an error that the next attempt would not meet. Older notes say 0 "
-        "is the "
-        "default; since 2.1 there is no limit but delivery.timeout.ms.",
+        "producer-no-retries", Severity.WARNING, "Every transient error fails a record", _P,
+        "A leader change or a broker restart causes errors that a retry would avoid. Older guides give 0 as the "
+        "default; since 2.1 retries are limited only by delivery.timeout.ms.",
         "KIP-91", "Remove retries, and set delivery.timeout.ms.", _per_producer(_no_retries),
     ),
     Rule(
         "producer-delivery-timeout", Severity.ERROR, "delivery.timeout.ms is too small to start", _P,
-        "It has to be at least linger.ms + request.timeout.ms, else ConfigException. (Only where it was set: the "
-        "default is raised to that sum.)",
+        "It must be at least linger.ms + request.timeout.ms. Otherwise the producer fails with ConfigException. (Only "
+        "an explicit value is rejected: the producer raises the default to that sum.)",
         "KIP-91, org.apache.kafka.clients.producer.KafkaProducer.configureDeliveryTimeout",
-        "A longer delivery.timeout.ms, or a shorter request.timeout.ms.", _per_producer(_delivery_refused),
+        "Raise delivery.timeout.ms, or lower request.timeout.ms.", _per_producer(_delivery_refused),
         Versions(since=(2, 1)),
     ),
     Rule(
-        "producer-gives-up-soon", Severity.WARNING, "Records fail during an ordinary change of leader", _P,
-        "After a crash a partition takes no writes for 7 to 18 s, the session timeout of its broker; what waits longer "
-        "than delivery.timeout.ms fails.",
-        "Measured; KIP-91", "delivery.timeout.ms=120000, the default.", _per_producer(_delivery_short),
+        "producer-gives-up-soon", Severity.WARNING, "Records fail during an ordinary leader change", _P,
+        "After a broker crash, its partitions reject writes for 7 to 18 s, until the broker's session expires. "
+        "Records that wait longer than delivery.timeout.ms fail.",
+        "Measured; KIP-91", "Set delivery.timeout.ms=120000, the default.", _per_producer(_delivery_short),
         Versions(since=(2, 1)),
     ),
     Rule(
         "producer-batches", Severity.INFO, "Batches stay small", _P,
-        "With linger.ms=0 a batch is sent as soon as the connection is free, however empty; a larger batch.size alone "
-        "changes little. Since 4.0 the default of linger.ms is 5.",
-        "Kafka's documentation, linger.ms; KIP-1030", "linger.ms=5 or more.", _per_producer(_linger),
+        "With linger.ms=0 the producer sends a batch as soon as the connection is free, even if the batch is nearly "
+        "empty. A larger batch.size alone changes little. The default of linger.ms is 5 since 4.0.",
+        "Kafka's documentation, linger.ms; KIP-1030", "Set linger.ms=5 or more.", _per_producer(_linger),
     ),
     Rule(
-        "producer-request-size", Severity.INFO, "Larger messages than brokers take by default", _P,
-        "message.max.bytes of brokers (max.message.bytes of a topic) is 1,048,588 by default: what is larger is "
-        "refused "
-        "there (MESSAGE_TOO_LARGE).",
-        "Kafka's documentation, max.request.size", "max.message.bytes of the topic at least as large.",
+        "producer-request-size", Severity.INFO, "Messages can be larger than brokers accept by default", _P,
+        "The default of the brokers' message.max.bytes and the topic's max.message.bytes is 1,048,588. Brokers reject "
+        "larger batches (MESSAGE_TOO_LARGE).",
+        "Kafka's documentation, max.request.size",
+        "Raise the limit of the topic: `kctl config set topic/NAME max.message.bytes=BYTES`.",
         _per_producer(_request_size),
     ),
     Rule(
-        "producer-buffer", Severity.WARNING, "Room for hardly one batch", _P,
-        "send() blocks, for up to max.block.ms, while the buffer is full.",
-        "Kafka's documentation, buffer.memory", "buffer.memory of many times batch.size (32 MiB is the default).",
+        "producer-buffer", Severity.WARNING, "The buffer holds hardly one batch", _P,
+        "While the buffer is full, send() blocks for up to max.block.ms.",
+        "Kafka's documentation, buffer.memory",
+        "Set buffer.memory to many times batch.size (default: 32 MiB).",
         _per_producer(_buffer),
     ),
 )  # fmt: skip

@@ -1,18 +1,18 @@
-"""Rules about the cluster's state at this moment: the checks of kctl.health.assess, as rules.
+"""Rules about the current state of the cluster: the checks of kctl.health.assess as rules.
 
-Its check «topics» finds nothing: what it cannot see makes the rules about partitions unknown.
+The check "topics" is not a rule. Topics that it cannot see make the outcome of the partition rules unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kctl.doctor.rule import Evaluate, Found, Rule, Severity, Versions
-from kctl.doctor.rule_facts import RuleFacts, unread
+from kctl.doctor.rule import Evaluate, Issue, Rule, Severity, Versions
+from kctl.doctor.rule_facts import RuleFacts, unread_reasons
 from kctl.health.model import Health, Status
 
-# Partitions of topics that may not be described are not judged: it is not known that all is well.
-_OF_PARTITIONS = frozenset(
+# These checks are incomplete if some topics may not be described.
+_PARTITION_CHECKS = frozenset(
     {
         "offline_partitions", "under_min_isr_partitions", "under_replicated_partitions", "preferred_leaders",
         "replicas",
@@ -22,15 +22,15 @@ _SEVERITIES = {Status.PROBLEM: Severity.ERROR, Status.WARNING: Severity.WARNING}
 
 
 def check_rule_id(check: str) -> str:
-    """The id of the rule that a check is: «offline-partitions»."""
+    """Return the rule id of a health check, e.g. "offline-partitions"."""
     return check.replace("_", "-")
 
 
-def _of_check(name: str) -> Evaluate:
-    def evaluate(facts: RuleFacts) -> list[Found]:
+def _evaluate_check(name: str) -> Evaluate:
+    def evaluate(facts: RuleFacts) -> list[Issue]:
         assert isinstance(facts.health, Health)
         return [
-            Found(check.summary, check.subjects, _SEVERITIES[check.status])
+            Issue(check.summary, check.subjects, _SEVERITIES[check.status])
             for check in facts.health.checks
             if check.check == name and check.status in _SEVERITIES
         ]
@@ -38,69 +38,73 @@ def _of_check(name: str) -> Evaluate:
     return evaluate
 
 
-def _reasons(name: str) -> Callable[[RuleFacts], Sequence[str]]:
-    def unread_of(facts: RuleFacts) -> Sequence[str]:
+def _check_reasons(name: str) -> Callable[[RuleFacts], Sequence[str]]:
+    def reasons(facts: RuleFacts) -> Sequence[str]:
         if not isinstance(facts.health, Health):
-            return unread(facts, ("health",))
-        checks = {name, "topics"} if name in _OF_PARTITIONS else {name}
+            return unread_reasons(facts, ("health",))
+        checks = {name, "topics"} if name in _PARTITION_CHECKS else {name}
         return [reason for check in facts.health.checks if check.check in checks for reason in check.reasons]
 
-    return unread_of
+    return reasons
 
 
 def _rule(check: str, severity: Severity, title: str, why: str, fix: str, versions: Versions | None = None) -> Rule:
     return Rule(
-        check_rule_id(check), severity, title, ("health",), why, f"the check «{check}» of `kctl cluster health`", fix,
-        _of_check(check), versions or Versions(), _reasons(check),
+        check_rule_id(check), severity, title, ("health",), why, f"`kctl cluster health`, check {check}", fix,
+        _evaluate_check(check), versions or Versions(), _check_reasons(check),
     )  # fmt: skip
 
 
 RULES = (
     _rule(
-        "brokers", Severity.ERROR, "Brokers are down or silent",
-        "What a broker that is down holds has one copy less, and clients of a silent one wait for its answers.",
-        "`kctl broker list`, then start it again or look into its log.",
+        "brokers", Severity.ERROR, "Brokers are down or do not respond",
+        "Every replica on a broker that is down is missing. Clients of a broker that does not respond run into "
+        "timeouts.",
+        "Run `kctl broker list`, then start the broker or check its log.",
     ),
     _rule(
         "controller", Severity.ERROR, "There is not exactly one controller",
-        "Without a controller no leader is elected and no topic made; a quorum with silent voters is near that.",
-        "`kctl controller`, then start the controllers, or look at ZooKeeper.",
+        "Without a controller, no leader is elected and no topic is created. A quorum with unreachable voters is "
+        "close to that state.",
+        "Run `kctl controller`, then start the controllers, or check ZooKeeper (`kctl zk stat`).",
     ),
     _rule(
         "offline_partitions", Severity.ERROR, "Partitions have no leader",
-        "Nobody can read or write them until a replica that is in sync is back.",
-        "Start the brokers that have them: `kctl topic list --unavailable`.",
+        "Clients cannot read or write these partitions until an in-sync replica is back.",
+        "Start the brokers that have the replicas: `kctl topic list --unavailable`.",
     ),
     _rule(
-        "under_min_isr_partitions", Severity.ERROR, "Partitions have fewer in sync than min.insync.replicas",
-        "Writes with acks=all are refused (NOT_ENOUGH_REPLICAS). With acks=1 they are taken and, since 3.7, not given "
-        "to readers until enough are in sync again: the high watermark stands still, and lag shows 0.",
-        "Bring the missing replicas back: `kctl cluster diagnose` says what they have in common.",
+        "under_min_isr_partitions", Severity.ERROR, "Partitions have fewer in-sync replicas than min.insync.replicas",
+        "Brokers reject writes with acks=all (NOT_ENOUGH_REPLICAS). Writes with acks=1 are accepted, but since 3.7 "
+        "consumers do not see the records until enough replicas are in sync: the high watermark does not advance, and "
+        "lag shows 0.",
+        "Bring the missing replicas back: `kctl cluster diagnose` reports what they have in common.",
     ),
     _rule(
-        "under_replicated_partitions", Severity.ERROR, "Replicas are not in sync",
-        "A replica that is behind cannot take over; the next failure may cost writes, or data.",
-        "`kctl cluster diagnose` says what they have in common.",
+        "under_replicated_partitions", Severity.ERROR, "Replicas are out of sync",
+        "An out-of-sync replica cannot take over. The next failure can stop writes or lose data.",
+        "Run `kctl cluster diagnose` to see what the replicas have in common.",
     ),
     _rule(
         "log_dirs", Severity.ERROR, "Log dirs are offline",
-        "A broker gives up on a log dir after an I/O error: all replicas in it are lost to the cluster until then.",
-        "Look at the disk; after it was replaced, start the broker again: it copies everything back.",
+        "A broker takes a log dir offline after an I/O error. All replicas in it are missing until the disk is "
+        "repaired.",
+        "Check the disk. After it is replaced, restart the broker: it copies all replicas back.",
     ),
     _rule(
         "disks", Severity.ERROR, "Disks are nearly full",
         "A broker whose disk is full stops, or takes the log dir offline.",
-        "`kctl history retention` shows what fills them; shorten a retention, move replicas, or add disks.",
+        "Run `kctl history retention` to see what uses the space. Shorten a retention, move replicas, or add disks.",
         Versions(since=(3, 3)),
     ),
     _rule(
-        "preferred_leaders", Severity.WARNING, "Leaders are not where they should be",
-        "After a restart leaders stay on other brokers until somebody elects the preferred ones: load is uneven.",
-        "`kctl leader elect --preferred`.",
+        "preferred_leaders", Severity.WARNING, "Leaders are not on their preferred brokers",
+        "After a restart, leaders stay on other brokers until the preferred leaders are elected. The load is uneven.",
+        "Run `kctl leader elect --preferred`.",
     ),
     _rule(
         "replicas", Severity.WARNING, "Replicas are spread unevenly",
-        "Brokers with more replicas than the rest are the first whose disk and network are full.",
-        "`kctl topic reassign plan --balance replicas`.",
+        "The disks and network of brokers with more replicas fill up first.",
+        "Run `kctl topic reassign plan --balance replicas`.",
     ),
 )  # fmt: skip

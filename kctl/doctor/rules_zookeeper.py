@@ -1,4 +1,4 @@
-"""Rules about ZooKeeper: its servers, and what whoever reaches it may read and write."""
+"""Rules about ZooKeeper: its servers, and the nodes that unauthenticated clients can read or write."""
 
 from __future__ import annotations
 
@@ -6,73 +6,85 @@ import re
 from collections.abc import Sequence
 
 from kctl.base.text import counted
-from kctl.doctor.rule import Found, Rule, Severity, Versions
-from kctl.doctor.rule_facts import RuleFacts, ZooKeeperFacts, read_brokers, with_zookeeper
+from kctl.doctor.rule import Issue, Rule, Severity, Versions
+from kctl.doctor.rule_facts import RuleFacts, ZooKeeperFacts, readable_brokers, uses_zookeeper
 from kctl.zookeeper.nodes import Grant
 from kctl.zookeeper.servers import problems
 
 USERS = "/config/users"
-# Nodes by which a cluster is steered: what is written there is obeyed.
-STEERING = ("/brokers/ids", "/brokers/topics", "/controller", "/config", "/admin", "/kafka-acl")
+# Brokers and the controller act on what these nodes contain.
+METADATA_NODES = ("/brokers/ids", "/brokers/topics", "/controller", "/config", "/admin", "/kafka-acl")
 
 
-def _facts(facts: RuleFacts) -> ZooKeeperFacts:
+def _zookeeper_facts(facts: RuleFacts) -> ZooKeeperFacts:
     assert isinstance(facts.zookeeper, ZooKeeperFacts)
     return facts.zookeeper
 
 
-def _servers(facts: RuleFacts) -> list[Found]:
-    servers = _facts(facts).servers
-    wrong = {each.server: re.compile(rf"(?<!\S){re.escape(each.server)}(?![\w.])") for each in servers if each.problem}
+def _servers(facts: RuleFacts) -> list[Issue]:
+    servers = _zookeeper_facts(facts).servers
+    names = {each.server: re.compile(rf"(?<!\S){re.escape(each.server)}(?![\w.])") for each in servers if each.problem}
     return [
-        Found(line, tuple(name for name, named in wrong.items() if named.search(line))) for line in problems(servers)
+        Issue(line, tuple(name for name, pattern in names.items() if pattern.search(line)))
+        for line in problems(servers)
     ]
 
 
 def _voters(facts: RuleFacts) -> list[str]:
-    return [each.server for each in _facts(facts).servers if each.mode != "observer"]
+    return [each.server for each in _zookeeper_facts(facts).servers if each.mode != "observer"]
 
 
-def _single(facts: RuleFacts) -> list[Found]:
+def _single(facts: RuleFacts) -> list[Issue]:
     servers = _voters(facts)
-    return [Found("one server", tuple(servers))] if len(servers) == 1 else []
+    return [Issue("1 server", tuple(servers))] if len(servers) == 1 else []
 
 
-def _even(facts: RuleFacts) -> list[Found]:
+def _even(facts: RuleFacts) -> list[Issue]:
     servers = _voters(facts)
     if len(servers) < 2 or len(servers) % 2:
         return []
-    return [Found(f"{len(servers)} servers survive {len(servers) // 2 - 1} losses, as one less would", tuple(servers))]
+    return [
+        Issue(
+            f"{len(servers)} servers survive {counted(len(servers) // 2 - 1, 'failure')}, like {len(servers) - 1}",
+            tuple(servers),
+        )
+    ]
 
 
-def open_to_all(grants: Sequence[Grant] | None, *permissions: str) -> bool:
-    """Whether anybody has one of these permissions: «world:anyone»."""
+def is_open_to_anyone(grants: Sequence[Grant] | None, *permissions: str) -> bool:
+    """Return True if world:anyone has one of these permissions."""
     return any(
         grant.scheme == "world" and grant.id == "anyone" and set(grant.permissions) & set(permissions)
         for grant in grants or ()
     )
 
 
-def _credentials(facts: RuleFacts) -> list[Found]:
-    found = _facts(facts)
-    # A user's node is made with the grants of its kind; that of the folder stands for them.
-    paths = [path for path, grants in found.grants.items() if path.startswith(USERS) and open_to_all(grants, "read")]
-    own = [path for path in paths if path != USERS]
-    if not found.scram_users or not (own or paths):
+def _credentials(facts: RuleFacts) -> list[Issue]:
+    zookeeper = _zookeeper_facts(facts)
+    # Without readable user nodes, the parent stands for them: user nodes are created with the same ACL.
+    paths = [
+        path
+        for path, grants in zookeeper.grants.items()
+        if path.startswith(USERS) and is_open_to_anyone(grants, "read")
+    ]
+    users = [path for path in paths if path != USERS]
+    if not zookeeper.scram_users or not (users or paths):
         return []
-    said = f"{counted(found.scram_users, 'SCRAM user')}, whose salts and keys anybody can read"
-    return [Found(said, tuple(sorted(own or paths)))]
+    message = f"anyone can read the salts and keys of {counted(zookeeper.scram_users, 'SCRAM user')}"
+    return [Issue(message, tuple(sorted(users or paths)))]
 
 
-def _writable(facts: RuleFacts) -> list[Found]:
-    grants = _facts(facts).grants
-    paths = [path for path in STEERING if open_to_all(grants.get(path), "write", "create", "delete", "admin")]
-    return [Found("anybody who reaches ZooKeeper can change them", tuple(paths))] if paths else []
+def _writable(facts: RuleFacts) -> list[Issue]:
+    grants = _zookeeper_facts(facts).grants
+    paths = [
+        path for path in METADATA_NODES if is_open_to_anyone(grants.get(path), "write", "create", "delete", "admin")
+    ]
+    return [Issue("anyone who can connect to ZooKeeper can change these nodes", tuple(paths))] if paths else []
 
 
-def _will_go(facts: RuleFacts) -> list[Found]:
-    old = tuple(each.where for each in read_brokers(facts) if with_zookeeper(each))
-    return [Found("the metadata is in ZooKeeper", old)] if old else []
+def _uses_zookeeper(facts: RuleFacts) -> list[Issue]:
+    brokers = tuple(each.owner for each in readable_brokers(facts) if uses_zookeeper(each))
+    return [Issue("metadata is stored in ZooKeeper", brokers)] if brokers else []
 
 
 _Z = ("zookeeper",)
@@ -80,42 +92,44 @@ _BEFORE_4 = Versions(before=(4, 0))
 
 RULES = (
     Rule(
-        "zookeeper-servers", Severity.ERROR, "Not all of ZooKeeper's servers serve", _Z,
-        "Without a majority there is no controller election, no new topic, no change of an ISR; brokers go on for a "
-        "while.",
-        "`kctl zk stat`", "Start the server, or look into its log.", _servers, _BEFORE_4,
+        "zookeeper-servers", Severity.ERROR, "ZooKeeper servers are not serving", _Z,
+        "Without a majority of the servers, there is no controller election, no new topic and no ISR change. Brokers "
+        "keep serving clients for a while.",
+        "`kctl zk stat`", "Start the server, or check its log.", _servers, _BEFORE_4,
     ),
     Rule(
-        "zookeeper-single", Severity.WARNING, "ZooKeeper is one server", _Z,
-        "While it is down the cluster takes no changes, and brokers that lose their session cannot come back; with "
-        "its disk "
-        "all metadata is gone.",
-        "ZooKeeper's Administrator's Guide", "Three or five servers.", _single, _BEFORE_4,
+        "zookeeper-single", Severity.WARNING, "ZooKeeper has only one server", _Z,
+        "While it is down, the cluster accepts no metadata changes, and brokers that lose their session cannot "
+        "rejoin. If its disk fails, all metadata is lost.",
+        "ZooKeeper Administrator's Guide", "Run three or five ZooKeeper servers.", _single, _BEFORE_4,
     ),
     Rule(
-        "zookeeper-even", Severity.WARNING, "An even number of ZooKeeper's servers", _Z,
-        "A majority of four is three, as of five: the last server adds nothing but one more that can fail.",
-        "ZooKeeper's Administrator's Guide", "An odd number: one less or one more.", _even, _BEFORE_4,
+        "zookeeper-even", Severity.WARNING, "ZooKeeper has an even number of servers", _Z,
+        "Four servers need a majority of three, as five do. The last server only adds one more that can fail.",
+        "ZooKeeper Administrator's Guide", "Remove or add one server.", _even, _BEFORE_4,
     ),
     Rule(
-        "zookeeper-credentials", Severity.ERROR, "Anybody can read the users' credentials", _Z,
-        "Salt, stored key and server key of SCRAM are enough to guess passwords offline, and to play the server.",
-        "KIP-84, «Security Considerations»", "zookeeper.set.acl=true and zookeeper-security-migration.sh, and new "
-        "passwords; or keep ZooKeeper's port from everybody but brokers.",
+        "zookeeper-credentials", Severity.ERROR, "Anyone can read the users' credentials", _Z,
+        "With the salt, stored key and server key of SCRAM, an attacker can guess passwords offline and impersonate "
+        "the broker.",
+        "KIP-84, \"Security Considerations\"",
+        "Set zookeeper.set.acl=true, run zookeeper-security-migration.sh, and change the passwords (`kctl user add`). "
+        "Or restrict the ZooKeeper port to the brokers.",
         _credentials, _BEFORE_4,
     ),
     Rule(
-        "zookeeper-open", Severity.WARNING, "Anybody can change the cluster's metadata", _Z,
-        "Whoever reaches ZooKeeper can delete topics, set configs and ACLs, and remove the controller, past all of "
-        "Kafka's rights.",
-        "Kafka's documentation, «ZooKeeper Authentication»", "zookeeper.set.acl=true and "
-        "zookeeper-security-migration.sh; "
-        "keep ZooKeeper's port from everybody but brokers.",
+        "zookeeper-open", Severity.WARNING, "Anyone can change the cluster metadata", _Z,
+        "Anyone who can connect to ZooKeeper can delete topics, set configs and ACLs, and remove the controller, "
+        "without Kafka's authorization.",
+        "Kafka's documentation, \"ZooKeeper Authentication\"",
+        "Set zookeeper.set.acl=true and run zookeeper-security-migration.sh. Restrict the ZooKeeper port to the "
+        "brokers.",
         _writable, _BEFORE_4,
     ),
     Rule(
-        "zookeeper-ends", Severity.INFO, "Kafka 4 has no ZooKeeper", ("brokers",),
-        "3.9 is the last line that runs with ZooKeeper, and the one from which to migrate.",
-        "KIP-866", "Migrate to KRaft on 3.9 before 4.0.", _will_go, Versions(since=(3, 5), before=(4, 0)),
+        "zookeeper-ends", Severity.INFO, "Kafka 4 does not support ZooKeeper", ("brokers",),
+        "3.9 is the last release line that runs with ZooKeeper, and the one to migrate from.",
+        "KIP-866", "Migrate to KRaft on 3.9 before you upgrade to 4.0.", _uses_zookeeper,
+        Versions(since=(3, 5), before=(4, 0)),
     ),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from kctl.restart.control import Act
 from kctl.restart.control_hooks import run_command
 from kctl.restart.hooks import Hooks, ZookeeperHooks, check_servers
 from kctl.zookeeper.ensemble import read_ensemble
-from kctl.zookeeper.servers import ask_each
+from kctl.zookeeper.servers import read_each
 
 _ASK_S = 3.0
 _AGAIN_S = 0.5
@@ -97,7 +97,7 @@ class HookZookeepers:
         return self._serving(self.names)
 
     def _serving(self, names: Collection[str]) -> list[str]:
-        found = ask_each([parse_address(name) for name in names], Deadline(_ASK_S), self.security)
+        found = read_each([parse_address(name) for name in names], Deadline(_ASK_S), self.security)
         return [each.server for each in found if each.healthy]
 
     def _act(self, act: Act, names: Sequence[str], timeout_s: float | None = None) -> None:
@@ -131,8 +131,8 @@ def by_hooks(hooks: Hooks, target: Target) -> HookZookeepers | str:
     except ConnectionFailed:
         pass  # the plan refuses it, and tells why
     else:
-        if found.doubt is not None:  # those would go on
-            return found.doubt
+        if found.warning is not None:  # those would go on
+            return found.warning
         servers = found.addresses
     check_servers(hooks.zookeeper, servers)
     return HookZookeepers(hooks, target.zookeeper_security, tuple(map(str, servers)))

@@ -1,1 +1,1 @@
-"""ZooKeeper, read only: its nodes, what Kafka keeps in them, and the servers of an ensemble."""
+"""Read-only access to ZooKeeper."""

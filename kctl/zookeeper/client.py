@@ -1,7 +1,7 @@
-"""A read-only ZooKeeper client: one blocking connection, with limits on time and size that a server cannot extend.
+"""A read-only ZooKeeper client: one blocking connection, with limits on time and size that no server can extend.
 
-Kafka's tools read a few nodes. A general client (kazoo) waits for a silent server without end, and allocates as much
-memory as the length field of a response claims.
+kctl reads only a few nodes. A general client (kazoo) waits forever for a server that does not respond, and allocates as
+much memory as the length field of a response claims.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from kctl.zookeeper import wire
 if TYPE_CHECKING:
     import ssl
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024  # a million children; ZooKeeper's own limit is 1 MB (jute.maxbuffer)
-_MAX_FIRST_ANSWER_BYTES = 1024
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024  # a million children; ZooKeeper's own limit is 1 MB (jute.maxbuffer)
+_MAX_CONNECT_RESPONSE_BYTES = 1024
 _MAX_LATE_READS = 16
 _CHUNK = 256 * 1024
 _CLOSE_S = 0.5
 T = TypeVar("T")
-_PING_SHARE = 3  # of the session's time; a server that hears nothing for all of it ends the session
+_PINGS_PER_SESSION = 3  # pings per session timeout; without any, the server expires the session
 
 
 class NoNode(NotFound):
@@ -50,17 +50,18 @@ class NoAuth(NotAuthorized):
 
 
 class Children(NamedTuple):
-    """Of a node: the names of its children, and its stat."""
+    """The names of a node's children, and the stat of the node."""
 
     names: list[str]
     stat: wire.Stat
 
 
 class ZooKeeper:
-    """A session. Paths are relative to `chroot`. For one thread at a time.
+    """A ZooKeeper session. Not thread-safe. Paths are relative to `chroot`.
 
-    deadline: when everything ends; None: each call has timeout_s. A call on a connection that broke before opens a new
-    session. Calls raise ConnectionTimedOut, ConnectionFailed, NoNode, NoAuth, OperationFailed with the server's error.
+    deadline: for all calls together; None: timeout_s applies to each call. After a lost connection, the next call opens
+    a new session. Calls raise ConnectionTimedOut, ConnectionFailed, NoNode, NoAuth, or OperationFailed with the
+    server's error.
     """
 
     def __init__(
@@ -80,57 +81,63 @@ class ZooKeeper:
         self._server = self._servers[0]
         self._received = ReceiveBuffer(late_reads=_MAX_LATE_READS)
         self._xid = 0
-        self._events = 0
+        self._event_count = 0
         self._session_s = timeout_s
         self._sent_at = 0.0
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> tuple[bytes, wire.Stat]:
-        """A node's data and stat."""
-        reader = self._ask(wire.GET_DATA, path, watch=False)
+        """Return a node's data and stat."""
+        reader = self._call(wire.GET_DATA, path, watch=False)
         return self._decoded(lambda: (reader.buffer() or b"", reader.stat()))
 
     def exists(self, path: str, *, watch: bool = False) -> wire.Stat | None:
-        """The stat; None where there is no such node. watch: the node's next change is an event, also its creation."""
+        """Return the stat; None if the node does not exist. watch: the next change or creation triggers an event."""
         try:
-            reader = self._ask(wire.EXISTS, path, watch=watch)
+            reader = self._call(wire.EXISTS, path, watch=watch)
         except NoNode:
             return None
         return self._decoded(reader.stat)
 
     def get_children(self, path: str, *, watch: bool = False) -> list[str]:
-        """The names of a node's children. watch: the next change of them is an event."""
-        return self._decoded(self._ask(wire.GET_CHILDREN, path, watch=watch).names)
+        """Return the names of a node's children. watch: the next added or removed child triggers an event."""
+        return self._decoded(self._call(wire.GET_CHILDREN, path, watch=watch).names)
 
     def get_acl(self, path: str) -> list[wire.AclEntry]:
-        """Who may do what with a node."""
-        return self._decoded(self._ask(wire.GET_ACL, path, watch=None).acl)
+        """Return the ACL of a node."""
+        return self._decoded(self._call(wire.GET_ACL, path, watch=None).acl)
 
     def children_of_each(self, paths: Sequence[str]) -> list[Children | KctlError]:
-        """The children of many nodes, all asked before the first answer is read; NoNode or NoAuth in their place."""
+        """Return the children of each node, or its NoNode or NoAuth error.
+
+        All requests are sent before the first response is read.
+        """
         deadline = self._limit()
-        found: list[Children | KctlError] = []
-        with self._whole():
+        results: list[Children | KctlError] = []
+        with self._dropping_on_interrupt():
             self._connect(deadline)
-            asked = [self._request(wire.GET_CHILDREN, path, watch=False) for path in paths]
-            self._send(b"".join(frame for _, frame in asked), deadline)
-            for (xid, _), path in zip(asked, paths, strict=True):
+            requests = [self._request(wire.GET_CHILDREN, path, watch=False) for path in paths]
+            self._send(b"".join(frame for _, frame in requests), deadline)
+            for (xid, _), path in zip(requests, paths, strict=True):
                 try:
-                    reader = self._answer_to(xid, path, deadline)
+                    reader = self._response_to(xid, path, deadline)
                 except (NoNode, NoAuth) as exc:
-                    found.append(exc)
+                    results.append(exc)
                 else:
-                    found.append(self._decoded(partial(_children, reader)))
-        return found
+                    results.append(self._decoded(partial(_children, reader)))
+        return results
 
     def wait_for_event(self, limit_s: float) -> bool:
-        """Whether a watch was triggered since the last call, waiting up to limit_s for it. A lost connection is one."""
+        """Wait up to limit_s for a watch event. Return True if there was one since the last call.
+
+        A lost connection counts as an event.
+        """
         until = time.monotonic() + limit_s
-        while not self._events:
+        while not self._event_count:
             if self._socket is None:
                 return True
-            wait_s = min(until, self._sent_at + self._session_s / _PING_SHARE) - time.monotonic()
+            wait_s = min(until, self._sent_at + self._session_s / _PINGS_PER_SESSION) - time.monotonic()
             try:
                 if wait_s <= 0 and time.monotonic() < until:
                     self._send(wire.request(wire.PING_XID, wire.PING), Deadline(self._timeout_s))
@@ -139,14 +146,14 @@ class ZooKeeper:
                     if time.monotonic() >= until:
                         return False
                     continue
-                self._take_unasked(Deadline(self._timeout_s))
+                self._take_unsolicited(Deadline(self._timeout_s))
             except ConnectionFailed:
                 return True
-        self._events = 0
+        self._event_count = 0
         return True
 
     def close(self) -> None:
-        """End the session; harmless when it is over."""
+        """End the session. Does nothing if it has already ended."""
         if self._socket is not None:
             with suppress(KctlError):
                 self._send(wire.request(0, wire.CLOSE), Deadline(_CLOSE_S))
@@ -155,12 +162,12 @@ class ZooKeeper:
     # --- the connection -------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Begin the session with one of the servers. Raises the last one's error."""
+        """Open a session with one of the servers. Raises the error of the last server that was tried."""
         self._connect(self._limit())
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """An exchange that is interrupted leaves an answer under way: another connection is needed then."""
+    def _dropping_on_interrupt(self) -> Iterator[None]:
+        """Drop the connection if the block is interrupted: a response may still be in flight."""
         try:
             yield
         except KctlError:
@@ -178,14 +185,14 @@ class ZooKeeper:
         servers = random.sample(self._servers, len(self._servers))
         for number, server in enumerate(servers):
             try:
-                self._begin(server, deadline.at_most(deadline.left_s / (len(servers) - number)))
+                self._open_session(server, deadline.at_most(deadline.left_s / (len(servers) - number)))
                 return
             except KctlError:
                 self._drop()
                 if number == len(servers) - 1:
                     raise
 
-    def _begin(self, server: Address, deadline: Deadline) -> None:
+    def _open_session(self, server: Address, deadline: Deadline) -> None:
         self._server = server
         try:
             sock = socket.create_connection(server, timeout=max(0.001, deadline.left_s))
@@ -199,55 +206,55 @@ class ZooKeeper:
         except OSError as exc:
             raise ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror or exc}") from None
         self._send(wire.connect_request(round(self._timeout_s * 1000)), deadline)
-        frame = self._frame(deadline, _MAX_FIRST_ANSWER_BYTES)
+        frame = self._frame(deadline, _MAX_CONNECT_RESPONSE_BYTES)
         granted_ms = self._decoded(partial(wire.session_timeout_ms, frame))
         if granted_ms <= 0:
             raise self._lost()
         self._session_s = granted_ms / 1000
 
-    def _ask(self, kind: int, path: str, *, watch: bool | None) -> wire.Reader:
+    def _call(self, kind: int, path: str, *, watch: bool | None) -> wire.RecordReader:
         deadline = self._limit()
-        with self._whole():
+        with self._dropping_on_interrupt():
             self._connect(deadline)
             xid, frame = self._request(kind, path, watch=watch)
             self._send(frame, deadline)
-            return self._answer_to(xid, path, deadline)
+            return self._response_to(xid, path, deadline)
 
     def _request(self, kind: int, path: str, *, watch: bool | None) -> tuple[int, bytes]:
         self._xid += 1
-        whole = path if not self.chroot else self.chroot + ("" if path == "/" else path)
-        return self._xid, wire.request(self._xid, kind, whole, watch=watch)
+        full_path = path if not self.chroot else self.chroot + ("" if path == "/" else path)
+        return self._xid, wire.request(self._xid, kind, full_path, watch=watch)
 
-    def _answer_to(self, xid: int, path: str, deadline: Deadline) -> wire.Reader:
+    def _response_to(self, xid: int, path: str, deadline: Deadline) -> wire.RecordReader:
         while True:
-            answer = self._decoded(lambda: wire.answer(self._frame(deadline, MAX_ANSWER_BYTES)))
-            if answer.xid == xid:
+            response = self._decoded(lambda: wire.response(self._frame(deadline, MAX_RESPONSE_BYTES)))
+            if response.xid == xid:
                 break
-            if not self._is_unasked(answer):
-                raise self._nonsense()
-            if deadline.expired:  # events without end are no answer either
+            if not self._is_unsolicited(response):
+                raise self._invalid_response()
+            if deadline.expired:  # an endless stream of events is not a response
                 raise self._timed_out()
-        if answer.error == wire.NO_NODE:
+        if response.error == wire.NO_NODE:
             raise NoNode(f"ZooKeeper has no node {path}")
-        if answer.error == wire.NO_AUTH:
+        if response.error == wire.NO_AUTH:
             raise NoAuth(f"not authorized to read the node {path}")
-        if answer.error:
-            raise OperationFailed(f"ZooKeeper {self._server}: {path}: {wire.error_name(answer.error)}")
-        return answer.reader
+        if response.error:
+            raise OperationFailed(f"ZooKeeper {self._server}: {path}: {wire.error_name(response.error)}")
+        return response.reader
 
-    def _take_unasked(self, deadline: Deadline) -> None:
-        if not self._is_unasked(self._decoded(lambda: wire.answer(self._frame(deadline, MAX_ANSWER_BYTES)))):
-            raise self._nonsense()
+    def _take_unsolicited(self, deadline: Deadline) -> None:
+        if not self._is_unsolicited(self._decoded(lambda: wire.response(self._frame(deadline, MAX_RESPONSE_BYTES)))):
+            raise self._invalid_response()
 
-    def _is_unasked(self, answer: wire.Answer) -> bool:
-        self._events += answer.xid == wire.EVENT_XID
-        return answer.xid in {wire.EVENT_XID, wire.PING_XID}
+    def _is_unsolicited(self, response: wire.Response) -> bool:
+        self._event_count += response.xid == wire.EVENT_XID
+        return response.xid in {wire.EVENT_XID, wire.PING_XID}
 
     def _readable(self, limit_s: float) -> bool:
         import select
 
         assert self._socket
-        if getattr(self._socket, "pending", int)():  # TLS has read ahead
+        if getattr(self._socket, "pending", int)():  # TLS may have buffered data
             return True
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
@@ -274,7 +281,7 @@ class ZooKeeper:
             self._drop()
             raise NotZooKeeper(
                 f"ZooKeeper {self._server} announced a response of {size:,} bytes; kctl reads at most {limit:,}",
-                hint="is this ZooKeeper's port?",
+                hint="check that this is ZooKeeper's client port",
             )
         return self._take(size, deadline)
 
@@ -291,11 +298,11 @@ class ZooKeeper:
     def _decoded(self, decode: Callable[[], T]) -> T:
         try:
             return decode()
-        except wire.BadAnswer:
-            raise self._nonsense() from None
+        except wire.MalformedResponse:
+            raise self._invalid_response() from None
 
     def _drop(self) -> None:
-        """Close the connection, so that a late response is not mistaken for another one."""
+        """Close the connection, so that a late response is not taken for the response to another request."""
         sock, self._socket = self._socket, None
         self._received.clear()
         if sock is not None:
@@ -305,19 +312,23 @@ class ZooKeeper:
     def _timed_out(self) -> ConnectionTimedOut:
         self._drop()
         return ConnectionTimedOut(
-            f"ZooKeeper {self._server} did not respond in time", hint="is it overloaded? raise --timeout to wait longer"
+            f"ZooKeeper {self._server} did not respond in time",
+            hint="the server may be overloaded; raise --timeout to wait longer",
         )
 
     def _lost(self) -> ConnectionFailed:
         self._drop()
         return ConnectionFailed(
-            f"the connection to ZooKeeper {self._server} was lost", hint="does the ensemble have a quorum?"
+            f"the connection to ZooKeeper {self._server} was lost",
+            hint="check that the ensemble has a quorum: kctl zk stat",
         )
 
-    def _nonsense(self) -> NotZooKeeper:
+    def _invalid_response(self) -> NotZooKeeper:
         self._drop()
-        return NotZooKeeper(f"ZooKeeper {self._server} sent an invalid response", hint="is this ZooKeeper's port?")
+        return NotZooKeeper(
+            f"ZooKeeper {self._server} sent an invalid response", hint="check that this is ZooKeeper's client port"
+        )
 
 
-def _children(reader: wire.Reader) -> Children:
+def _children(reader: wire.RecordReader) -> Children:
     return Children(reader.names(), reader.stat())

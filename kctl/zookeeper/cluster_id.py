@@ -1,4 +1,4 @@
-"""The node in which brokers keep the id of their cluster (kafka.zk.ClusterIdZNode)."""
+"""The node where brokers store the cluster id (kafka.zk.ClusterIdZNode)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _MAX_BYTES = 4096
 
 
 def parse_cluster_id(data: bytes | None) -> str | None:
-    """The id in {"version": "1", "id": "…"}; None for anything else. Pure."""
+    """Return the id in {"version": "1", "id": "…"}; None for anything else. Pure."""
     try:
-        found = json.loads((data or b"")[:_MAX_BYTES])["id"]
+        cluster_id = json.loads((data or b"")[:_MAX_BYTES])["id"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, str) else None
+    return cluster_id if isinstance(cluster_id, str) else None

@@ -1,4 +1,4 @@
-"""Which servers an ensemble has: its configuration, which ZooKeeper keeps in /zookeeper/config (3.5 and newer)."""
+"""The servers of an ensemble, from its configuration in /zookeeper/config (ZooKeeper 3.5 and later)."""
 
 from __future__ import annotations
 
@@ -13,78 +13,81 @@ from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
 from kctl.errors import KctlError, UsageError
 from kctl.protocol.security import Security
-from kctl.zookeeper.servers import Server, ask_each, read_servers
+from kctl.zookeeper.servers import Server, read_each, read_servers
 from kctl.zookeeper.session import zookeeper
 
-_CONFIG = "/zookeeper/config"
-# server.ID=HOST:QUORUM:ELECTION[:ROLE][;[CLIENT HOST:]CLIENT PORT] (QuorumPeer.QuorumServer); addresses of one server
-# are separated by bars, the first one is taken.
+_CONFIG_PATH = "/zookeeper/config"
+# server.ID=HOST:QUORUM:ELECTION[:ROLE][;[CLIENT HOST:]CLIENT PORT] (QuorumPeer.QuorumServer). A server can have several
+# addresses, separated by bars; kctl uses the first.
 _MEMBER = re.compile(r"server\.(\d+)=(\[[^\]]+\]|[^:;|]+):\d+:\d+[^;]*(?:;(.+))?")
-_ANY_HOST = {"0.0.0.0", "::", "0:0:0:0:0:0:0:0"}  # noqa: S104 - nothing is bound to it
+_WILDCARDS = {"0.0.0.0", "::", "0:0:0:0:0:0:0:0"}  # noqa: S104 - only compared
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A server of the ensemble, with its number (myid). client: where it takes clients; None where the configuration
-    leaves that to it."""
+class EnsembleMember:
+    """A server of the ensemble. server_id: its myid. client: its client address; None if the configuration lacks it."""
 
     server_id: int
     host: str
     client: Address | None
 
 
-def members_of(config: str) -> list[Member]:
-    """The servers that a configuration names; none for a standalone server. Pure."""
-    found = []
+def members_of(config: str) -> list[EnsembleMember]:
+    """Return the servers in a configuration; empty for a standalone server. Pure."""
+    members = []
     for line in config.splitlines():
         match = _MEMBER.fullmatch(line.strip())
         if match:
             host = match[2].strip("[]")
-            found.append(Member(int(match[1]), host, _client(host, match[3])))
-    return found
+            members.append(EnsembleMember(int(match[1]), host, _client_address(host, match[3])))
+    return members
 
 
-def _client(host: str, text: str | None) -> Address | None:
-    """«2181», «0.0.0.0:2181», «[::]:2181»."""
+def _client_address(host: str, text: str | None) -> Address | None:
+    """Parse "2181", "0.0.0.0:2181" or "[::]:2181". `host` replaces a missing or wildcard host."""
     if text is None:
         return None
-    own, _, port = text.rpartition(":")
-    own = own.strip("[]")
-    host = own if own and own not in _ANY_HOST else host
+    client_host, _, port = text.rpartition(":")
+    client_host = client_host.strip("[]")
+    host = client_host if client_host and client_host not in _WILDCARDS else host
     try:
         return parse_address(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     except UsageError:
         return None
 
 
-def find_members(servers: Iterable[Server], deadline: Deadline, security: Security) -> list[Member]:
-    """The members, as those of `servers` tell that serve; none where nobody tells: before 3.5, without a quorum, or
-    where the node may not be read."""
+def find_members(servers: Iterable[Server], deadline: Deadline, security: Security) -> list[EnsembleMember]:
+    """Read the ensemble's configuration from the servers that are serving.
+
+    Empty if it cannot be read: before ZooKeeper 3.5, without a quorum, or without the right to read the node.
+    """
     serving = [each.server for each in servers if each.healthy and each.mode != "standalone"]
     if not serving:
         return []
     try:
         with zookeeper(",".join(serving), security=security, timeout_s=max(deadline.left_s, 0.1)) as client:
-            data, _ = client.get(_CONFIG)
+            data, _ = client.get(_CONFIG_PATH)
             return members_of(data.decode("utf-8", "replace"))
     except KctlError:
         return []
 
 
-def unasked(members: Sequence[Member], asked: Sequence[Address], deadline: Deadline) -> list[Address]:
-    """Where members take clients that are none of the servers asked: not by name, nor by what names resolve to."""
+def unlisted_addresses(
+    members: Sequence[EnsembleMember], listed: Sequence[Address], deadline: Deadline
+) -> list[Address]:
+    """Return the client addresses of members that are not in `listed`, by name or by resolved IP address."""
     clients = [member.client for member in members if member.client is not None]
-    places = run_all({each: partial(_places, each) for each in {*clients, *asked}}, deadline)
+    resolved = run_all({each: partial(_resolve, each) for each in {*clients, *listed}}, deadline)
 
-    def places_of(address: Address) -> set[tuple[str, int]]:
-        found = places.get(address)
-        return found if isinstance(found, set) else {(address.host, address.port)}
+    def ip_addresses(address: Address) -> set[tuple[str, int]]:
+        result = resolved.get(address)
+        return result if isinstance(result, set) else {(address.host, address.port)}
 
-    known = {place for each in asked for place in places_of(each)}
-    return [each for each in dict.fromkeys(clients) if not places_of(each) & known]
+    listed_ips = {ip for each in listed for ip in ip_addresses(each)}
+    return [each for each in dict.fromkeys(clients) if not ip_addresses(each) & listed_ips]
 
 
-def _places(address: Address) -> set[tuple[str, int]]:
+def _resolve(address: Address) -> set[tuple[str, int]]:
     try:
         rows = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError:
@@ -94,28 +97,31 @@ def _places(address: Address) -> set[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """Its servers, those that were named first, and where each was asked. doubt: what of it is not shown."""
+    """The servers of an ensemble and their addresses, in the same order; listed servers come first.
+
+    warning: set if the ensemble has servers whose client address is unknown.
+    """
 
     servers: list[Server]
     addresses: list[Address]
-    doubt: str | None
+    warning: str | None
 
 
-def read_ensemble(named: Sequence[Address], limit_s: float, security: Security) -> Ensemble:
-    """The state of the servers named, and of those that the ensemble has besides. Raises as read_servers does.
+def read_ensemble(listed: Sequence[Address], timeout_s: float, security: Security) -> Ensemble:
+    """Read the state of the listed servers, and of the other servers in the ensemble. Raises like read_servers.
 
-    limit_s: of each of two steps, for one server that is silent uses up the first.
+    timeout_s: for each of two steps, because one server that does not respond uses up the first.
     """
-    servers = read_servers(named, Deadline(limit_s), security)
-    rest = Deadline(limit_s)
-    members = find_members(servers, rest, security)
-    more = unasked(members, named, rest) if members else []
-    servers += ask_each(more, rest, security)
-    doubt = None
+    servers = read_servers(listed, Deadline(timeout_s), security)
+    deadline = Deadline(timeout_s)
+    members = find_members(servers, deadline, security)
+    more = unlisted_addresses(members, listed, deadline) if members else []
+    servers += read_each(more, deadline, security)
+    warning = None
     if len(members) > len(servers):
         hosts = ", ".join(f"{each.server_id} on {each.host}" for each in members)
-        doubt = (
-            f"the ensemble has {len(members)} servers ({hosts}), and only {len(servers)} shown here: it does not tell "
-            "where the others take clients, so name each in --zookeeper or the context"
+        warning = (
+            f"the ensemble has {len(members)} servers ({hosts}), but kctl found only {len(servers)}: its "
+            "configuration lacks the client addresses of the others; list every server in --zookeeper or the context"
         )
-    return Ensemble(servers, [*named, *more], doubt)
+    return Ensemble(servers, [*listed, *more], warning)

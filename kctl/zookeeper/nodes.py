@@ -1,4 +1,4 @@
-"""Nodes of ZooKeeper: read one, list what is below it, walk a tree. All paths are relative to the chroot."""
+"""Read ZooKeeper nodes: one node, its children, or a tree. All paths are relative to the chroot."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from kctl.zookeeper.wire import Stat
 
 # org.apache.zookeeper.common.PathUtils.validatePath
-_NOT_IN_PATHS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
-_MAX_COMPARED = 10_000  # names, for a hint
-_AT_ONCE = 500  # requests that wait for their answers
-_GRANTS = ((1, "read"), (2, "write"), (4, "create"), (8, "delete"), (16, "admin"))
+_INVALID_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_MAX_COMPARED = 10_000  # names compared for a suggestion
+_MAX_IN_FLIGHT = 500  # requests
+_PERMISSIONS = ((1, "read"), (2, "write"), (4, "create"), (8, "delete"), (16, "admin"))
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStat:
-    """What ZooKeeper keeps about a node. Zxids and session ids are hexadecimal, as ZooKeeper writes them.
+    """The metadata of a node. Zxids and session ids are hexadecimal, as ZooKeeper prints them.
 
-    session: of the client whose end deletes the node; None for one that stays.
+    session: the session that owns an ephemeral node; None for a persistent node.
     """
 
     path: str
@@ -51,8 +51,10 @@ class NodeStat:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node with its content. value: decoded, see kctl.zookeeper.decode. text: the data as it is; None when it is no
-    UTF-8 (then base64 has it) and when something of it is hidden.
+    """A node with its content.
+
+    value: decoded, see kctl.zookeeper.decode. text: the raw data; None if it is not UTF-8 (see base64) or contains
+    hidden secrets.
     """
 
     path: str
@@ -66,9 +68,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ChildNode:
-    """A node in a list or a tree. depth: below the node that was named, whose children have 1.
+    """A node in a list or a tree. depth: 1 for the children of the requested node.
 
-    readable: False where its ACL denies it; what it is like is then not known.
+    readable: False if the ACL denies access; all other details are then None.
     """
 
     name: str
@@ -86,7 +88,7 @@ class ChildNode:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who may do what with a node. id: of `digest` only the user, the hash is hidden."""
+    """An entry of an ACL. id: for the scheme digest, the user with a hidden hash."""
 
     scheme: str
     id: str
@@ -94,39 +96,42 @@ class Grant:
 
 
 def parse_path(text: str) -> str:
-    """An absolute path without a slash at its end; «brokers/ids» is «/brokers/ids». Raises UsageError."""
+    """Return an absolute path without a trailing slash: "brokers/ids" becomes "/brokers/ids". Raises UsageError."""
     path = "/" + text.strip("/")
     parts = path.split("/")[1:]
     if path != "/" and any(part in {"", ".", ".."} for part in parts):
-        raise UsageError(f"{text!r} is not a path in ZooKeeper", hint="write it like /brokers/ids")
-    if _NOT_IN_PATHS.search(path):
-        raise UsageError(f"{text!r}: ZooKeeper has no such characters in paths")
+        raise UsageError(f"{text!r} is not a ZooKeeper path", hint="write it like /brokers/ids")
+    if _INVALID_CHARACTERS.search(path):
+        raise UsageError(f"{text!r} contains characters that ZooKeeper does not allow in paths")
     return path
 
 
 def child_path(path: str, name: str) -> str:
+    """Return the path of a child node."""
     return f"/{name}" if path == "/" else f"{path}/{name}"
 
 
 @contextmanager
-def reading(client: ZooKeeper, path: str) -> Iterator[None]:
-    """Turns errors about a node into NotFound, with what is there instead, and NotAuthorized with a hint."""
+def translating_errors(client: ZooKeeper, path: str) -> Iterator[None]:
+    """Turn NoNode into NotFound with similar paths as a hint, and NoAuth into NotAuthorized with a hint."""
     try:
         yield
     except NoNode:
-        raise NotFound(f"ZooKeeper has no node {path}{_below(client)}", hint=_nearby(client, path)) from None
+        raise NotFound(
+            f"ZooKeeper has no node {path}{_chroot_text(client)}", hint=_similar_paths(client, path)
+        ) from None
     except NoAuth:
         raise NotAuthorized(
-            f"not authorized to read the node {path}", hint="kctl zk acl shows who may, where that may be read"
+            f"not authorized to read the node {path}", hint=f"`kctl zk acl {path}` shows the ACL, if it is readable"
         ) from None
 
 
-def _below(client: ZooKeeper) -> str:
+def _chroot_text(client: ZooKeeper) -> str:
     return f" below the chroot {client.chroot}" if client.chroot else ""
 
 
-def _nearby(client: ZooKeeper, path: str) -> str | None:
-    """What the deepest parent that exists has instead."""
+def _similar_paths(client: ZooKeeper, path: str) -> str | None:
+    """Return a hint with the children of the deepest existing parent."""
     while path != "/":
         path, _, name = path.rpartition("/")
         path = path or "/"
@@ -137,16 +142,16 @@ def _nearby(client: ZooKeeper, path: str) -> str | None:
         except NoAuth:
             return None
         names = names[:_MAX_COMPARED]
-        meant = [child_path(path, each) for each in closest(name, names)]
-        if meant:
-            return f"did you mean {' or '.join(meant)}?"
-        return f"{path} has {', '.join(sorted(names)[:12])}" if names else f"{path} has no children"
+        similar = [child_path(path, each) for each in closest(name, names)]
+        if similar:
+            return f"did you mean {' or '.join(similar)}?"
+        return f"children of {path}: {', '.join(sorted(names)[:12])}" if names else f"{path} has no children"
     return None
 
 
 def read_stat(client: ZooKeeper, path: str) -> NodeStat:
-    """What ZooKeeper keeps about a node. Raises NotFound."""
-    with reading(client, path):
+    """Return the metadata of a node. Raises NotFound."""
+    with translating_errors(client, path):
         stat = client.exists(path)
         if stat is None:
             raise NoNode(path)
@@ -154,14 +159,14 @@ def read_stat(client: ZooKeeper, path: str) -> NodeStat:
 
 
 def read_node(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> Node:
-    """A node with its decoded content. Raises NotFound, NotAuthorized."""
-    with reading(client, path):
+    """Return a node with its decoded content. Raises NotFound, NotAuthorized."""
+    with translating_errors(client, path):
         data, stat = client.get(path)
     return node_of(path, data, stat, show_secrets=show_secrets, chroot=client.chroot)
 
 
 def node_of(path: str, data: bytes | None, stat: Stat, *, show_secrets: bool, chroot: str = "") -> Node:
-    """A node from what ZooKeeper gave. chroot: what the path is below; it may be any node. Pure."""
+    """Return a node from its raw data and stat. chroot: any node that the path is relative to. Pure."""
     data = data or b""
     content = decode(chroot + path, data, show_secrets=show_secrets)
     text = None
@@ -180,8 +185,8 @@ def _stat(path: str, stat: Stat) -> NodeStat:
         meaning(path),
         stat.dataLength,
         stat.numChildren,
-        _moment(stat.ctime),
-        _moment(stat.mtime),
+        _timestamp(stat.ctime),
+        _timestamp(stat.mtime),
         stat.version,
         stat.cversion,
         stat.aversion,
@@ -192,10 +197,10 @@ def _stat(path: str, stat: Stat) -> NodeStat:
     )
 
 
-def _moment(time_ms: int) -> datetime:
+def _timestamp(time_ms: int) -> datetime:
     try:
         return datetime.fromtimestamp(time_ms / 1000, timezone.utc)
-    except (ValueError, OverflowError, OSError):  # a clock that was far off
+    except (ValueError, OverflowError, OSError):  # the clock was far off
         return datetime.fromtimestamp(0, timezone.utc)
 
 
@@ -204,77 +209,77 @@ def _hex(number: int) -> str:
 
 
 def read_data(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> bytes:
-    """A node's bytes as they are. Raises NotFound, NotAuthorized; Refused when they hold a secret to be hidden."""
-    with reading(client, path):
+    """Return the raw data of a node. Raises NotFound, NotAuthorized; Refused if it contains a secret."""
+    with translating_errors(client, path):
         data, _ = client.get(path)
     if decode(client.chroot + path, data, show_secrets=show_secrets).hidden:
-        raise Refused(f"{path} holds a secret", hint="give --show-secrets as well")
+        raise Refused(f"{path} contains a secret", hint="add --show-secrets to print it")
     return data
 
 
 def list_children(client: ZooKeeper, path: str, *, limit: int) -> tuple[list[ChildNode], int]:
-    """The children of a node by name, `limit` at most, and how many there are. Raises NotFound, NotAuthorized."""
-    with reading(client, path):
+    """Return at most `limit` children sorted by name, and their total number. Raises NotFound, NotAuthorized."""
+    with translating_errors(client, path):
         names = sorted(client.get_children(path), key=_natural)
-    rows = _ask_each(client, [child_path(path, name) for name in names[:limit]], 1)
+    rows = _read_each(client, [child_path(path, name) for name in names[:limit]], 1)
     return [row for row, _ in rows], len(names)
 
 
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Numbers by their value: partition 10 behind 9."""
+    """Return a sort key that orders numbers by value: partition 10 after partition 9."""
     parts = re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", name)
     return tuple((not part[0].isdigit(), int(part) if part.isascii() and part.isdigit() else 0, part) for part in parts)
 
 
 def walk(client: ZooKeeper, path: str, *, depth: int, limit: int) -> tuple[list[ChildNode], bool]:
-    """The nodes below one, parents first, and whether `limit` of them ended it. Raises NotFound, NotAuthorized.
+    """Return at most `limit` nodes below a node, parents first, and True if there are more.
 
-    Level by level, with many requests on their way at once. Of each level the first `limit` are enough.
+    Reads level by level, with pipelined requests, and at most `limit` nodes per level. Raises NotFound, NotAuthorized.
     """
-    with reading(client, path):
+    with translating_errors(client, path):
         names = client.get_children(path)
-    paths = _below_each([(path, names)])
-    below: dict[str, list[ChildNode]] = {}
-    cut = False
+    paths = _child_paths([(path, names)])
+    children_of: dict[str, list[ChildNode]] = {}
+    truncated = False
     for level in range(1, depth + 1):
         if not paths:
             break
-        cut = cut or len(paths) > limit
-        answers = _ask_each(client, paths[:limit], level)
+        truncated = truncated or len(paths) > limit
+        answers = _read_each(client, paths[:limit], level)
         for row, _ in answers:
-            below.setdefault(row.path.rpartition("/")[0] or "/", []).append(row)
-        paths = _below_each([(row.path, children) for row, children in answers])
-    found = list(islice(_parents_first(path, below), limit + 1))
-    return found[:limit], cut or len(found) > limit
+            children_of.setdefault(row.path.rpartition("/")[0] or "/", []).append(row)
+        paths = _child_paths([(row.path, children) for row, children in answers])
+    rows = list(islice(_parents_first(path, children_of), limit + 1))
+    return rows[:limit], truncated or len(rows) > limit
 
 
-def _below_each(parents: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+def _child_paths(parents: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     return [child_path(path, name) for path, names in parents for name in sorted(names, key=_natural)]
 
 
-def _parents_first(path: str, below: Mapping[str, Sequence[ChildNode]]) -> Iterator[ChildNode]:
-    pending = list(reversed(below.get(path, ())))
+def _parents_first(path: str, children_of: Mapping[str, Sequence[ChildNode]]) -> Iterator[ChildNode]:
+    pending = list(reversed(children_of.get(path, ())))
     while pending:
         row = pending.pop()
         yield row
-        pending += reversed(below.get(row.path, ()))
+        pending += reversed(children_of.get(row.path, ()))
 
 
-def _ask_each(client: ZooKeeper, paths: Sequence[str], depth: int) -> list[tuple[ChildNode, list[str]]]:
-    """Nodes with the names of their children, many requests on their way at once. One that went away is left out."""
-    found: list[tuple[ChildNode, list[str]]] = []
-    for start in range(0, len(paths), _AT_ONCE):
-        chunk = paths[start : start + _AT_ONCE]
+def _read_each(client: ZooKeeper, paths: Sequence[str], depth: int) -> list[tuple[ChildNode, list[str]]]:
+    """Return each node with the names of its children. Requests are pipelined; nodes deleted meanwhile are skipped."""
+    rows: list[tuple[ChildNode, list[str]]] = []
+    for start in range(0, len(paths), _MAX_IN_FLIGHT):
+        chunk = paths[start : start + _MAX_IN_FLIGHT]
         for path, answer in zip(chunk, client.children_of_each(chunk), strict=True):
             if isinstance(answer, NoAuth):
-                found.append((_closed(path, depth), []))
+                rows.append((_unreadable_child(path, depth), []))
             elif isinstance(answer, Children):
-                found.append((_child(path, depth, answer.stat), answer.names))
-    return found
+                rows.append((_child(path, depth, answer.stat), answer.names))
+    return rows
 
 
-def _closed(path: str, depth: int) -> ChildNode:
-    # Since 3.8.4 not even its stat is told (ZOOKEEPER-2590).
+def _unreadable_child(path: str, depth: int) -> ChildNode:
+    # Since 3.8.4, ZooKeeper does not return the stat of unreadable nodes (ZOOKEEPER-2590).
     name = path.rpartition("/")[2]
     return ChildNode(name, path, depth, meaning(path), False, None, None, None, None, None, None)
 
@@ -290,21 +295,21 @@ def _child(path: str, depth: int, stat: Stat) -> ChildNode:
         stat.dataLength,
         stat.ephemeralOwner != 0,
         stat.version,
-        _moment(stat.ctime),
-        _moment(stat.mtime),
+        _timestamp(stat.ctime),
+        _timestamp(stat.mtime),
     )
 
 
 def read_acl(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> list[Grant]:
-    """Who may do what with a node. Raises NotFound, NotAuthorized."""
-    with reading(client, path):
+    """Return the ACL of a node. Raises NotFound, NotAuthorized."""
+    with translating_errors(client, path):
         entries = client.get_acl(path)
     return [grant_of(each.scheme, each.id, each.permissions, show_secrets=show_secrets) for each in entries]
 
 
 def grant_of(scheme: str, id_: str, permissions: int, *, show_secrets: bool) -> Grant:
-    """An entry of an ACL as ZooKeeper has it (org.apache.zookeeper.ZooDefs.Perms). Pure."""
+    """Return an ACL entry from its wire format (org.apache.zookeeper.ZooDefs.Perms). Pure."""
     user, colon, _hash = id_.partition(":")
     if scheme == "digest" and colon and not show_secrets:
         id_ = f"{user}:{HIDDEN}"
-    return Grant(scheme, id_, [word for bit, word in _GRANTS if permissions & bit])
+    return Grant(scheme, id_, [word for bit, word in _PERMISSIONS if permissions & bit])

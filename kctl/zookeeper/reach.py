@@ -1,4 +1,4 @@
-"""Is it ZooKeeper that answers, and where in it are Kafka clusters? kctl.zookeeper.session makes the session."""
+"""Check that a server is ZooKeeper, and find Kafka clusters in it. kctl.zookeeper.session opens the session."""
 
 from __future__ import annotations
 
@@ -28,76 +28,76 @@ from kctl.protocol.tls import handshake_error, make_context
 if TYPE_CHECKING:
     from kctl.zookeeper.client import ZooKeeper
 
-# A server without a quorum says the third.
-_SAYS_ZOOKEEPER = (b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")
-_SAYS = (*_SAYS_ZOOKEEPER, b"zk_")
-_TLS_PORT = "ZooKeeper has a port of its own for TLS (secureClientPort)"
+# Responses to srvr. The second: not on the whitelist; the third: no quorum.
+_SRVR_PREFIXES = (b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")
+_RESPONSE_PREFIXES = (*_SRVR_PREFIXES, b"zk_")
+_TLS_PORT = "ZooKeeper uses a separate port for TLS (secureClientPort)"
 _NEEDS_TLS = (
-    "give the context zookeeper_security with protocol SSL, or --command-config a file with "
-    "zookeeper.ssl.client.enable=true"
+    "set zookeeper_security with protocol SSL in the context, or zookeeper.ssl.client.enable=true in the file of "
+    "--command-config"
 )
 _MAX_CHILDREN = 200
-_PIECE, _MAX_ANSWER = 4096, 256 * 1024
+_CHUNK, _MAX_RESPONSE_BYTES = 4096, 256 * 1024
 
 
-def reach(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Address]:
-    """The servers that answer as ZooKeeper does. Raises the first one's error when none does."""
-    words = Words(security)
+def find_reachable(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Address]:
+    """Return the servers that respond like ZooKeeper. Raises the error of the first server if none does."""
+    words = FourLetterWords(security)
     outcomes = run_all({server: partial(_probe, words, server, deadline) for server in servers}, deadline)
-    good = [server for server in servers if outcomes.get(server) is server]
-    if good:
-        return good
+    reachable = [server for server in servers if outcomes.get(server) is server]
+    if reachable:
+        return reachable
     for server in servers:
         outcome = outcomes.get(server)
         if isinstance(outcome, KctlError):
             raise outcome
     raise ConnectionTimedOut(
-        f"ZooKeeper {','.join(map(str, servers))} did not answer in time",
+        f"ZooKeeper {','.join(map(str, servers))} did not respond in time",
         hint="check the address and the network",
     )
 
 
-def _probe(words: Words, server: Address, deadline: Deadline) -> Address:
-    words.say_srvr(server, deadline)
+def _probe(words: FourLetterWords, server: Address, deadline: Deadline) -> Address:
+    words.query_srvr(server, deadline)
     return server
 
 
-class Words:
-    """Four-letter words, said to servers in the clear or over TLS. Raises UsageError for files that cannot be used."""
+class FourLetterWords:
+    """A sender of four-letter words, in plain text or over TLS. Raises UsageError for unusable TLS files."""
 
     def __init__(self, security: Security) -> None:
         self._security = security
         self._tls = make_context(security) if security.tls else None
 
-    def say_srvr(self, server: Address, deadline: Deadline) -> str:
-        """What a server answers to `srvr`: its state, that it has no quorum, or that the word is not on its whitelist.
+    def query_srvr(self, server: Address, deadline: Deadline) -> str:
+        """Send srvr. Return the state of the server, or its message that it has no quorum or does not allow srvr.
 
-        Raises ConnectionFailed's subclasses; NotZooKeeper for what is something else.
+        Raises subclasses of ConnectionFailed; NotZooKeeper if the server is something else.
         """
         try:
-            answer = self.say(server, b"srvr", deadline)
+            response = self.send(server, b"srvr", deadline)
         except ConnectionResetError:
-            answer = b""
+            response = b""
         except OSError as exc:
             raise self._failure(exc, server, deadline) from None
-        if answer.startswith(_SAYS_ZOOKEEPER):
-            return answer.decode("utf-8", "replace")
-        if self._tls is not None and not answer:
-            raise TlsMismatch(f"{server} closed the connection as TLS began", hint=_TLS_PORT)
+        if response.startswith(_SRVR_PREFIXES):
+            return response.decode("utf-8", "replace")
+        if self._tls is not None and not response:
+            raise TlsMismatch(f"{server} closed the connection during the TLS handshake", hint=_TLS_PORT)
         raise _not_zookeeper(server, deadline)
 
-    def say(self, server: Address, word: bytes, deadline: Deadline) -> bytes:
-        """What a server answers to a four-letter word, up to its end. Raises OSError."""
-        limit = max(0.001, deadline.left_s * 0.6)  # what is left finds out whether it is a broker
+    def send(self, server: Address, word: bytes, deadline: Deadline) -> bytes:
+        """Send a four-letter word and return the complete response. Raises OSError."""
+        limit = max(0.001, deadline.left_s * 0.6)  # the rest of the time is for detecting a Kafka broker
         with self._connected(server, limit) as sock:
             sock.sendall(word)
-            answer = sock.recv(_PIECE)
-            piece = answer
-            # Something else than ZooKeeper may keep its connection open; that is known by how it begins.
-            while piece and answer.startswith(_SAYS) and len(answer) < _MAX_ANSWER:
-                piece = sock.recv(_PIECE)
-                answer += piece
-            return answer
+            response = sock.recv(_CHUNK)
+            chunk = response
+            # A server that is not ZooKeeper may keep the connection open; the prefix shows that.
+            while chunk and response.startswith(_RESPONSE_PREFIXES) and len(response) < _MAX_RESPONSE_BYTES:
+                chunk = sock.recv(_CHUNK)
+                response += chunk
+            return response
 
     def _connected(self, server: Address, limit_s: float) -> socket.socket:
         sock = socket.create_connection(server, timeout=limit_s)
@@ -110,11 +110,11 @@ class Words:
             raise
 
     def _failure(self, exc: OSError, server: Address, deadline: Deadline) -> KctlError:
-        """What went wrong, in words."""
-        hint = "is ZooKeeper running, and is this its port?"
+        """Return the KctlError for a connection error."""
+        hint = "check that ZooKeeper is running and that this is its client port"
         if isinstance(exc, ssl.SSLError):
-            found = handshake_error(exc, str(server), certificate_given=self._security.has_certificate)
-            return found or TlsMismatch(f"{server} closed the connection as TLS began", hint=_TLS_PORT)
+            error = handshake_error(exc, str(server), certificate_given=self._security.has_certificate)
+            return error or TlsMismatch(f"{server} closed the connection during the TLS handshake", hint=_TLS_PORT)
         if isinstance(exc, socket.gaierror):
             return NameNotResolved(
                 f"the host name {server.host!r} cannot be resolved ({exc.strerror})",
@@ -125,7 +125,7 @@ class Words:
         if isinstance(exc, TimeoutError):
             if self._tls is None and speaks_tls(server, deadline):
                 return TlsMismatch(f"{server} speaks TLS", hint=_NEEDS_TLS)
-            return ConnectionTimedOut(f"ZooKeeper {server} did not answer in time", hint=hint)
+            return ConnectionTimedOut(f"ZooKeeper {server} did not respond in time", hint=hint)
         return ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror}", hint=hint)
 
 
@@ -134,27 +134,27 @@ def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:
     try:
         connection.open(deadline)
     except KctlError:
-        return NotZooKeeper(f"{server} answers, but is not ZooKeeper", hint="ZooKeeper mostly listens on 2181")
+        return NotZooKeeper(f"{server} responds, but is not ZooKeeper", hint="ZooKeeper usually listens on port 2181")
     finally:
         connection.close()
     return NotZooKeeper(
         f"{server} is a Kafka broker's port, not ZooKeeper's",
-        hint="give ZooKeeper's address (often port 2181) as --zookeeper, and the broker's as --bootstrap-server",
+        hint="set ZooKeeper's address (often port 2181) with --zookeeper, and the broker's with --bootstrap-server",
     )
 
 
 def find_chroots(client: ZooKeeper) -> list[str]:
-    """The paths, down to the second level, that hold a Kafka cluster (they have brokers/ids)."""
-    found = ["/"] if client.exists("/brokers/ids") else []
+    """Return the paths, down to the second level, with a Kafka cluster (a child brokers/ids)."""
+    chroots = ["/"] if client.exists("/brokers/ids") else []
     for first in client.get_children("/")[:_MAX_CHILDREN]:
         if first == "zookeeper":
             continue
         if client.exists(f"/{first}/brokers/ids"):
-            found.append(f"/{first}")
+            chroots.append(f"/{first}")
             continue
-        found += [
+        chroots += [
             f"/{first}/{second}"
             for second in client.get_children(f"/{first}")[:_MAX_CHILDREN]
             if client.exists(f"/{first}/{second}/brokers/ids")
         ]
-    return sorted(found)
+    return sorted(chroots)

@@ -1,4 +1,4 @@
-"""The servers of an ensemble, each asked by itself what it is and does (`srvr`, and `mntr` where it is allowed)."""
+"""Read the state of each ZooKeeper server with the four-letter words srvr and, if allowed, mntr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.base.deadline import Deadline
 from kctl.base.parallel import run_all
 from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.protocol.security import Security
-from kctl.zookeeper.reach import Words
+from kctl.zookeeper.reach import FourLetterWords
 
 _LATENCY = re.compile(r"Latency min/avg/max: ([\d.]+)/([\d.]+)/([\d.]+)")
 _LINE = re.compile(r"^([A-Z][A-Za-z ]+): (\S+)", re.MULTILINE)
@@ -20,9 +20,10 @@ _LINE = re.compile(r"^([A-Z][A-Za-z ]+): (\S+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server. mode: leader, follower, observer, standalone; None when it does not tell. problem: why not.
+    """The state of a ZooKeeper server.
 
-    healthy: it serves. The last five are of `mntr` and None where that is not on 4lw.commands.whitelist.
+    healthy: the server is serving. mode: leader, follower, observer or standalone; None if unknown. problem: why the
+    server is not healthy. uptime_ms to synced_followers come from mntr: None if 4lw.commands.whitelist lacks it.
     """
 
     server: str
@@ -45,7 +46,7 @@ class Server:
 
 
 def read_servers(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
-    """Each server's state, all asked at once. Raises the first one's error when none answers."""
+    """Read the state of each server, concurrently. Raises the error of the first server if none responds."""
     outcomes = _outcomes(servers, deadline, security)
     first = outcomes[0] if outcomes else None
     if isinstance(first, KctlError) and all(isinstance(each, KctlError) for each in outcomes):
@@ -53,15 +54,15 @@ def read_servers(servers: Sequence[Address], deadline: Deadline, security: Secur
     return _states(servers, outcomes)
 
 
-def ask_each(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
-    """The same, and none of them has to answer."""
+def read_each(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
+    """Read the state of each server like read_servers, but do not raise if none responds."""
     return _states(servers, _outcomes(servers, deadline, security))
 
 
 def _outcomes(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server | KctlError]:
-    words = Words(security)
-    found = run_all({server: partial(_ask, words, server, deadline) for server in servers}, deadline)
-    return [found.get(server, ConnectionTimedOut(f"{server} did not answer in time")) for server in servers]
+    words = FourLetterWords(security)
+    outcomes = run_all({server: partial(_read, words, server, deadline) for server in servers}, deadline)
+    return [outcomes.get(server, ConnectionTimedOut(f"{server} did not respond in time")) for server in servers]
 
 
 def _states(servers: Sequence[Address], outcomes: Sequence[Server | KctlError]) -> list[Server]:
@@ -71,24 +72,24 @@ def _states(servers: Sequence[Address], outcomes: Sequence[Server | KctlError]) 
     ]
 
 
-def _ask(words: Words, server: Address, deadline: Deadline) -> Server:
-    found = server_of(str(server), words.say_srvr(server, deadline))
-    if not found.healthy:
-        return found
+def _read(words: FourLetterWords, server: Address, deadline: Deadline) -> Server:
+    state = parse_srvr(str(server), words.query_srvr(server, deadline))
+    if not state.healthy:
+        return state
     try:
-        more = words.say(server, b"mntr", deadline)
-    except OSError:  # it has told what matters
-        return found
-    return with_monitor(found, monitor_of(more.decode("utf-8", "replace")))
+        monitor = words.send(server, b"mntr", deadline)
+    except OSError:  # srvr has the essential state
+        return state
+    return with_monitor(state, parse_mntr(monitor.decode("utf-8", "replace")))
 
 
-def server_of(name: str, srvr: str) -> Server:
-    """A server by its answer to `srvr`. Pure."""
+def parse_srvr(name: str, srvr: str) -> Server:
+    """Parse the response to srvr. Pure."""
     if "not in the whitelist" in srvr or srvr.startswith("srvr is not executed"):
-        problem = "it does not tell: srvr is not on its 4lw.commands.whitelist"
+        problem = "its state is unknown: srvr is not on its 4lw.commands.whitelist"
         return Server(name, healthy=False, problem=problem)
     if srvr.startswith("This ZooKeeper instance"):
-        return Server(name, healthy=False, problem="it serves nobody: it has no quorum")
+        return Server(name, healthy=False, problem="it is not serving clients: it has no quorum")
     lines = dict(_LINE.findall(srvr))
     latency = _LATENCY.search(srvr)
     low, mean, high = (float(each) for each in latency.groups()) if latency else (None, None, None)
@@ -106,18 +107,18 @@ def server_of(name: str, srvr: str) -> Server:
         outstanding=_number(lines.get("Outstanding")),
         zxid=lines.get("Zxid"),
         nodes=_number(lines.get("Node count")),
-        problem=None if mode else "its answer to srvr has no mode",
+        problem=None if mode else "its response to srvr has no mode",
     )
 
 
-def monitor_of(mntr: str) -> dict[str, str]:
-    """The names and values of an answer to `mntr`; none when it is not allowed. Pure."""
+def parse_mntr(mntr: str) -> dict[str, str]:
+    """Parse the response to mntr; empty if the command is not allowed. Pure."""
     rows = (line.split("\t", 1) for line in mntr.splitlines() if line.startswith("zk_"))
     return {row[0]: row[1].strip() for row in rows if len(row) == 2}
 
 
 def with_monitor(server: Server, values: Mapping[str, str]) -> Server:
-    """The server with what only `mntr` tells. Pure."""
+    """Return the server state with the values that only mntr reports. Pure."""
     if not values:
         return server
     return replace(
@@ -138,15 +139,15 @@ def _number(text: str | None) -> int | None:
 
 
 def problems(servers: Sequence[Server]) -> list[str]:
-    """What is not as it should be in an ensemble, a line each. Pure."""
-    told = [(each.server, each.problem) for each in servers if each.problem]
-    found = [problem if server in problem else f"{server}: {problem}" for server, problem in told]
+    """Return a line for each problem of an ensemble. Pure."""
+    unhealthy = [(each.server, each.problem) for each in servers if each.problem]
+    lines = [problem if server in problem else f"{server}: {problem}" for server, problem in unhealthy]
     leaders = [each.server for each in servers if each.mode == "leader"]
     followers = [each for each in servers if each.mode in ("follower", "observer")]
     if len(leaders) > 1:
-        found.append(f"{' and '.join(leaders)} are leaders: these are several ensembles")
+        lines.append(f"{' and '.join(leaders)} are leaders: the servers belong to several ensembles")
     if followers and not leaders and all(each.mode for each in servers):
-        found.append("none of them is the leader: the ensemble has more servers than were given")
+        lines.append("none of the servers is the leader: the ensemble has more servers than listed")
     if len(servers) > 1 and any(each.mode == "standalone" for each in servers):
-        found.append("a standalone server is among several: these are several ensembles")
-    return found
+        lines.append("a standalone server is listed with others: the servers belong to several ensembles")
+    return lines

@@ -1,4 +1,4 @@
-"""The only place where a client of ZooKeeper is made."""
+"""Open ZooKeeper sessions. No other module creates a ZooKeeper client."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from kctl.protocol import preflight
 from kctl.protocol.security import Security
 from kctl.protocol.tls import make_context
 from kctl.zookeeper.client import ZooKeeper
-from kctl.zookeeper.reach import find_chroots, reach
+from kctl.zookeeper.reach import find_chroots, find_reachable
 
-_IN_THE_CLEAR = Security()
-_AGAIN_S = 0.25
+_PLAINTEXT = Security()
+_RETRY_S = 0.25
 
 
 @contextmanager
 def zookeeper(
-    connect: str, *, security: Security = _IN_THE_CLEAR, timeout_s: float = 10.0, in_all: bool = False
+    connect: str, *, security: Security = _PLAINTEXT, timeout_s: float = 10.0, timeout_is_total: bool = False
 ) -> Iterator[ZooKeeper]:
     """Open a read-only client of "host:port,…/chroot". Its paths are relative to the chroot.
 
-    timeout_s: of each call; with in_all, of everything until the block ends. Raises NotFound for a chroot that does not
-    exist, ConnectionFailed's subclasses within 5 s when no server can be reached, ConnectionTimedOut when they can but
-    serve nobody (no quorum) within timeout_s.
+    timeout_s: for each call; with timeout_is_total, for the whole block. Raises NotFound if the chroot does not exist,
+    subclasses of ConnectionFailed within 5 s if no server is reachable, and ConnectionTimedOut if the servers are
+    reachable but serve no clients (no quorum) within timeout_s.
     """
     path = parse_zookeeper(connect)
-    whole = Deadline(timeout_s) if in_all else None
-    servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)), security)
+    deadline = Deadline(timeout_s) if timeout_is_total else None
+    servers = find_reachable(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)), security)
     tls = make_context(security) if security.tls else None
-    client = ZooKeeper(servers, tls, timeout_s=timeout_s, deadline=whole)
+    client = ZooKeeper(servers, tls, timeout_s=timeout_s, deadline=deadline)
     try:
-        _begin(client, connect, timeout_s)
+        _open_session(client, connect, timeout_s)
         if path.chroot and client.exists(path.chroot) is None:
-            known = find_chroots(client)
+            chroots = find_chroots(client)
             raise NotFound(
                 f"ZooKeeper {','.join(map(str, path.servers))} has no chroot {path.chroot}",
-                hint=f"Kafka clusters are at: {', '.join(known)}" if known else "no Kafka cluster is in this ZooKeeper",
+                hint=f"chroots with a Kafka cluster: {', '.join(chroots)}"
+                if chroots
+                else "this ZooKeeper has no Kafka cluster",
             )
         client.chroot = path.chroot
         yield client
@@ -48,24 +50,25 @@ def zookeeper(
         client.close()
 
 
-def _begin(client: ZooKeeper, connect: str, timeout_s: float) -> None:
-    """Open the session, again and again: a server without a quorum closes the connection at once."""
+def _open_session(client: ZooKeeper, connect: str, timeout_s: float) -> None:
+    """Open the session, with retries: a server without a quorum closes the connection immediately."""
     deadline = Deadline(timeout_s)
     while True:
         try:
             client.open()
         except ConnectionTimedOut:
             raise ConnectionTimedOut(
-                f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="does the ensemble have a quorum?"
+                f"ZooKeeper {connect} did not open a session within {timeout_s:g} s",
+                hint="check that the ensemble has a quorum: kctl zk stat",
             ) from None
         except NotZooKeeper:
             raise
         except ConnectionFailed:
-            if deadline.left_s <= _AGAIN_S:
+            if deadline.left_s <= _RETRY_S:
                 raise ConnectionTimedOut(
-                    f"ZooKeeper {connect} gave no session within {timeout_s:g} s",
-                    hint="does the ensemble have a quorum?",
+                    f"ZooKeeper {connect} did not open a session within {timeout_s:g} s",
+                    hint="check that the ensemble has a quorum: kctl zk stat",
                 ) from None
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
         else:
             return

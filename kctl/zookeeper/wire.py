@@ -1,7 +1,7 @@
-"""The messages of ZooKeeper's protocol for reading (zookeeper.jute; org.apache.zookeeper.ZooDefs).
+"""The read messages of the ZooKeeper protocol (zookeeper.jute; org.apache.zookeeper.ZooDefs).
 
-A frame is int32 size and body, all big-endian. A request is xid, type and record; an answer is xid, zxid, error and
-record. Strings and buffers have an int32 length (-1: null), vectors an int32 count.
+A frame is an int32 size and a body, all big-endian. A request is xid, type and record; a response is xid, zxid, error
+and record. Strings and buffers have an int32 length (-1: null), vectors an int32 count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 from kctl.base.binary_layout import BOOLEAN, INT32, INT64, Layout, fixed_bytes
 
 PING_XID, EVENT_XID = -2, -1
-EXISTS, GET_DATA, GET_ACL, PING, GET_CHILDREN, CLOSE = 3, 4, 6, 11, 12, -11  # GET_CHILDREN: with the stat (2)
+EXISTS, GET_DATA, GET_ACL, PING, CLOSE = 3, 4, 6, 11, -11
+GET_CHILDREN = 12  # getChildren2, which returns the stat
 NO_NODE, NO_AUTH = -101, -102
 
 _REQUEST_HEADER = Layout(xid=INT32, type=INT32)
@@ -47,12 +48,12 @@ _NAMES = {
 }  # fmt: skip
 
 
-class BadAnswer(Exception):
+class MalformedResponse(Exception):
     """The bytes do not follow the protocol."""
 
 
 class Stat(NamedTuple):
-    """The stat of a node, with the names of the protocol. Times are in ms since the epoch."""
+    """The stat of a node, with the protocol's field names. Times are in ms since the epoch."""
 
     czxid: int
     mzxid: int
@@ -68,23 +69,23 @@ class Stat(NamedTuple):
 
 
 class AclEntry(NamedTuple):
-    """permissions: bits, as org.apache.zookeeper.ZooDefs.Perms has them."""
+    """An entry of an ACL. permissions: bits of org.apache.zookeeper.ZooDefs.Perms."""
 
     permissions: int
     scheme: str
     id: str
 
 
-class Answer(NamedTuple):
-    """The header of a response, and the offset of its record."""
+class Response(NamedTuple):
+    """The header of a response, and a reader positioned at its record."""
 
     xid: int
     error: int
-    reader: Reader
+    reader: RecordReader
 
 
-class Reader:
-    """A reader of one frame. All methods raise BadAnswer at its end."""
+class RecordReader:
+    """Read the fields of one frame in order. All methods raise MalformedResponse at the end of the frame."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -104,10 +105,10 @@ class Reader:
         return (self.buffer() or b"").decode("utf-8", "replace")
 
     def count(self) -> int:
-        """Of a vector; each of its elements has four bytes at least."""
+        """Return the length of a vector. Raises if the frame cannot hold that many elements of 4 bytes."""
         count = max(0, self.int32())
         if count > (len(self._data) - self._at) // 4:
-            raise BadAnswer("a count beyond the end")
+            raise MalformedResponse("the count exceeds the frame")
         return count
 
     def stat(self) -> Stat:
@@ -120,15 +121,15 @@ class Reader:
         return [AclEntry(self.int32(), self.text(), self.text()) for _ in range(self.count())]
 
     def _take(self, size: int) -> bytes:
-        piece = self._data[self._at : self._at + size]
-        if len(piece) < size:
-            raise BadAnswer("cut short")
+        chunk = self._data[self._at : self._at + size]
+        if len(chunk) < size:
+            raise MalformedResponse("the frame is truncated")
         self._at += size
-        return piece
+        return chunk
 
 
 def connect_request(timeout_ms: int) -> bytes:
-    """A new session, also with a server that has no quorum and only reads (ConnectRequest)."""
+    """Return the frame that opens a session (ConnectRequest). Read-only servers without a quorum are accepted."""
     return _framed(
         _CONNECT_REQUEST.encode(
             protocol_version=0, last_zxid_seen=0, timeout_ms=timeout_ms, session_id=0, password_length=16,
@@ -138,14 +139,14 @@ def connect_request(timeout_ms: int) -> bytes:
 
 
 def session_timeout_ms(frame: bytes) -> int:
-    """What the server granted (ConnectResponse); 0 when it does not give a session."""
-    reader = Reader(frame)
-    reader.int32()  # the protocol's version
+    """Return the session timeout that the server granted (ConnectResponse); 0 if it refused the session."""
+    reader = RecordReader(frame)
+    reader.int32()  # protocol version
     return reader.int32()
 
 
 def request(xid: int, kind: int, path: str | None = None, *, watch: bool | None = None) -> bytes:
-    """A whole frame. path: None for PING and CLOSE. watch: None where a request has no such flag."""
+    """Return the frame of a request. path: None for PING and CLOSE. watch: None for requests without a watch flag."""
     body = _REQUEST_HEADER.pack(xid, kind)
     if path is not None:
         raw = path.encode()
@@ -155,15 +156,15 @@ def request(xid: int, kind: int, path: str | None = None, *, watch: bool | None 
     return _framed(body)
 
 
-def answer(frame: bytes) -> Answer:
-    """The header of an answer. Raises BadAnswer."""
-    reader = Reader(frame)
+def response(frame: bytes) -> Response:
+    """Parse the header of a response. Raises MalformedResponse."""
+    reader = RecordReader(frame)
     xid, _zxid, error = reader.unpack(_RESPONSE_HEADER)
-    return Answer(xid, error, reader)
+    return Response(xid, error, reader)
 
 
 def error_name(code: int) -> str:
-    """Return KeeperException's name for an error code."""
+    """Return the KeeperException name of an error code."""
     return _NAMES.get(code, f"error {code}")
 
 

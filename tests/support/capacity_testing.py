@@ -1,4 +1,4 @@
-"""What the tests of `kctl capacity` share: plans made of texts, and a reckoner for the formulas that plans show."""
+"""Shared by the tests of kctl capacity: plans from text values, and an evaluator of displayed formulas."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from kctl.capacity.workload import cluster_inputs, workload
 
 
 def parsed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs as somebody would write them."""
+    """Parse inputs that a user would write."""
     return {name: parse_input(name, str(value)) for name, value in values.items()}
 
 
 def planned(cluster: Mapping[str, Any], *topics: Mapping[str, Any]) -> CapacityPlan:
-    """The plan of topics t0, t1, …"""
+    """Return the plan for topics t0, t1, …"""
     workloads = [workload(f"t{number}", parsed(values)) for number, values in enumerate(topics)]
     return plan(workloads, cluster_inputs(parsed(cluster)))
 
 
-def terms(found: CapacityPlan | Any) -> dict[str, Term]:
-    """The lines of a plan, or of a topic in it, by name."""
-    return {term.name: term for term in found.terms}
+def terms(plan_or_topic: CapacityPlan | Any) -> dict[str, Term]:
+    """Return the lines of a plan or of a topic plan by name."""
+    return {term.name: term for term in plan_or_topic.terms}
 
 
-def reckoned(formula: str, known: Mapping[str, Term]) -> Fraction:
-    """What a formula of names comes to: every operator that plans use; durations in seconds."""
-    values = {name: _exact(term) for name, term in known.items()}
+def reckoned(formula: str, lines: Mapping[str, Term]) -> Fraction:
+    """Evaluate a formula over names, with all operators that plans use. Durations are in seconds."""
+    values = {name: _exact(term) for name, term in lines.items()}
     python = re.sub(r"⌈(.*?)⌉", r"_ceil(\1)", formula)
     for sign, operator in (("×", "*"), ("÷", "/"), ("−", "-"), ("^", "**")):
         python = python.replace(sign, operator)
@@ -49,5 +49,5 @@ def _exact(term: Term) -> Fraction:
 
 
 def result(term: Term) -> Fraction:
-    """A line's value in the units that `reckoned` has."""
+    """Return the value of a line in the units of `reckoned`."""
     return _exact(term)

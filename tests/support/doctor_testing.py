@@ -1,4 +1,4 @@
-"""Facts for the rules of the doctor, as values: a cluster, its topics, groups and ZooKeeper, and files."""
+"""Builders of doctor facts: a cluster, its topics, groups and ZooKeeper, and files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.doctor.examine import Finding, examine
 from kctl.doctor.read_files import file_facts, read_broker_file, read_client_file
 from kctl.doctor.releases import Releases, parse_releases
-from kctl.doctor.rule_facts import GroupFacts, GroupState, RuleFacts, Settings, ZooKeeperFacts
+from kctl.doctor.rule_facts import EffectiveSettings, GroupFacts, GroupState, RuleFacts, ZooKeeperFacts
 from kctl.doctor.rule_table import RULES
 from kctl.errors import KctlError
 from kctl.health.assess import assess
@@ -28,18 +28,18 @@ CLOSED = [Grant("sasl", "kafka", ["read", "write", "create", "delete", "admin"])
 
 
 def found_by(rule_id: str, facts: RuleFacts) -> list[Finding]:
-    """What one rule finds."""
+    """Return the findings of one rule."""
     return list(examine([BY_ID[rule_id]], facts).findings)
 
 
 def release(text: str = "3.9") -> Releases:
-    found = parse_releases(text)
-    assert found is not None
-    return found
+    releases = parse_releases(text)
+    assert releases is not None
+    return releases
 
 
 def of_broker_file(folder: Path, text: str, version: str | None = None, name: str = "server.properties") -> RuleFacts:
-    """The facts of a server.properties."""
+    """Return the facts about a server.properties file."""
     path = folder / name
     path.write_text(text)
     path.chmod(0o600)
@@ -47,7 +47,7 @@ def of_broker_file(folder: Path, text: str, version: str | None = None, name: st
 
 
 def of_client_file(folder: Path, name: str, text: str, version: str | None = None, mode: int = 0o600) -> RuleFacts:
-    """The facts of a producer's or consumer's file."""
+    """Return the facts about a producer or consumer file."""
     path = folder / name
     path.write_text(text)
     path.chmod(mode)
@@ -55,21 +55,21 @@ def of_client_file(folder: Path, name: str, text: str, version: str | None = Non
 
 
 def of_health(cluster: ClusterState | None = None, **others: Any) -> RuleFacts:
-    """The facts of a cluster by its checks: three brokers and a partition that is well, unless told otherwise."""
+    """Return the facts about the health of a cluster (default: three brokers and a healthy partition)."""
     seen = health_facts(cluster or state([partition("123", "123")]), **others)
     return RuleFacts(health=assess(seen), state=seen.state, log_dirs=seen.log_dirs, releases={"broker 1": release()})
 
 
-def broker(where: str = "broker 1", *, version: str | None = "3.9", **values: str) -> Settings:
-    """A broker with these settings; «_» for «.» in names."""
-    named = {name.replace("_", "."): value for name, value in values.items()}
-    return Settings(where, named, frozenset(named), parse_releases(version))
+def broker(owner: str = "broker 1", *, version: str | None = "3.9", **values: str) -> EffectiveSettings:
+    """Return the settings of a broker; _ in a name stands for a dot."""
+    settings = {name.replace("_", "."): value for name, value in values.items()}
+    return EffectiveSettings(owner, settings, frozenset(settings), parse_releases(version))
 
 
-def of_brokers(*brokers: Settings, **others: Any) -> RuleFacts:
+def of_brokers(*brokers: EffectiveSettings, **others: Any) -> RuleFacts:
     return RuleFacts(
-        brokers={each.where: each for each in brokers},
-        releases={each.where: each.releases for each in brokers},
+        brokers={each.owner: each for each in brokers},
+        releases={each.owner: each.releases for each in brokers},
         **others,
     )
 
@@ -77,29 +77,31 @@ def of_brokers(*brokers: Settings, **others: Any) -> RuleFacts:
 def of_topics(
     cluster: ClusterState, configs: Mapping[str, Mapping[str, str] | KctlError] | None = None, version: str = "3.9"
 ) -> RuleFacts:
-    """Topics with settings of their own; «t» has none unless told."""
-    made: dict[str, Settings | KctlError] = {
-        name: Settings(name, {"cleanup.policy": "delete", "min.insync.replicas": "2"}) for name in cluster.topics
+    """Return the facts about topics with their own settings; topics without an entry have none."""
+    topics: dict[str, EffectiveSettings | KctlError] = {
+        name: EffectiveSettings(name, {"cleanup.policy": "delete", "min.insync.replicas": "2"})
+        for name in cluster.topics
     }
     for name, values in (configs or {}).items():
         if isinstance(values, KctlError):
-            made[name] = values
+            topics[name] = values
         else:
-            made[name] = Settings(name, {"cleanup.policy": "delete", **values}, frozenset(values))
-    return RuleFacts(state=cluster, topics=made, releases={"broker 1": release(version)})
+            topics[name] = EffectiveSettings(name, {"cleanup.policy": "delete", **values}, frozenset(values))
+    return RuleFacts(state=cluster, topics=topics, releases={"broker 1": release(version)})
 
 
 def group(name: str = "g", state_: str = "Stable", members: Mapping[str, int | None] | None = None, **more: Any) -> Any:
-    """A group that reads t."""
-    told = {"m1": 1} if members is None else members
-    return GroupState(name, state_, told, **{"subscribed": frozenset({"t"}), **more})
+    """Return a group that reads topic t."""
+    return GroupState(
+        name, state_, {"m1": 1} if members is None else members, **{"subscribed": frozenset({"t"}), **more}
+    )
 
 
 def of_groups(*groups: GroupState, rows: Sequence[LagRow] = (), watched_ms: int | None = None) -> RuleFacts:
-    """Groups over a topic t of two partitions."""
+    """Return the facts about groups that read topic t with two partitions."""
     cluster = state([partition("123", "123"), partition("123", "123", number=1)])
-    found = GroupFacts({each.group: each for each in groups}, rows, (), watched_ms)
-    return RuleFacts(state=cluster, groups=found, releases={"broker 1": release()})
+    group_facts = GroupFacts({each.group: each for each in groups}, rows, (), watched_ms)
+    return RuleFacts(state=cluster, groups=group_facts, releases={"broker 1": release()})
 
 
 def row(lag: int, lost: int = 0, *, group_: str = "g", client: str | None = None) -> LagRow:
@@ -111,7 +113,7 @@ def of_zookeeper(
     grants: Mapping[str, Sequence[Grant] | None] | None = None,
     users: int | None = 0,
 ) -> RuleFacts:
-    """An ensemble; a server without a mode does not answer."""
+    """Return the facts about an ensemble; a server without a mode does not respond."""
     servers = [
         Server(f"zk{i}:2181", healthy=bool(mode), mode=mode, problem=None if mode else "refused the connection")
         for i, mode in enumerate(modes, start=1)
@@ -120,6 +122,6 @@ def of_zookeeper(
 
 
 def log_dir(used: int, free: int | None, topic: str = "t") -> LogDir:
-    """One replica of `used` bytes."""
+    """Return a log dir with one replica of `used` bytes."""
     total = None if free is None else used + free
     return LogDir("/data", total, free, [LogDirReplica(topic, 0, used, 0, False)])

@@ -1,4 +1,4 @@
-"""kctl doctor on a cluster with ZooKeeper: what it finds is what was done to the cluster."""
+"""kctl doctor on a cluster with ZooKeeper: findings match the problems that the tests cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl_testing import Kctl, TestCluster, eventually, within
 
 
 def _doctor(kctl: Kctl, *rules: str, more: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The findings of rules, by rule."""
+    """Return the report of kctl doctor, limited to some rules."""
     named = [word for rule in rules for word in ("--rule", rule)]
     result = kctl("doctor", "--fail-on", "never", "-o", "json", *named, *more)
     assert result.code == 0, str(result)
@@ -23,7 +23,7 @@ def _subjects(found: dict[str, Any], rule: str) -> set[str]:
     return {subject for each in found["findings"] if each["rule"] == rule for subject in each["subjects"]}
 
 
-def test_a_cluster_as_kctl_makes_it(kctl: Kctl, cluster: TestCluster) -> None:
+def test_new_cluster(kctl: Kctl, cluster: TestCluster) -> None:
     found = _doctor(kctl)
     assert (found["broker_count"], found["releases"], found["unknown"], found["notes"]) == (3, ["3.9"], [], [])
     outcomes = {each["rule"]: each["outcome"] for each in found["rules"]}
@@ -35,7 +35,7 @@ def test_a_cluster_as_kctl_makes_it(kctl: Kctl, cluster: TestCluster) -> None:
     assert {rule: outcomes[rule] for rule in fine} == dict.fromkeys(fine, "ok")
     seen = {"no-authorizer", "advertised-listeners", "zookeeper-open", "zookeeper-single", "zookeeper-ends"}
     assert {rule: outcomes[rule] for rule in seen} == dict.fromkeys(seen, "found")
-    # What does not hold for this release, and what only files have.
+    # Rules for other releases, and rules for files.
     away = {"topic-min-isr-refuses", "replica-fetch-size-hard", "producer-acks-none", "anonymous-super-user"}
     assert {rule: outcomes[rule] for rule in away} == dict.fromkeys(away, "skipped")
     by_rule = {each["rule"]: each for each in found["findings"]}
@@ -43,18 +43,18 @@ def test_a_cluster_as_kctl_makes_it(kctl: Kctl, cluster: TestCluster) -> None:
     assert by_rule["advertised-listeners"]["severity"] == "info"
 
 
-def test_without_zookeepers_address(kctl: Kctl, cluster: TestCluster) -> None:
+def test_without_zookeeper_address(kctl: Kctl, cluster: TestCluster) -> None:
     result = kctl("doctor", "--rule", "zookeeper-single", "--bootstrap-server", cluster.bootstrap, "-o", "json")
-    assert result.code == 4, str(result)  # nothing was looked at: that is no verdict
+    assert result.code == 4, str(result)  # nothing was checked, so there is no result
     assert json.loads(result.err.splitlines()[-1])["message"] == "none of the selected rules applies to the input"
 
 
-def test_another_place_in_zookeeper_is_not_fine(kctl: Kctl, cluster: TestCluster) -> None:
-    """Without the chroot there is nothing that anybody could read or change."""
+def test_wrong_chroot_is_unknown(kctl: Kctl, cluster: TestCluster) -> None:
+    """Without the chroot, the nodes that the rules check do not exist."""
     servers, slash, _ = cluster.zookeeper.partition("/")
     assert slash
     result = kctl("doctor", "--about", "zookeeper", "--zookeeper", servers, "-o", "json")
-    assert (result.code, "is the chroot right?" in result.err) == (5, True)
+    assert (result.code, "check the chroot" in result.err) == (5, True)
     outcomes = {each["rule"]: each["outcome"] for each in json.loads(result.out)["rules"]}
     assert (outcomes["zookeeper-open"], outcomes["zookeeper-credentials"]) == ("unknown", "unknown")
 
@@ -84,8 +84,8 @@ def test_brokers_that_differ(kctl: Kctl, cluster: TestCluster) -> None:
     kctl.ok("config", "set", "broker/1", "background.threads=11", "--yes")
     try:
         found = _doctor(kctl, "mixed-broker-settings")
-        said = [each["message"] for each in found["findings"]]
-        assert "background.threads: 11 (broker 1), 10 (broker 2, broker 3)" in said
+        messages = [each["message"] for each in found["findings"]]
+        assert "background.threads: 11 (broker 1), 10 (broker 2, broker 3)" in messages
     finally:
         kctl.ok("config", "unset", "broker/1", "background.threads", "--yes")
 
@@ -119,7 +119,7 @@ def test_groups(kctl: Kctl, topic: Callable[..., str]) -> None:
     kctl.ok("group", "delete", group, "--yes")
 
 
-def test_credentials_that_anybody_can_read(kctl: Kctl, cluster: TestCluster) -> None:
+def test_readable_scram_credentials(kctl: Kctl, cluster: TestCluster) -> None:
     user = f"doctor-{os.getpid()}"
     kctl.ok("user", "add", user, "--password-file", "-", stdin="secret-of-doctor")
     try:

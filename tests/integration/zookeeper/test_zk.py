@@ -78,7 +78,7 @@ def test_the_same_as_zookeeper_shell(kctl: Kctl, cluster: TestCluster, kafka_hom
 def test_what_kafka_keeps(kctl: Kctl, cluster: TestCluster) -> None:
     broker = kctl.json("zk", "get", "/brokers/ids/1")
     assert list(broker) == ["path", "meaning", "value", "hidden", "text", "base64", "stat"]
-    assert broker["meaning"] == "broker 1: gone when its session ends"
+    assert broker["meaning"] == "broker 1: deleted when its session ends"
     assert f"{broker['value']['host']}:{broker['value']['port']}" in cluster.bootstrap
     assert broker["stat"]["session"].startswith("0x")
     assert broker["value"]["timestamp"].endswith("Z")
@@ -91,7 +91,7 @@ def test_what_kafka_keeps(kctl: Kctl, cluster: TestCluster) -> None:
     ]  # fmt: skip
     assert [(row["name"], row["ephemeral"]) for row in ids] == [("1", True), ("2", True), ("3", True)]
     table = kctl.ok("zk", "get", "/controller").out
-    assert table.startswith("/controller: the controller now")
+    assert table.startswith("/controller: current controller")
     assert "brokerid" in table
     assert "path" in kctl.ok("zk", "stat", "/controller").out
 
@@ -106,7 +106,7 @@ def test_lists_are_bounded(kctl: Kctl, client: KazooClient, folder: str) -> None
     assert [row["path"].removeprefix(folder) for row in json.loads(tree.out)] == [
         "/n0", "/n0/deep", "/n0/deep/er", "/n1", "/n1/deep",
     ]  # fmt: skip
-    assert "there is more: these are the first 5 nodes" in tree.err
+    assert "only the first 5 nodes are listed" in tree.err
     flat = kctl("zk", "tree", folder, "--depth", "1", "-o", "json")
     assert [row["name"] for row in json.loads(flat.out)] == [f"n{number}" for number in range(12)]
     assert flat.err == ""
@@ -244,15 +244,15 @@ def test_servers_again_and_again(kctl: Kctl, cluster: TestCluster) -> None:
     [
         (("get", "/brokers/topic"), 4, "did you mean /brokers/topics?"),
         (("get", "/no/such/node"), 4, "has no node /no/such/node below the chroot"),
-        (("ls", "/brokers/ids/99"), 4, "/brokers/ids has 1, 2, 3"),
+        (("ls", "/brokers/ids/99"), 4, "children of /brokers/ids: 1, 2, 3"),
         (("tree", "/nothing"), 4, "has no node"),
         (("stat", "/nothing"), 4, "has no node"),
         (("acl", "/nothing"), 4, "has no node"),
         (("stat", "/controller", "--watch"), 2, "kctl zk watch /controller"),
-        (("get", "/a//b"), 2, "is not a path"),
-        (("get", "/a\x1bb"), 2, "no such characters"),
-        (("get", "/controller", "--raw", "-o", "json"), 2, "no format"),
-        (("watch", "/x", "-o", "yaml"), 2, "watch writes"),
+        (("get", "/a//b"), 2, "is not a ZooKeeper path"),
+        (("get", "/a\x1bb"), 2, "characters that ZooKeeper does not allow"),
+        (("get", "/controller", "--raw", "-o", "json"), 2, "exclude each other"),
+        (("watch", "/x", "-o", "yaml"), 2, "watch supports"),
         (("watch", "/x", "--for", "soon"), 2, "soon"),
         (("ls", "/", "--limit", "0"), 2, "0 is not in the range"),
         (("ls", "--zookeeper", "BOOTSTRAP"), 3, "is a Kafka broker's port"),

@@ -1,4 +1,4 @@
-"""kctl capacity on the command line: what it shows, its JSON, and what it refuses before anything is contacted."""
+"""The command kctl capacity: tables, JSON, and arguments that it rejects before it contacts anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_keys(capsys: pytest.CaptureFixture[str]) -> None:
     found = _json(capsys, *LOAD)
     assert list(found) == ["plan", "measured"]
     assert found["measured"] is None
@@ -50,17 +50,17 @@ def test_keys(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_the_table_says_what_binds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_shows_the_binding_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["capacity", *LOAD]) == 0
-    said = capsys.readouterr()
-    rows = [line.split() for line in said.out.splitlines()]
+    captured = capsys.readouterr()
+    rows = [line.split() for line in captured.out.splitlines()]
     assert ["disk", "52", "binds"] in rows
-    assert "⌈162.6 TB ÷ 3.2 TB⌉ + 1" in said.out
-    assert "⌈disk_bytes ÷ usable_disk⌉ + survive" in said.out
-    assert "warning: what a consumer takes is not known" in said.err
+    assert "⌈162.6 TB ÷ 3.2 TB⌉ + 1" in captured.out
+    assert "⌈disk_bytes ÷ usable_disk⌉ + survive" in captured.out
+    assert "warning: consumer rate unknown" in captured.err
 
 
-def test_csv_has_a_row_for_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_has_a_row_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["capacity", *LOAD, "-o", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert list(rows[0]) == ["topic", "name", "value", "unit", "source", "formula", "numbers"]
@@ -74,26 +74,26 @@ def _file(tmp_path: Path, count: int = 1) -> str:
     return str(path)
 
 
-def test_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_capacity_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = _json(capsys, "-f", _file(tmp_path, 2), "--survive", "0", "--headroom", "0")["plan"]
     assert (plan["broker_count"], plan["disk_bytes"]) == (1, 2 * 10**12)
     grown = _json(capsys, "-f", _file(tmp_path, 2), "--survive", "0", "--headroom", "0", "--times", "8")["plan"]
     assert grown["broker_count"] == 4
 
 
-def test_many_topics_are_not_all_spelt_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_topics_are_summarized(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, 9)
     assert app.main(["capacity", "-f", file]) == 0
-    said = capsys.readouterr()
-    assert "data × growth_factor" not in said.out
-    assert "the lines of 9 topics: -o wide" in said.err
-    assert "warning: t0, t1, t2, t3, t4 and 4 more: replication factor 1" in said.err, "one warning for all of them"
+    captured = capsys.readouterr()
+    assert "data × growth_factor" not in captured.out
+    assert "the lines of 9 topics: -o wide" in captured.err
+    assert "warning: t0, t1, t2, t3, t4 and 4 more: replication factor 1" in captured.err, "one warning for all topics"
     assert app.main(["capacity", "-f", file, "-o", "wide"]) == 0
     assert capsys.readouterr().out.count("data × growth_factor") == 9
 
 
 REFUSED = [
-    ((), 2, "nothing says how much there is"),
+    ((), 2, "no load is given"),
     (("--throughput", "50"), 2, "--throughput: '50' is not a throughput"),
     (("--data", "20TB", "--retention", "7d"), 2, "exclude each other"),
     (("--data", "20TB", "--years", "-1"), 2, "--years: '-1' is not a whole number from 0 to 50"),
@@ -115,15 +115,17 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "why"), REFUSED, ids=[" ".join(a) for a, _, _ in REFUSED])
-def test_what_is_refused(arguments: tuple[str, ...], code: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is contacted: there is no cluster here."""
+def test_rejected_arguments(
+    arguments: tuple[str, ...], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No cluster is contacted: there is none."""
     assert app.main(["capacity", *arguments, "--bootstrap-server", "127.0.0.1:1"]) == code
     assert why in capsys.readouterr().err
 
 
-def test_a_minimum_above_the_replicas_counts_as_all_of_them() -> None:
+def test_min_isr_above_the_replicas_counts_as_all() -> None:
     inv: Any = SimpleNamespace(timeout_s=lambda seconds: seconds)
     inputs = {"replication_factor": parse_input("replication_factor", "1")}
-    given = {**inputs, "min_insync_replicas": parse_input("min_insync_replicas", "2")}
+    with_min_isr = {**inputs, "min_insync_replicas": parse_input("min_insync_replicas", "2")}
     options = CapacityOptions()
-    assert [measure_options(inv, options, each).min_insync_replicas for each in (inputs, given)] == [1, 1]
+    assert [measure_options(inv, options, each).min_insync_replicas for each in (inputs, with_min_isr)] == [1, 1]

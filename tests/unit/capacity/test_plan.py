@@ -1,4 +1,4 @@
-"""kctl capacity: the sums of worked examples, and that the formulas shown are the sums done."""
+"""Capacity plans: worked examples, and a check that the displayed formulas give the displayed results."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def test_brokers_by_disk(factor: int, brokers: int) -> None:
     assert found.disk_bytes == 20 * 10**12 * factor
 
 
-def test_headroom_and_losses_come_on_top() -> None:
+def test_headroom_and_survive_add_brokers() -> None:
     found = planned({"disk": "4TB"}, {"data": "20TB"})
     lines = terms(found)
     assert lines["brokers_without_headroom"].value == 15
     assert lines["usable_disk"].value == 3_200_000_000_000
-    assert found.broker_count == lines["brokers_for_disk"].value == 20  # ⌈60 ÷ 3.2⌉ = 19, and one to lose
+    assert found.broker_count == lines["brokers_for_disk"].value == 20  # ⌈60 ÷ 3.2⌉ = 19, plus one to survive
 
 
-def test_partitions_by_a_consumers_rate() -> None:
-    """1 GB/s ÷ 50 MB/s = 20, and a multiple of the brokers."""
+def test_partitions_by_consumer_rate() -> None:
+    """1 GB/s ÷ 50 MB/s = 20, rounded up to a multiple of the brokers."""
     topic = {"throughput": "1GB/s", "consumer_rate": "50MB/s", "retention": "1m", "partitions": 20}
     found = planned({"brokers": 5}, topic)
     assert terms(found.topic_plans[0])["partitions_for_consumers"].value == 20
@@ -55,7 +55,7 @@ def test_partitions_by_size() -> None:
 
 
 def test_network() -> None:
-    """In × replication factor one way, in × (groups + replication factor − 1) the other, at most 80 % of a broker's."""
+    """Inbound: rate × RF. Outbound: rate × (groups + RF − 1). At most 80% of a broker's network is used."""
     topic = {"throughput": "100MB/s", "retention": "1m", "groups": 4}
     found = planned({"network": "1Gbit/s", "survive": 0}, topic)
     lines = terms(found)
@@ -66,35 +66,35 @@ def test_network() -> None:
     assert planned({"network": "1Gbit/s", "survive": 2}, topic).broker_count == 8
 
 
-def test_an_empty_broker_is_filled_by_what_its_network_has_left() -> None:
-    """3 × 1 TB on three brokers; 100 MB/s of each, 50 of them taken: 20,000 s."""
+def test_refill_time_uses_the_free_network() -> None:
+    """3 × 1 TB on three brokers; 100 MB/s each, of which 50 are in use: 20,000 s."""
     found = planned({"network": "1Gbit/s", "brokers": 3}, {"data": "1TB", "throughput": "50MB/s"})
     assert terms(found)["refill_time"].value == 20_000_000
     full = planned({"network": "1Gbit/s", "brokers": 3}, {"data": "1TB", "throughput": "100MB/s"})
-    assert "refill_time" not in terms(full), "it never is"
+    assert "refill_time" not in terms(full), "no network is free"
 
 
-def test_retention_by_size_is_of_each_partition() -> None:
+def test_retention_bytes_apply_per_partition() -> None:
     """disk = partitions × (retention.bytes + one segment) × replication factor."""
     topic = {"throughput": "100MB/s", "retention_bytes": "10GB", "segment_size": "1GB", "partitions": 12}
     found = planned(BARE, topic)
     assert found.disk_bytes == 12 * (10 + 1) * 10**9 * 3
-    both = planned(BARE, {**topic, "retention": "1m"})  # 6 GB in a minute: time ends it first
+    both = planned(BARE, {**topic, "retention": "1m"})  # 6 GB in a minute: time is the lower limit
     assert both.disk_bytes == (6 + 12) * 10**9 * 3
 
 
-def test_a_quiet_topic() -> None:
-    """100 MB a day fill a segment of 1 GB in 10 days, it is rolled after 7: the oldest record is 14 days old."""
+def test_quiet_topic() -> None:
+    """100 MB a day fill a 1 GB segment in 10 days, but it rolls after 7: the oldest record is 14 days old."""
     topic = {"messages": "60/m", "message_size": "1158", "segment_size": "1GB", "partitions": 1}
     (found,) = planned(BARE, topic).topic_plans
     assert terms(found)["fill_time"].value == pytest.approx(10 * DAY, rel=0.01)
     assert found.oldest_record_ms == 14 * DAY
     (busy,) = planned(BARE, {**topic, "messages": "600/s"}).topic_plans
-    assert busy.oldest_record_ms == pytest.approx((7 + 10 / 600) * DAY, rel=0.001), "it fills before it is rolled"
+    assert busy.oldest_record_ms == pytest.approx((7 + 10 / 600) * DAY, rel=0.001), "the segment fills before it rolls"
 
 
 def test_cleaner() -> None:
-    """24 bytes a key; 5.03 million keys fit into the default buffer, which is filled to nine tenths."""
+    """24 bytes per key; the default buffer, filled to 90%, holds 5.03 million keys."""
     fits = arithmetic.CLEANER_BUFFER_BYTES * Fraction(9, 10) / 24
     assert int(fits) == 5_033_164
     topic = {"keys": 5_033_164, "message_size": "1kB", "partitions": 1}
@@ -107,15 +107,15 @@ def test_cleaner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "least", "down", "writes", "data"),
+    ("factor", "min_isr", "down", "writes", "data"),
     [
         (3, 2, 0, 1, 1), (3, 2, 1, 0, 1), (3, 2, 2, -1, 0), (3, 1, 0, 2, 0), (3, 3, 0, 0, 2), (3, 3, 1, -1, 1),
         (2, 2, 0, 0, 1), (1, 2, 0, 0, 0), (1, 1, 1, -1, -1), (5, 3, 0, 2, 2), (5, 3, 1, 1, 2),
     ],
 )  # fmt: skip
-def test_losses(factor: int, least: int, down: int, writes: int, data: int) -> None:
-    """Writes survive replication factor − min.insync losses, data min.insync − 1."""
-    assert arithmetic.survivable(factor, least, down) == (writes, data)
+def test_losses(factor: int, min_isr: int, down: int, writes: int, data: int) -> None:
+    """Writes survive RF − min.insync.replicas failures, data min.insync.replicas − 1."""
+    assert arithmetic.survivable(factor, min_isr, down) == (writes, data)
 
 
 def test_growth_and_times() -> None:
@@ -130,7 +130,7 @@ def test_compression() -> None:
     (topic,) = planned({}, {"throughput": "100MB/s", "compression_ratio": 4, "retention": "1h"}).topic_plans
     lines = terms(topic)
     assert lines["stored_rate"].value == 25_000_000
-    assert lines["partitions_for_consumers"].value == 2, "consumers have what was compressed to read"
+    assert lines["partitions_for_consumers"].value == 2, "consumers read uncompressed data"
     assert lines["network_in"].value == 75_000_000
 
 
@@ -144,8 +144,8 @@ def test_several_topics_are_summed() -> None:
     assert together.partition_count == sum(each.partition_count for each in together.topic_plans)
 
 
-def test_more_brokers_when_even_partitions_ask_for_them() -> None:
-    """Nine brokers carry what is needed, and not what 9 × 2 partitions keep in segments; ten do with 10 × 1."""
+def test_even_partitions_need_more_brokers() -> None:
+    """Nine brokers hold the data but not the open segments of 9 × 2 partitions; ten hold those of 10 × 1."""
     topic = {"throughput": "1GB/s", "consumer_rate": "100MB/s", "retention_bytes": "8GB", "segment_size": "1GB",
              "replication_factor": 1}  # fmt: skip
     found = planned({"disk": "10GB", "headroom": "0%", "survive": 0}, topic)
@@ -157,22 +157,22 @@ def test_more_brokers_when_even_partitions_ask_for_them() -> None:
 @pytest.mark.parametrize(
     ("cluster", "topic", "brokers"),
     [
-        ({"survive": 0}, {"partitions": 4, "replication_factor": 1}, 4),  # of 2 TB, one for each broker
+        ({"survive": 0}, {"partitions": 4, "replication_factor": 1}, 4),  # 2 TB each, one per broker
         ({"survive": 1}, {"partitions": 4, "replication_factor": 1}, 5),
         ({"survive": 0}, {"partitions": 4, "replication_factor": 3}, 12),
-        ({"survive": 0}, {"partitions": 5, "replication_factor": 1}, 3),  # of 1.6 TB, two for each
-        ({"survive": 0}, {"partitions": 8, "replication_factor": 1}, 3),  # of 1 TB, three
-        ({"survive": 0}, {"partitions": 1, "replication_factor": 1}, 3),  # fits on none: a caution of its own
+        ({"survive": 0}, {"partitions": 5, "replication_factor": 1}, 3),  # 1.6 TB each, two per broker
+        ({"survive": 0}, {"partitions": 8, "replication_factor": 1}, 3),  # 1 TB each, three per broker
+        ({"survive": 0}, {"partitions": 1, "replication_factor": 1}, 3),  # fits on no broker: separate warning
     ],
 )
-def test_partitions_are_not_cut(cluster: dict[str, Any], topic: dict[str, Any], brokers: int) -> None:
-    """8 TB on disks of 4 TB, of which 3.2 are used."""
+def test_partitions_are_not_split(cluster: dict[str, Any], topic: dict[str, Any], brokers: int) -> None:
+    """8 TB on disks of 4 TB, of which 3.2 TB are used."""
     found = planned({"disk": "4TB", **cluster}, {"data": "8TB", **topic})
     assert found.broker_count == brokers
     assert terms(found)["broker_count"].value == max(bound.least for bound in found.bounds)
 
 
-def test_partitions_that_are_not_cut_are_told() -> None:
+def test_whole_partition_bound_is_reported() -> None:
     found = planned({"disk": "4TB", "survive": 0}, {"data": "8TB", "partitions": 4, "replication_factor": 1})
     assert [(bound.name, bound.least) for bound in found.bounds if bound.binds] == [("brokers_for_whole_partitions", 4)]
     few = planned(
@@ -183,11 +183,11 @@ def test_partitions_that_are_not_cut_are_told() -> None:
     )
 
 
-def test_the_fullest_broker() -> None:
-    """As many bytes as there can be on one of them when replicas are spread well."""
+def test_fullest_broker() -> None:
+    """The maximum bytes on one broker when replicas are spread well."""
     assert arithmetic.fullest_broker([(800, 8)], 4) == 200
     assert arithmetic.fullest_broker([(900, 9)], 4) == 300
-    assert arithmetic.fullest_broker([(100, 1)] * 400, 4) == 10_075, "many small topics do not come to one broker"
+    assert arithmetic.fullest_broker([(100, 1)] * 400, 4) == 10_075, "many small topics do not all land on one broker"
     big = {"data": "3TB", "partitions": 1, "replication_factor": 1}
     found = planned({"disk": "4TB", "headroom": "0%", "survive": 0}, big, big, {**big, "data": "1TB"})
     assert found.broker_count == 2
@@ -214,8 +214,8 @@ PLANS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("cluster", "topics"), PLANS)
-def test_the_arithmetic_shown_is_the_arithmetic_done(cluster: dict[str, Any], topics: list[dict[str, Any]]) -> None:
-    """Each computed line comes out when a reader works its formula out from the lines that it names."""
+def test_displayed_formulas_give_the_results(cluster: dict[str, Any], topics: list[dict[str, Any]]) -> None:
+    """Evaluating the formula of each computed line gives its result."""
     found = planned(cluster, *topics)
     checked = 0
     parts: list[CapacityPlan | TopicPlan] = [found, *found.topic_plans]
@@ -237,7 +237,7 @@ def test_the_arithmetic_shown_is_the_arithmetic_done(cluster: dict[str, Any], to
     assert lines["replica_count"].value == found.replica_count
 
 
-def test_each_line_says_where_its_number_is_from() -> None:
+def test_lines_have_a_source() -> None:
     found = planned({"disk": "4TB"}, {"throughput": "1MB/s"})
     sources = {name: term.source for name, term in {**terms(found), **terms(found.topic_plans[0])}.items()}
     assert (sources["disk"], sources["throughput"]) == ("given", "given")
@@ -246,26 +246,26 @@ def test_each_line_says_where_its_number_is_from() -> None:
     assert terms(plan([measured], cluster_inputs({})).topic_plans[0])["consumer_rate"].source == "measured"
 
 
-# --- what is there already -----------------------------------------------------------------------------------------
+# --- existing topics ----------------------------------------------------------------------------------------------
 
 
-def _present(partitions: int, **values: Any) -> CapacityPlan:
+def _existing_topic(partitions: int, **values: Any) -> CapacityPlan:
     inputs = {name: Input(parse_input(name, str(value)).value, SEEN) for name, value in values.items()}
-    return plan([workload("t", inputs, present_partitions=partitions)], cluster_inputs({}))
+    return plan([workload("t", inputs, current_partitions=partitions)], cluster_inputs({}))
 
 
-def test_partitions_that_do_are_kept() -> None:
-    found = _present(1, data="1GB")
-    assert found.partition_count == 1, "no multiple of the brokers for a topic that is there"
+def test_sufficient_partitions_are_kept() -> None:
+    found = _existing_topic(1, data="1GB")
+    assert found.partition_count == 1, "an existing topic is not rounded up to a multiple of the brokers"
     assert "more_partitions" not in {each.code for each in found.cautions}
-    grown = _present(1, data="50GB")
+    grown = _existing_topic(1, data="50GB")
     assert (grown.broker_count, grown.partition_count) == (3, 3)
     assert "more_partitions" in {each.code for each in grown.cautions}
 
 
-# --- cautions -----------------------------------------------------------------------------------------------------
+# --- warnings -----------------------------------------------------------------------------------------------------
 
-CAUTIONS = [
+WARNINGS = [
     ("no_disk", {}, {"data": "1TB"}),
     ("no_network", {}, {"throughput": "1MB/s"}),
     ("too_few_brokers", {"brokers": 4, "disk": "4TB"}, {"data": "20TB"}),
@@ -287,44 +287,44 @@ CAUTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "cluster", "topic"), CAUTIONS)
-def test_cautions(code: str, cluster: dict[str, Any], topic: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("code", "cluster", "topic"), WARNINGS)
+def test_warnings(code: str, cluster: dict[str, Any], topic: dict[str, Any]) -> None:
     assert code in {each.code for each in planned(cluster, topic).cautions}
 
 
-def test_a_measured_consumer_does_less_than_a_real_one() -> None:
+def test_measured_consumer_rate_has_a_warning() -> None:
     topic = {"throughput": parse_input("throughput", "1MB/s"), "consumer_rate": Input(400_000_000, MEASURED)}
     codes = {each.code for each in plan([workload("t", topic)], cluster_inputs({})).cautions}
     assert {each for each in codes if each.startswith("consumer_rate")} == {"consumer_rate_measured"}
 
 
-def test_a_sound_plan_has_none() -> None:
+def test_sound_plan_has_no_warnings() -> None:
     topic = {"throughput": "100MB/s", "retention": "1d", "consumer_rate": "20MB/s"}
     assert planned({"disk": "4TB", "network": "10Gbit/s"}, topic).cautions == ()
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
+# --- rejected inputs ----------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({}, "nothing says how much"),
-    ({"retention": "7d"}, "nothing says how much"),
-    ({"messages": "5/s"}, "messages goes with message-size"),
-    ({"throughput": "1MB/s", "message_size": "1kB"}, "message-size goes with messages or keys"),
-    ({"keys": 5}, "keys goes with message-size"),
+    ({}, "no load is given"),
+    ({"retention": "7d"}, "no load is given"),
+    ({"messages": "5/s"}, "messages requires message-size"),
+    ({"throughput": "1MB/s", "message_size": "1kB"}, "message-size requires messages or keys"),
+    ({"keys": 5}, "keys requires message-size"),
     ({"throughput": "1MB/s", "messages": "5/s", "message_size": 5}, "exclude each other"),
     ({"data": "1TB", "retention": "7d"}, "exclude each other"),
     ({"data": "1TB", "retention_bytes": "7GB"}, "exclude each other"),
-    ({"throughput": "1MB/s", "max_partition_size": "1GiB"}, "no room for a segment"),
+    ({"throughput": "1MB/s", "max_partition_size": "1GiB"}, "too small for a segment"),
 ]
 
 
 @pytest.mark.parametrize(("topic", "why"), REFUSED)
-def test_what_contradicts_itself_is_refused(topic: dict[str, Any], why: str) -> None:
+def test_rejected_inputs(topic: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         planned({}, topic)
 
 
-def test_beyond_any_cluster() -> None:
+def test_load_beyond_any_cluster() -> None:
     with pytest.raises(Refused, match="more than 10,000 brokers"):
         planned({"disk": "1GB"}, {"data": "99999TB"})
     with pytest.raises(Refused, match="more than 10,000 brokers"):

@@ -1,4 +1,4 @@
-"""kctl capacity: what holds for every load, whatever its numbers."""
+"""Properties of capacity plans that hold for every load."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TOPICS = st.fixed_dictionaries(
 
 
 def _plan(cluster: dict[str, Any], *topics: dict[str, Any]) -> CapacityPlan | None:
-    """None when no cluster could carry it."""
+    """Return the plan; None if no cluster can hold the load."""
     try:
         return planned(cluster, *topics)
     except Refused:
@@ -69,25 +69,25 @@ def test_another_topic_never_needs_fewer_brokers(
 
 @given(_CLUSTERS, _TOPICS, _MORE)
 @settings(max_examples=40, deadline=None)
-def test_more_to_survive_and_more_to_keep_never_need_fewer(
+def test_more_failures_or_data_never_need_fewer_brokers(
     cluster: dict[str, Any], topic: dict[str, Any], more: int
 ) -> None:
-    least = _brokers(_plan({**cluster, "survive": 0}, topic))
-    assert least <= _brokers(_plan({**cluster, "survive": more}, topic))
+    fewest = _brokers(_plan({**cluster, "survive": 0}, topic))
+    assert fewest <= _brokers(_plan({**cluster, "survive": more}, topic))
     assert _brokers(_plan({**cluster, "times": 1}, topic)) <= _brokers(_plan({**cluster, "times": 1 + more}, topic))
 
 
 @given(_CLUSTERS, st.lists(_TOPICS, min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
-def test_a_plan_carries_what_it_is_for(cluster: dict[str, Any], topics: list[dict[str, Any]]) -> None:
+def test_plan_holds_the_load(cluster: dict[str, Any], topics: list[dict[str, Any]]) -> None:
     found = _plan(cluster, *topics)
     if found is None:
         return
     lines = terms(found)
     survive, brokers = lines["survive"].value, found.broker_count
-    left = max(1, brokers - survive)
-    assert lines["usable_disk"].value * left >= found.disk_bytes, "with brokers lost, the others have room for all"
-    assert lines["usable_network"].value * left >= max(lines["network_in"].value, lines["network_out"].value)
+    live_brokers = max(1, brokers - survive)
+    assert lines["usable_disk"].value * live_brokers >= found.disk_bytes, "the remaining brokers hold all data"
+    assert lines["usable_network"].value * live_brokers >= max(lines["network_in"].value, lines["network_out"].value)
     assert any(bound.binds and bound.least == brokers for bound in found.bounds)
     for topic in found.topic_plans:
         assert topic.partition_count % brokers == 0
@@ -101,10 +101,10 @@ def test_a_plan_carries_what_it_is_for(cluster: dict[str, Any], topics: list[dic
                 assert abs(result(term) - expected) <= 1 + abs(expected) / 10**6, term
 
 
-def test_no_load_takes_long() -> None:
-    """A thousand topics, also such that many numbers of brokers have to be tried."""
+def test_planning_is_fast() -> None:
+    """A thousand topics that force the search to try many numbers of brokers."""
     hard = {"throughput": "2MB/s", "consumer_rate": "1kB/s", "retention_bytes": "10GB", "replication_factor": 3}
-    began = time.process_time()
+    started_at = time.process_time()
     for disk in ("100GB", "1TB", "16TB"):
         _plan({"disk": disk}, *[hard] * 1000)
-    assert time.process_time() - began < 20
+    assert time.process_time() - started_at < 20

@@ -1,4 +1,4 @@
-"""capacity.yaml and the texts of single inputs: what they mean, and what is refused with its place."""
+"""capacity.yaml and input values: how they are parsed, and which are rejected with their position."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from kctl.base.units import parse_percent, parse_throughput
+from kctl.capacity.current_load import seen_inputs, volume_bytes
 from kctl.capacity.fields import DEFAULT, FIELDS, GIVEN, SEEN, Input, parse_input
-from kctl.capacity.present import seen_inputs, volume_bytes
 from kctl.capacity.spec import parse_spec
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
@@ -30,7 +30,7 @@ topics:
 """
 
 
-def test_a_file() -> None:
+def test_capacity_file() -> None:
     topics, cluster = parse_spec(GOOD.encode(), "c.yaml", {})
     assert [each.topic for each in topics] == ["orders", "payments"]
     assert {name: each.value for name, each in cluster.items()} == {
@@ -41,64 +41,64 @@ def test_a_file() -> None:
     assert orders["throughput"] == Input(50_000_000, GIVEN)
     assert orders["min_insync_replicas"] == Input(2, DEFAULT)
     assert orders["compression_ratio"].value == Fraction(5, 2)
-    assert "retention" not in topics[1].inputs, "by size alone"
+    assert "retention" not in topics[1].inputs, "retention by size only"
 
 
-def test_the_command_line_wins() -> None:
-    given = {"disk": parse_input("disk", "8TB"), "replication_factor": parse_input("replication_factor", "2")}
-    topics, cluster = parse_spec(GOOD.encode(), "c.yaml", given)
+def test_command_line_overrides_the_file() -> None:
+    overrides = {"disk": parse_input("disk", "8TB"), "replication_factor": parse_input("replication_factor", "2")}
+    topics, cluster = parse_spec(GOOD.encode(), "c.yaml", overrides)
     assert cluster["disk"].value == 8 * 10**12
     assert [each.inputs["replication_factor"].value for each in topics] == [2, 2]
 
 
 REFUSED = [
-    ("", "it has no list `topics`"),
-    ("[]", "it has no list `topics`"),
-    ("topics: 5", "it has no list `topics`"),
+    ("", "no list `topics`"),
+    ("[]", "no list `topics`"),
+    ("topics: 5", "no list `topics`"),
     ("topics: []", "c.yaml:1:1: the list of topics is empty"),
-    ("topics:\n  - orders", "c.yaml:2:5: a topic is a mapping"),
+    ("topics:\n  - orders", "c.yaml:2:5: a topic must be a mapping"),
     ("topics:\n  - {throughput: 1MB/s}", "None is not a topic name"),
     ("topics:\n  - {name: 5, throughput: 1MB/s}", "5 is not a topic name"),
     ("topics:\n  - {name: a/b, throughput: 1MB/s}", "'a/b' is not a topic name"),
-    ("topics:\n  - {name: a, throughput: 1MB/s}\n  - {name: a, data: 1TB}", "c.yaml:3:5: topic a is there twice"),
-    ("topics:\n  - {name: a}", "c.yaml:2:5: a: nothing says how much"),
-    ("topics:\n  - name: a\n    througput: 1MB/s", "c.yaml:3:5: 'througput' is not known"),
-    ("disc: 4TB\ntopics:\n  - {name: a, data: 1TB}", "c.yaml:1:1: 'disc' is not known"),
-    ("topics:\n  - name: a\n    disk: 4TB", "c.yaml:3:5: 'disk' is not known"),
+    ("topics:\n  - {name: a, throughput: 1MB/s}\n  - {name: a, data: 1TB}", "c.yaml:3:5: duplicate topic a"),
+    ("topics:\n  - {name: a}", "c.yaml:2:5: a: no load is given"),
+    ("topics:\n  - name: a\n    througput: 1MB/s", "c.yaml:3:5: unknown key 'througput'"),
+    ("disc: 4TB\ntopics:\n  - {name: a, data: 1TB}", "c.yaml:1:1: unknown key 'disc'"),
+    ("topics:\n  - name: a\n    disk: 4TB", "c.yaml:3:5: unknown key 'disk'"),
     ("topics:\n  - name: a\n    throughput: 50", "c.yaml:3:5: throughput: '50' is not a throughput"),
     ("topics:\n  - name: a\n    throughput: -1MB/s", "c.yaml:3:5: throughput: '-1MB/s' is not a throughput"),
-    ("topics:\n  - name: a\n    data: true", "c.yaml:3:5: data is no number or text"),
-    ("topics:\n  - name: a\n    data: [1TB]", "c.yaml:3:5: data is no number or text"),
-    ("topics:\n  - name: a\n    data:", "c.yaml:3:5: data is no number or text"),
+    ("topics:\n  - name: a\n    data: true", "c.yaml:3:5: data must be a number or a string"),
+    ("topics:\n  - name: a\n    data: [1TB]", "c.yaml:3:5: data must be a number or a string"),
+    ("topics:\n  - name: a\n    data:", "c.yaml:3:5: data must be a number or a string"),
     ("topics:\n  - name: a\n    data: 1TB\n    data: 2TB", "'data' is there twice"),
     ("topics: &a\n  - {name: a, data: 1TB}", "anchor"),
     ("disk: !!python/object:os.system 4TB\ntopics: []", "tag"),
     ("disk: .inf\ntopics: []", "not a finite number"),
     ("headroom: 120%\ntopics:\n  - {name: a, data: 1TB}", "c.yaml:1:1: headroom: '120%' is not from 0% to 95%"),
     ("\x00", "not YAML"),
-    ("topics:\n" + "  - {name: a, data: 1TB}\n" * 1001, "1,001 topics are more than 1,000"),
+    ("topics:\n" + "  - {name: a, data: 1TB}\n" * 1001, "1,001 topics exceed the limit of 1,000"),
 ]
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED, ids=[why[:30] for _, why in REFUSED])
-def test_what_is_refused(text: str, why: str) -> None:
+def test_rejected_files(text: str, why: str) -> None:
     with pytest.raises(InvalidFile) as caught:
         parse_spec(text.encode(), "c.yaml", {})
     assert why in caught.value.message
 
 
-def test_a_misspelt_key_has_a_suggestion() -> None:
+def test_misspelled_key_has_a_suggestion() -> None:
     with pytest.raises(InvalidFile) as caught:
         parse_spec(b"topics:\n  - {name: a, througput: 1MB/s}", "c.yaml", {})
     assert caught.value.hint == "did you mean throughput?"
 
 
-NONSENSE = ("", " ", "x", "-1", "1e9", "nan", "inf", "9" * 400, "0x10", "\x1b[2J", "١", "1/0", "--", "1 y", "%")
+INVALID_VALUES = ("", " ", "x", "-1", "1e9", "nan", "inf", "9" * 400, "0x10", "\x1b[2J", "١", "1/0", "--", "1 y", "%")
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_nonsense_is_a_usage_error(name: str) -> None:
-    for text in NONSENSE:
+def test_invalid_values_are_usage_errors(name: str) -> None:
+    for text in INVALID_VALUES:
         with pytest.raises(UsageError) as caught:
             parse_input(name, text)
         assert len(caught.value.message) < 500
@@ -116,7 +116,7 @@ def test_throughputs(text: str, rate: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["10Gb/s", "10gb", "50", "50/s", "0MB/s", "1bit/s", "1Gibit/s", "1MB/m"])
-def test_what_is_no_throughput(text: str) -> None:
+def test_invalid_throughputs(text: str) -> None:
     with pytest.raises(UsageError):
         parse_throughput(text)
 
@@ -129,19 +129,19 @@ def test_shares(text: str, share: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [("growth", "30"), ("growth", "1.5"), ("headroom", "20")])
-def test_percent_without_a_sign(name: str, text: str) -> None:
+def test_share_without_a_unit(name: str, text: str) -> None:
     with pytest.raises(UsageError, match="has no unit"):
         parse_input(name, text)
 
 
-# --- what was seen of a cluster -----------------------------------------------------------------------------------
+# --- inputs from a cluster ---------------------------------------------------------------------------------------
 
 
 def _config(name: str, value: str | None) -> ConfigEntry:
     return ConfigEntry(name, value, ConfigSource.TOPIC)
 
 
-def test_a_topic_that_was_seen() -> None:
+def test_inputs_of_a_topic() -> None:
     entries = [_config("min.insync.replicas", "2"), _config("segment.bytes", "1000000")]
     found = seen_inputs(5_000_000, 10_000, Fraction(200), 3, entries)
     assert {name: each.value for name, each in found.items()} == {
@@ -151,7 +151,7 @@ def test_a_topic_that_was_seen() -> None:
     assert {each.source for each in found.values()} == {SEEN}
 
 
-def test_an_empty_topic_that_was_seen() -> None:
+def test_inputs_of_an_empty_topic() -> None:
     found = seen_inputs(0, 0, Fraction(0), 1, [_config("segment.bytes", None)])
     assert {name: each.value for name, each in found.items()} == {"data": 1, "replication_factor": 1}
 

@@ -1,4 +1,4 @@
-"""What the doctor makes of brokers' answers: groups that are watched, settings, what nobody may read."""
+"""Doctor facts from broker responses: watched groups, settings, unreadable parts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kctl.doctor.collect_groups import count_rebalances, group_state
 from kctl.doctor.defaults import default_of
 from kctl.doctor.listeners import is_loopback, is_wildcard, parse_listener
 from kctl.doctor.releases import parse_releases
-from kctl.doctor.rule_facts import RuleFacts, Settings, unread
+from kctl.doctor.rule_facts import EffectiveSettings, RuleFacts, unread_reasons
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
 from kctl.model import TopicPartition
 
 
 def _group(state: str = "Stable", members: str = "a", epoch: int | None = None, *, type_: str = "classic") -> Group:
-    """Each member has the partition of its place."""
+    """A group whose nth member is assigned partition n."""
     each = tuple(
         Member(name, None, "c", "/h", (TopicPartition("t", number),), topics=("t",))
         for number, name in enumerate(members)
@@ -33,41 +33,44 @@ def _group(state: str = "Stable", members: str = "a", epoch: int | None = None, 
 
 
 @pytest.mark.parametrize(
-    ("looks", "count"),
+    ("polls", "count"),
     [
         ([], 0),
         ([_group(), _group()], 0),
         ([_group(), _group("PreparingRebalance"), _group()], 1),
         ([_group(), _group("PreparingRebalance"), _group("CompletingRebalance"), _group(members="ab")], 1),
-        ([_group(), _group(members="ab")], 1),  # between two looks
+        ([_group(), _group(members="ab")], 1),  # changed between two polls
         ([_group(), _group(members="ab"), _group()], 2),
-        ([_group("PreparingRebalance"), _group("PreparingRebalance"), _group()], 0),  # it had begun before
+        (
+            [_group("PreparingRebalance"), _group("PreparingRebalance"), _group()],
+            0,
+        ),  # started before the first poll
         ([_group("PreparingRebalance"), _group(), _group("PreparingRebalance")], 1),
         ([_group(epoch=4, type_="consumer"), _group(epoch=9, members="ab", type_="consumer")], 5),
     ],
 )
-def test_rebalances_are_counted(looks: list[Group], count: int) -> None:
-    assert count_rebalances(looks) == count
+def test_count_rebalances(polls: list[Group], count: int) -> None:
+    assert count_rebalances(polls) == count
 
 
-def test_a_group_as_rules_see_it() -> None:
+def test_group_state() -> None:
     found = group_state(_group(members="ab"), 3)
     assert found.members == {"a": 1, "b": 1}
     assert found.subscribed == {"t"}
     assert found.rebalances == 3
-    untold = Group("g", "Stable", "consumer", "classic", 1)
-    assert group_state(untold).members is None
+    without_members = Group("g", "Stable", "consumer", "classic", 1)
+    assert group_state(without_members).members is None
     assert group_state(Group("g", "Empty", "consumer", "classic", 1)).members == {}
 
 
-def test_settings_know_what_was_set() -> None:
+def test_explicit_settings() -> None:
     made = [
         Config("num.io.threads", "8", ConfigSource.DEFAULT, "8", "int", False, False, ()),
         Config("log.dirs", "/a,/b", ConfigSource.STATIC_BROKER, None, "string", False, True, ()),
         Config("super.users", None, ConfigSource.STATIC_BROKER, None, "unknown", True, True, ()),
     ]
     found = settings_of("broker 1", made, parse_releases("3.9"))
-    assert found.given == {"log.dirs", "super.users"}
+    assert found.explicit == {"log.dirs", "super.users"}
     assert (found.number("num.io.threads"), found.items("log.dirs"), found.text("super.users")) == (
         8,
         ["/a", "/b"],
@@ -80,26 +83,25 @@ def test_settings_know_what_was_set() -> None:
             ConfigEntry("segment.ms", "5", ConfigSource.TOPIC),
         ],
     )
-    assert own.given == {"segment.ms"}
+    assert own.explicit == {"segment.ms"}
     assert own.number("min.insync.replicas") == 2
 
 
-def test_what_cannot_be_read_is_told_once() -> None:
+def test_unread_reasons_are_unique() -> None:
     denied = NotAuthorized("not authorized")
-    facts = RuleFacts(brokers={"broker 1": denied, "broker 2": denied, "broker 3": Settings("broker 3", {})})
-    assert unread(facts, ("brokers",)) == ["not authorized"]
-    assert unread(RuleFacts(groups=denied), ("groups", "state")) == ["not authorized"]
+    facts = RuleFacts(brokers={"broker 1": denied, "broker 2": denied, "broker 3": EffectiveSettings("broker 3", {})})
+    assert unread_reasons(facts, ("brokers",)) == ["not authorized"]
+    assert unread_reasons(RuleFacts(groups=denied), ("groups", "state")) == ["not authorized"]
 
 
-def test_log_dirs_of_brokers_that_do_not_tell() -> None:
-    """Only those that answer are asked: the others are not left out."""
+def test_log_dirs_of_silent_and_down_brokers() -> None:
+    """Brokers that do not respond have an error instead of log dirs."""
     dirs = [LogDir("/data", 100, 50, [])]
-    silent = ConnectionFailed("broker 2 does not answer")
+    silent = ConnectionFailed("broker 2 does not respond")
     seen = facts(state([partition("123", "1")], alive="12"), views={2: silent}, log_dirs={1: dirs})
-    asked = replace(seen, log_dirs={1: dirs})
-    found = log_dirs_of(asked)
+    found = log_dirs_of(replace(seen, log_dirs={1: dirs}))
     assert found == {1: dirs, 2: silent, 3: found[3]}
-    assert str(found[3]) == "broker 3 is down: its log dirs are not known"
+    assert str(found[3]) == "broker 3 is down: its log dirs are unknown"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_defaults_of_other_releases(name: str, version: str | None, value: str) 
     assert default_of(name, "all", parse_releases(version)) == value
 
 
-def test_defaults_that_only_one_kind_of_client_had() -> None:
+def test_defaults_of_one_client_role() -> None:
     old = parse_releases("1.1")
     assert [default_of("retries", "many", old, roles) for roles in ((), ("producer",), ("consumer",))] == [
         "many", "0", "many",
@@ -141,22 +143,22 @@ def test_listeners() -> None:
 
 
 _ID = b'{"version":"1","id":"abc"}'
-_OTHERS: list[tuple[str | None, bytes | KctlError, str | None]] = [
+_CLUSTER_IDS: list[tuple[str | None, bytes | KctlError, str | None]] = [
     ("abc", _ID, None),
-    ("xyz", _ID, "is that of cluster abc, not of xyz"),
-    ("abc", NotFound("ZooKeeper has no node /cluster/id"), "is the chroot right?"),
-    ("abc", NotAuthorized("not everybody may read it"), None),
+    ("xyz", _ID, "belongs to cluster abc, not to xyz"),
+    ("abc", NotFound("ZooKeeper has no node /cluster/id"), "check the chroot"),
+    ("abc", NotAuthorized("not authorized"), None),
     (None, _ID, None),
-    ("abc", b"[]", "is that of cluster None"),
-    ("abc", b"\xff", "is that of cluster None"),
+    ("abc", b"[]", "belongs to cluster None"),
+    ("abc", b"\xff", "belongs to cluster None"),
 ]
 
 
-@pytest.mark.parametrize(("cluster_id", "node", "said"), _OTHERS)
-def test_whose_zookeeper_it_is(
-    cluster_id: str | None, node: bytes | KctlError, said: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("cluster_id", "node", "message"), _CLUSTER_IDS)
+def test_zookeeper_of_another_cluster(
+    cluster_id: str | None, node: bytes | KctlError, message: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ZooKeeper of several clusters takes three more brokers; here its one node is made up."""
+    """A real ZooKeeper with several clusters needs three more brokers, so its one node is faked."""
 
     def read_data(_client: Any, path: str) -> bytes:
         assert path == "/cluster/id"
@@ -166,6 +168,6 @@ def test_whose_zookeeper_it_is(
 
     monkeypatch.setattr(collect_zookeeper, "read_data", read_data)
     client: Any = None
-    found = collect_zookeeper.not_its_own(client, "zk:2181", cluster_id)
-    assert (found is None) == (said is None)
-    assert (said or "") in (found or "")
+    problem = collect_zookeeper.wrong_cluster(client, "zk:2181", cluster_id)
+    assert (problem is None) == (message is None)
+    assert (message or "") in (problem or "")

@@ -1,4 +1,4 @@
-"""kctl doctor as a command: files, rules, exit codes, and what it never prints."""
+"""The command kctl doctor: files, rules, exit codes, and secrets that it must not print."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kctl.playbook.shipped import shipped, text_of
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 
-# As brokers and clients have them in the field; each with its slips.
+# Realistic broker and client files with typical mistakes.
 SERVER = """\
 # from a wiki
 broker.id=1
@@ -66,7 +66,7 @@ def _file(folder: Path, name: str, text: str, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_a_brokers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broker_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, "server.properties", SERVER)
     assert app.main(["doctor", "--config-file", file, "--kafka-version", "3.9", "-o", "json"]) == 1
     done = capsys.readouterr()
@@ -74,15 +74,15 @@ def test_a_brokers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert {each["rule"]: each["message"] for each in found["findings"]} == {
         "wrong-value": "log.retention.hours: 'forever' is not a whole number",
         "unknown-setting": "num.recovery.threads.per.data.dirs: did you mean num.recovery.threads.per.data.dir?",
-        "zookeeper-ends": "the metadata is in ZooKeeper",
-        "future-timestamps": "log.message.timestamp.after.max.ms=without limit",
+        "zookeeper-ends": "metadata is stored in ZooKeeper",
+        "future-timestamps": "log.message.timestamp.after.max.ms=unlimited",
         "gone-in-4": "zookeeper.connect, zookeeper.set.acl",
     }
     assert json.loads(done.err)["rules_found"] == ["wrong-value"]
     assert (found["error_count"], found["warning_count"], found["info_count"]) == (1, 1, 3)
 
 
-def test_keys_are_an_interface(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app.main(["doctor", "--config-file", _file(tmp_path, "server.properties", SERVER), "-o", "json"])
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
@@ -95,13 +95,13 @@ def test_keys_are_an_interface(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert list(found["rules"][0]) == ["rule", "outcome", "reasons"]
     assert len(found["rules"]) == len(RULES)
     (note,) = found["notes"]
-    assert note == (f"{tmp_path}/server.properties: taken to be of Kafka 1.0+; --kafka-version says which it is")
+    assert note == (f"{tmp_path}/server.properties: assuming Kafka 1.0+; set the release with --kafka-version")
     by_rule = {each["rule"]: each for each in found["findings"]}
-    assert by_rule["wrong-value"]["version_known"]  # it holds for all
+    assert by_rule["wrong-value"]["version_known"]  # it applies to all releases
     assert not by_rule["zookeeper-ends"]["version_known"]
 
 
-def test_clients_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_client_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     producer = _file(tmp_path, "app.properties", GOOD_PRODUCER)
     assert app.main(["doctor", "--client-config", producer, "--kafka-version", "3.9", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"] == []
@@ -114,7 +114,7 @@ def test_clients_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not [rule for rule in rules if rule.startswith("producer")]
 
 
-def test_a_clients_file_with_other_names_and_config_providers(
+def test_client_file_with_librdkafka_names_and_config_providers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "config.providers=env\nconfig.providers.env.class=x.EnvVarConfigProvider\nssl.ca.location=/ca.pem\n"
@@ -150,21 +150,21 @@ BROKER.ID=1
 
 
 @pytest.mark.parametrize("how", ["wide", "json"])
-def test_lines_of_a_secret_are_no_names(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A key without the backslashes that continue it: Java takes each of its lines for a name."""
+def test_lines_of_a_secret_are_not_printed(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A key whose lines lack the trailing backslash: Java reads each line as a name."""
     file = _file(tmp_path, "server.properties", _PEM)
     app.main(["doctor", "--config-file", file, "--rule", "unknown-setting", "-o", how])
     done = capsys.readouterr()
     assert not [part for part in ("MIIE", "MzEf", "agWv", "hunter", "END") if part in done.out + done.err]
-    assert "5 lines without a setting's name" in done.out
+    assert "5 lines without a setting name" in done.out
     assert "not.known" in done.out
     assert "BROKER.ID" in done.out
 
 
-def test_a_file_that_says_nothing_of_its_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_client_file_of_unknown_role(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, "client.properties", "bootstrap.servers=localhost:9092\n")
     assert app.main(["doctor", "--client-config", file]) == 0
-    assert "no setting of a producer or consumer alone" in capsys.readouterr().err
+    assert "has no producer or consumer settings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -207,37 +207,35 @@ def test_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (b"broker.id=1\0\n", "it has NUL bytes"),
     ],
 )
-def test_files_in_no_encoding_of_kafkas(
-    data: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unsupported_encodings(data: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "server.properties"
     file.write_bytes(data)
     assert app.main(["doctor", "--config-file", str(file)]) == 2
     assert why in capsys.readouterr().err
 
 
-def test_a_file_as_java_reads_it(tmp_path: Path) -> None:
-    """ISO 8859-1: an umlaut in a comment of many years ago."""
+def test_latin_1_file(tmp_path: Path) -> None:
+    """Java reads ISO 8859-1: an umlaut in an old comment."""
     file = tmp_path / "server.properties"
     file.write_bytes(b"# gr\xfc\xdfe\nbroker.id=1\nlog.dirs=/d\nzookeeper.connect=z:1\n")
     assert app.main(["doctor", "--config-file", str(file)]) == 0
 
 
-def test_rules_that_look_at_files_only(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is contacted, and nothing is fine."""
+def test_file_rules_need_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """No cluster is contacted, and the result is not success."""
     assert app.main(["doctor", "--about", "producers", "--bootstrap-server", "127.0.0.1:1"]) == 2
-    assert "these rules look at files" in capsys.readouterr().err
+    assert "these rules check files" in capsys.readouterr().err
 
 
-def test_a_csv_without_findings_has_its_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_without_findings_has_a_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     producer = _file(tmp_path, "producer.properties", GOOD_PRODUCER)
     assert app.main(["doctor", "--client-config", producer, "-o", "csv"]) == 0
     header = "rule,severity,title,message,subjects,why,fix,source,versions,version_known\n"
     assert capsys.readouterr().out == header
 
 
-def test_a_file_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    text = _file(tmp_path, "given", f"{GOOD_PRODUCER}acks.=1\nssl.key.password=hunter2\n", 0o644)
+def test_file_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = _file(tmp_path, "stdin", f"{GOOD_PRODUCER}acks.=1\nssl.key.password=hunter2\n", 0o644)
     with Path(text).open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
         code = app.main(
@@ -251,14 +249,14 @@ def test_a_file_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     assert "only once" in capsys.readouterr().err
 
 
-def test_a_zookeeper_file_for_a_release_without_zookeeper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zookeeper_file_for_kafka_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, "server.properties", SERVER.replace("forever", "24"))
     assert app.main(["doctor", "--config-file", file, "--kafka-version", "3.9"]) == 0
     assert app.main(["doctor", "--config-file", file, "--kafka-version", "4.0"]) == 1
-    assert "since 4.0 a broker does not start without it" in capsys.readouterr().out
+    assert "since 4.0 the broker does not start without it" in capsys.readouterr().out
 
 
-def test_defaults_are_those_of_the_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_defaults_depend_on_the_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, "producer.properties", "bootstrap.servers=localhost:9092\n")
 
     def rules(version: str) -> set[str]:
@@ -269,7 +267,7 @@ def test_defaults_are_those_of_the_release(tmp_path: Path, capsys: pytest.Captur
     assert rules("3.9") == set()
 
 
-def test_the_table_of_rules_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_option_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["doctor", "--rules", "-o", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["rule"] for row in rows] == [rule.id for rule in RULES]
@@ -280,7 +278,7 @@ def test_the_table_of_rules_needs_no_cluster(capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Facts instead of a cluster; what brokers say is tested on real ones (tests/integration/doctor/test_doctor.py)."""
+    """Fake facts. tests/integration/doctor/test_doctor.py covers real brokers."""
     box = SimpleNamespace(facts=RuleFacts())
 
     @contextmanager
@@ -289,46 +287,46 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(Invocation, "connect", connect)
     monkeypatch.setattr(Invocation, "target", lambda _self: None)
-    monkeypatch.setattr(doctor_input, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not looked at"]))
+    monkeypatch.setattr(doctor_input, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not checked"]))
     return box
 
 
-def test_what_could_not_be_read_is_5(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_facts_exit_5(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
     hidden = NotAuthorized("configs of topic t: not authorized")
     seen.facts = of_topics(state([partition("123", "123")]), {"t": hidden})
     assert app.main(["doctor", "--fail-on", "never"]) == 5
     done = capsys.readouterr()
     assert hidden.message in done.err
-    assert "ZooKeeper was not looked at" in done.err
-    assert "nothing found" in done.err
+    assert "ZooKeeper was not checked" in done.err
+    assert "no findings" in done.err
 
 
-def test_an_error_counts_for_more_than_what_is_unknown(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_takes_precedence_over_unknown_facts(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
     seen.facts = of_health(state([partition("12", "2", leader=-1)]), hidden=("secret",))
     assert app.main(["doctor"]) == 1
     assert "the result is not complete: 1 topic" in capsys.readouterr().err
 
 
-def test_a_healthy_cluster(seen: Any) -> None:
+def test_healthy_cluster(seen: Any) -> None:
     seen.facts = of_health()
     assert app.main(["doctor", "--fail-on", "info"]) == 0
 
 
-def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "fifo")
     cases = {
-        "fifo": (1, ""),  # empty: nobody writes to it, and nobody waits
+        "fifo": (1, ""),  # empty: kctl does not wait for a writer
         ".": (2, "Is a directory"),
         "nothing": (2, "No such file or directory"),
         "large": (2, "has more than 1,048,576 bytes"),
     }
     (tmp_path / "large").write_bytes(b"a" * (1 << 21))
-    for name, (code, said) in cases.items():
+    for name, (code, message) in cases.items():
         assert app.main(["doctor", "--config-file", str(tmp_path / name)]) == code, name
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
-def test_rules_by_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_by_subject(capsys: pytest.CaptureFixture[str]) -> None:
     def ids(*words: str) -> list[str]:
         assert app.main(["doctor", "--rules", "-o", "json", *words]) == 0
         return [each["rule"] for each in json.loads(capsys.readouterr().out)]
@@ -340,20 +338,20 @@ def test_rules_by_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> Non
     assert "did you mean topics?" in capsys.readouterr().err
 
 
-def test_shipped_playbooks_name_rules_that_exist() -> None:
-    """A rule that is gone is found by no lint: it is an argument like any other."""
+def test_rules_in_shipped_playbooks_exist() -> None:
+    """No lint detects a removed rule id, because playbook arguments are plain strings."""
     assert list(_rules_in({"steps": [{"doctor": {"rule": ["brokers"], "ignore": "{{ x }}"}}]})) == ["brokers"]
-    for found in shipped():
-        named = list(_rules_in(load(text_of(found), source=found.file)))
-        assert [each for each in named if each not in {rule.id for rule in RULES}] == [], found.file
+    for playbook in shipped():
+        ids = list(_rules_in(load(text_of(playbook), source=playbook.file)))
+        assert [each for each in ids if each not in {rule.id for rule in RULES}] == [], playbook.file
 
 
 def _rules_in(value: Any) -> Iterator[str]:
-    """What `doctor` is given as rules anywhere in a playbook, as far as it is written out."""
+    """Yield the rule ids passed to doctor anywhere in a playbook, except expressions."""
     if isinstance(value, dict):
-        given = value.get("doctor")
+        arguments = value.get("doctor")
         for key in ("rule", "ignore"):
-            names = given.get(key) if isinstance(given, dict) else None
+            names = arguments.get(key) if isinstance(arguments, dict) else None
             yield from names if isinstance(names, list) else []
         value = list(value.values())
     for each in value if isinstance(value, list) else ():

@@ -1,4 +1,4 @@
-"""Listeners that contradict each other, as three releases judge them: forms that went through KafkaConfig."""
+"""Contradictory listeners: settings with the verdict of KafkaConfig in three releases."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from kctl.doctor.listener_problems import listener_problems
 from kctl.doctor.listeners import Listener, parse_listener, shared_ports
 from kctl.doctor.releases import parse_releases
-from kctl.doctor.rule_facts import Settings
+from kctl.doctor.rule_facts import EffectiveSettings
 from kctl.doctor.rules_files import _roles
-from kctl.doctor.rules_listeners import listener_problems
 
 DATA = Path(__file__).parents[2] / "data" / "listener_forms.tsv"
 RELEASES = ("3.2.3", "3.9.2", "4.4.0")
-# What KafkaConfig takes and a broker or its clients cannot use: it is found when a socket is bound, or not at all.
+# Problems that KafkaConfig accepts. They show when the socket is bound, or never.
 BEYOND_KAFKA = ("uses it for IPv4 and IPv6", "clients cannot use", ":70000", ":65536")
 
 
@@ -30,14 +30,14 @@ def _forms(release: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_as_kafka_judges_them(release: str) -> None:
+def test_agrees_with_kafka(release: str) -> None:
     releases = parse_releases(".".join(release.split(".")[:2]))
     count = 0
     for result, settings in _forms(release):
         count += 1
-        facts = Settings("server.properties", settings, frozenset(settings), releases)
+        facts = EffectiveSettings("server.properties", settings, frozenset(settings), releases)
         problems = [*listener_problems(facts), *_roles(facts)]
-        beyond = any(known in each for each in problems for known in BEYOND_KAFKA)
+        beyond = any(text in each for each in problems for text in BEYOND_KAFKA)
         assert beyond or bool(problems) == (result == "refused"), (settings, problems)
     assert count > 400
 
@@ -45,7 +45,7 @@ def test_as_kafka_judges_them(release: str) -> None:
 @pytest.mark.parametrize(
     ("hosts", "clash"),
     [
-        # Measured: ServerSocketChannel.bind of one after the other on Linux.
+        # Measured on Linux: two consecutive calls of ServerSocketChannel.bind.
         (("", ""), True), (("", "0.0.0.0"), True), (("", "127.0.0.1"), True), (("", "::"), True), (("", "::1"), True),
         (("0.0.0.0", "::"), True), (("0.0.0.0", "::1"), True), (("0.0.0.0", "127.0.0.1"), True),
         (("127.0.0.1", "::"), True), (("127.0.0.1", "::1"), False), (("10.0.0.1", "2001:db8::1"), False),
@@ -54,7 +54,7 @@ def test_as_kafka_judges_them(release: str) -> None:
         (("10.0.0.1", "::1", "10.0.0.2"), True), (("10.0.0.1", "::1", "k"), True),
     ],
 )  # fmt: skip
-def test_one_port(hosts: tuple[str, ...], clash: bool) -> None:
+def test_shared_ports(hosts: tuple[str, ...], clash: bool) -> None:
     listeners = [Listener(f"L{number}", host, 9092) for number, host in enumerate(hosts)]
     for order in (listeners, listeners[::-1]):
         assert bool(shared_ports(order, one_of_each_family=True)) == clash

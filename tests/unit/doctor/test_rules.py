@@ -1,4 +1,4 @@
-"""Each rule of the doctor has a case in which it finds something, and one in which it does not."""
+"""Doctor rules: for each rule, a case with a finding and a case without."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from health_testing import partition, state
 from kctl.cluster.api_versions import Feature
 from kctl.cluster.log_dirs import LogDir
 from kctl.configs.diff import Difference, Value
-from kctl.doctor.examine import Outcome, examine
+from kctl.doctor.examine import RuleStatus, examine
 from kctl.doctor.releases import parse_releases
 from kctl.doctor.rule import Severity
 from kctl.doctor.rule_facts import RuleFacts, ZooKeeperFacts
 from kctl.doctor.rule_table import RULES, SUBJECTS
 from kctl.errors import NotAuthorized
 
-# Of a server.properties: id → (text with a finding, text without, version). All ends of lines are ; here.
+# server.properties: rule id → (text with a finding, text without, Kafka version). ; stands for a line break.
 BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     "unclean-election": ("unclean.leader.election.enable=true", "", None),
     "auto-create-topics": ("", "auto.create.topics.enable=false", None),
@@ -120,7 +120,7 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     "gone-in-4": ("zookeeper.connect=zk:2181", "process.roles=broker", None),
 }  # fmt: skip
 
-# Of a producer's or consumer's file, in the same way.
+# Producer and consumer files, in the same format.
 CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
     "client-plaintext": ("bootstrap.servers=k1:9092", "bootstrap.servers=localhost:9092", None),
     "client-password": (
@@ -138,7 +138,7 @@ CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
     "producer-duplicates": ("acks=1", "acks=all", None),
     "producer-no-retries": ("retries=0", "retries=3", None),
     "producer-delivery-timeout": (
-        "delivery.timeout.ms=30000;linger.ms=5", "request.timeout.ms=180000", None,  # not set: it is raised
+        "delivery.timeout.ms=30000;linger.ms=5", "request.timeout.ms=180000", None,  # default: the producer raises it
     ),
     "producer-gives-up-soon": ("delivery.timeout.ms=10000;request.timeout.ms=5000", "delivery.timeout.ms=60000", None),
     "producer-batches": ("batch.size=100000", "batch.size=100000;linger.ms=10", None),
@@ -167,7 +167,7 @@ _LEVEL = Feature("metadata.version", 1, 25, 20)
 
 
 def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
-    """id → facts with a finding, facts without."""
+    """Return rule id → (facts with a finding, facts without)."""
     view = SimpleNamespace
     full = LogDir("/data", 100, 5, [])
     offline = LogDir("/data", None, None, [], "an I/O error")
@@ -215,7 +215,8 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
             RuleFacts(log_dirs={1: [log_dir(26 * 10**9, None)]}), RuleFacts(log_dirs={1: [log_dir(24 * 10**9, None)]}),
         ),
         "advertised-listeners": (
-            RuleFacts(state=_local(), reached="kafka.example.com"), RuleFacts(state=_T, reached="kafka.example.com"),
+            RuleFacts(state=_local(), bootstrap_host="kafka.example.com"),
+            RuleFacts(state=_T, bootstrap_host="kafka.example.com"),
         ),
         "topic-unclean-election": (
             of_topics(_T, {"t": {"unclean.leader.election.enable": "true"}}),
@@ -296,7 +297,7 @@ def _local() -> Any:
 
 
 OTHERS = _others()
-MORE = {"readable-secrets", "same-broker-ids", "shared-log-dirs"}  # tests of their own below
+MORE = {"readable-secrets", "same-broker-ids", "shared-log-dirs"}  # tested separately below
 
 
 def test_every_rule_has_a_case() -> None:
@@ -310,7 +311,7 @@ def _lines(text: str) -> str:
 
 
 @pytest.mark.parametrize("rule", BROKER_FILES)
-def test_a_brokers_file(rule: str, tmp_path: Path) -> None:
+def test_broker_file(rule: str, tmp_path: Path) -> None:
     bad, good, version = BROKER_FILES[rule]
     found = found_by(rule, of_broker_file(tmp_path, _lines(bad), version))
     assert found
@@ -319,7 +320,7 @@ def test_a_brokers_file(rule: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", CLIENT_FILES)
-def test_a_clients_file(rule: str, tmp_path: Path) -> None:
+def test_client_file(rule: str, tmp_path: Path) -> None:
     bad, good, version = CLIENT_FILES[rule]
     name = "consumer.properties" if rule.startswith("consumer") else "producer.properties"
     assert found_by(rule, of_client_file(tmp_path, name, _lines(bad), version))
@@ -327,63 +328,63 @@ def test_a_clients_file(rule: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", OTHERS)
-def test_a_cluster(rule: str) -> None:
+def test_cluster(rule: str) -> None:
     bad, good = OTHERS[rule]
     assert found_by(rule, bad)
     assert found_by(rule, good) == []
 
 
-def test_secrets_that_others_can_read(tmp_path: Path) -> None:
+def test_readable_secrets(tmp_path: Path) -> None:
     text = 'sasl.jaas.config=x required password="hunter2";\n'
     (found,) = found_by("readable-secrets", of_client_file(tmp_path, "a.properties", text, mode=0o644))
-    assert found.message == "mode 0644, with sasl.jaas.config"
+    assert found.message == "mode 0644, contains sasl.jaas.config"
     assert found_by("readable-secrets", of_client_file(tmp_path, "a.properties", text, mode=0o600)) == []
     variable = "ssl.key.password=${file:/run/secrets:key}\n"
     assert found_by("readable-secrets", of_client_file(tmp_path, "a.properties", variable, mode=0o644)) == []
 
 
 @pytest.mark.parametrize(
-    ("text", "version", "said"),
+    ("text", "version", "messages"),
     [
-        ("metadata.fetch.timeout.ms=1", None, ["metadata.fetch.timeout.ms is gone since 0.11: max.block.ms"]),
+        ("metadata.fetch.timeout.ms=1", None, ["metadata.fetch.timeout.ms was removed in 0.11: use max.block.ms"]),
         ("metadata.fetch.timeout.ms=1", "0.10", []),
-        ("auto.offset.reset=smallest", "3.9", ["auto.offset.reset=smallest is gone since 2.0: earliest"]),
+        ("auto.offset.reset=smallest", "3.9", ["auto.offset.reset=smallest was removed in 2.0: use earliest"]),
         ("auto.offset.reset=earliest\nmax.poll.records=1", "3.9", []),
-        ("zookeeper.connect=z:2181", None, ["zookeeper.connect is gone since 2.0: bootstrap.servers"]),
+        ("zookeeper.connect=z:2181", None, ["zookeeper.connect was removed in 2.0: use bootstrap.servers"]),
     ],
 )
-def test_what_old_notes_have(text: str, version: str | None, said: list[str], tmp_path: Path) -> None:
+def test_outdated_settings(text: str, version: str | None, messages: list[str], tmp_path: Path) -> None:
     facts = of_client_file(tmp_path, "consumer.properties", f"{text}\n", version)
-    assert [each.message for each in found_by("outdated-setting", facts)] == said
+    assert [each.message for each in found_by("outdated-setting", facts)] == messages
     assert found_by("wrong-value", facts) == []
-    assert bool(found_by("unknown-setting", facts)) is (version == "0.10")  # it has other names, not known here
+    assert bool(found_by("unknown-setting", facts)) is (version == "0.10")  # 0.10 has settings that kctl does not know
 
 
 @pytest.mark.parametrize(("value", "wrong"), [("erliest", True), ("latest", False), ("by_duration:P1D", False)])
-def test_where_a_consumer_begins(value: str, wrong: bool, tmp_path: Path) -> None:
+def test_auto_offset_reset(value: str, wrong: bool, tmp_path: Path) -> None:
     facts = of_client_file(tmp_path, "consumer.properties", f"auto.offset.reset={value}\n")
     assert bool(found_by("wrong-value", facts)) is wrong
 
 
-def test_a_cleaner_without_room_does_not_start(tmp_path: Path) -> None:
+def test_cleaner_buffer_too_small_to_start(tmp_path: Path) -> None:
     text = "log.cleaner.dedupe.buffer.size=2097152\nlog.cleaner.threads=2\n"
     (found,) = found_by("cleaner-buffer", of_broker_file(tmp_path, text))
     assert found.severity is Severity.ERROR
-    assert found.message.endswith("log.cleaner.threads=2: a broker does not start with 1 MiB a thread, or less")
+    assert found.message.endswith("log.cleaner.threads=2: the broker does not start with 1 MiB or less per thread")
     few = text.replace("2097152", "10485760")
     (found,) = found_by("cleaner-buffer", of_broker_file(tmp_path, few))
-    assert (found.severity, found.message[-17:]) == (Severity.INFO, "196,608 keys each")
+    assert (found.severity, found.message[-23:]) == (Severity.INFO, "196,608 keys per thread")
     assert found_by("cleaner-buffer", of_broker_file(tmp_path, f"{text}log.cleaner.enable=false\n")) == []
 
 
-def test_advice_for_ancient_releases_is_not_given_unasked(tmp_path: Path) -> None:
+def test_no_advice_for_releases_before_1_0_by_default(tmp_path: Path) -> None:
     text = "message.max.bytes=2000000\nlog.dirs=/data\n"
     assert found_by("replica-fetch-size-hard", of_broker_file(tmp_path, text)) == []
     (found,) = found_by("replica-fetch-size", of_broker_file(tmp_path, text))
     assert (found.severity, found.version_known) == (Severity.INFO, False)
 
 
-def test_two_files_with_one_id(tmp_path: Path) -> None:
+def test_duplicate_broker_ids(tmp_path: Path) -> None:
     one = of_broker_file(tmp_path, "broker.id=1\n", name="one.properties")
     two = of_broker_file(tmp_path, "broker.id=1\n", name="two.properties")
     three = of_broker_file(tmp_path, "node.id=3\n", name="three.properties")
@@ -396,13 +397,13 @@ def test_two_files_with_one_id(tmp_path: Path) -> None:
     assert found_by("same-broker-ids", both(one, three)) == []
 
 
-def test_two_files_with_one_log_dir(tmp_path: Path) -> None:
+def test_shared_log_dirs(tmp_path: Path) -> None:
     text = "log.dirs=/data\nlisteners=PLAINTEXT://:{}\n"
     one = of_broker_file(tmp_path, text.format(9092), name="one.properties").broker_files
     two = of_broker_file(tmp_path, text.format(9093), name="two.properties").broker_files
     elsewhere = of_broker_file(tmp_path, text.format(9092), name="three.properties").broker_files
     (found,) = found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(two or ())]))
-    assert found.message == "log.dirs: /data in both"
+    assert found.message == "both use /data in log.dirs"
     assert found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(elsewhere or ())])) == []
 
 
@@ -410,7 +411,7 @@ def test_two_files_with_one_log_dir(tmp_path: Path) -> None:
     ("text", "version", "rules"),
     [
         ("acks=1", "3.9", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
-        ("transactional.id=t", "2.8", set()),  # which makes acks=all and idempotence of the old defaults
+        ("transactional.id=t", "2.8", set()),  # implies acks=all and idempotence
         ("enable.idempotence=true", "2.8", set()),
         ("transactional.id=t\nacks=1", "3.9", {"producer-acks-leader", "producer-refuses-settings"}),
         ("transactional.id=t\nenable.idempotence=false", "3.9", {"producer-refuses-settings"}),
@@ -429,7 +430,7 @@ def test_idempotence(text: str, version: str, rules: set[str], tmp_path: Path) -
     [
         ("delivery.timeout.ms=30005\nlinger.ms=5", False),
         ("delivery.timeout.ms=30004\nlinger.ms=5", True),
-        ("delivery.timeout.ms=2147483647\nrequest.timeout.ms=2147483647\nlinger.ms=5", False),  # the sum is cut off
+        ("delivery.timeout.ms=2147483647\nrequest.timeout.ms=2147483647\nlinger.ms=5", False),  # the sum is capped
     ],
 )
 def test_delivery_timeouts(text: str, refused: bool, tmp_path: Path) -> None:
@@ -440,29 +441,29 @@ def test_delivery_timeouts(text: str, refused: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "version", "rules"),
     [
-        ("", "2.0", {"producer-acks-leader", "producer-no-retries"}),  # what is not sent again keeps its order
+        ("", "2.0", {"producer-acks-leader", "producer-no-retries"}),  # without retries, the order is kept
         ("", "2.1", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
         ("retries=3", "2.0", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
-        ("enable.idempotence=true", "2.0", set()),  # with it there was no limit
+        ("enable.idempotence=true", "2.0", set()),  # idempotence implied unlimited retries
         ("", "3.0.0", {"producer-order", "producer-duplicates"}),  # KAFKA-13598
         ("", "3.0.1", set()),
     ],
 )
-def test_a_producers_defaults(text: str, version: str, rules: set[str], tmp_path: Path) -> None:
+def test_producer_defaults(text: str, version: str, rules: set[str], tmp_path: Path) -> None:
     facts = of_client_file(tmp_path, "producer.properties", f"bootstrap.servers=localhost:9092\n{text}\n", version)
     assert {rule.id for rule in SUBJECTS["producers"] if found_by(rule.id, facts)} == rules
 
 
 def test_host_names_were_not_checked_by_default_before_2_0(tmp_path: Path) -> None:
-    def said(version: str) -> list[str]:
+    def messages(version: str) -> list[str]:
         facts = of_client_file(tmp_path, "producer.properties", "security.protocol=SSL\nacks=all\n", version)
         return [each.message for each in found_by("client-host-names", facts)]
 
-    assert said("1.1") == ["ssl.endpoint.identification.algorithm is not set"]
-    assert said("2.0") == []
+    assert messages("1.1") == ["ssl.endpoint.identification.algorithm is not set"]
+    assert messages("2.0") == []
 
 
-def test_consumers_waited_longer_before_2_0(tmp_path: Path) -> None:
+def test_consumer_request_timeout_before_2_0(tmp_path: Path) -> None:
     def found(version: str) -> bool:
         facts = of_client_file(tmp_path, "consumer.properties", "fetch.max.wait.ms=60000\n", version)
         return bool(found_by("consumer-fetch-wait", facts))
@@ -470,57 +471,57 @@ def test_consumers_waited_longer_before_2_0(tmp_path: Path) -> None:
     assert [found("1.1"), found("2.0")] == [False, True]
 
 
-def test_records_of_the_future_are_refused_by_default_since_4_0(tmp_path: Path) -> None:
+def test_future_timestamps_are_rejected_by_default_since_4_0(tmp_path: Path) -> None:
     def found(version: str) -> bool:
         return bool(found_by("future-timestamps", of_broker_file(tmp_path, "node.id=1\n", version)))
 
     assert [found("3.9"), found("4.0")] == [True, False]
 
 
-def test_min_isr_for_all_topics_comes_after_their_replicas() -> None:
+def test_fix_raises_replicas_before_min_isr() -> None:
     rule = BY_ID["default-min-isr"]
     assert rule.fix.index("--replication-factor 3") < rule.fix.index("kctl config set brokers")
-    assert "before 3.7" in rule.why
+    assert "Before 3.7" in rule.why
 
 
-def test_fixes_say_of_which_topics_the_replicas_are_changed() -> None:
-    """Without a topic all are planned, also those with more replicas than that."""
-    named = [
+def test_fixes_limit_reassignments_to_a_topic() -> None:
+    """Without --topic, a plan covers all topics, even those with more replicas."""
+    commands = [
         command
         for rule in RULES
         for command in re.findall(r"`(kctl topic reassign plan --replication-factor[^`]*)`", f"{rule.fix} {rule.why}")
     ]
-    assert len(named) > 5
-    assert [each for each in named if "--topic " not in each] == []
+    assert len(commands) > 5
+    assert [each for each in commands if "--topic " not in each] == []
 
 
 @pytest.mark.parametrize("rule", ["default-replicas", "internal-topics-settings"])
-def test_more_replicas_than_brokers_are_not_advised(rule: str) -> None:
-    """With two brokers the rule fires too, and with three replicas no topic is made, no group begins."""
+def test_fix_does_not_exceed_the_number_of_brokers(rule: str) -> None:
+    """With two brokers, three replicas would prevent the creation of topics."""
     two = of_brokers(broker(default_replication_factor="1", offsets_topic_replication_factor="1"), broker_count=2)
     (found,) = found_by(rule, two)
-    assert "no more than there are brokers" in found.fix
+    assert "or the number of brokers if there are fewer than 3" in found.fix
 
 
 @pytest.mark.parametrize("rule", ["default-min-isr-blocks", "topic-min-isr-blocks", "internal-topic-min-isr"])
-def test_two_replicas_do_not_get_a_minimum_of_one(rule: str) -> None:
-    """That lets writes go on, and loses them with the leader."""
-    assert "1 of 2 loses" in BY_ID[rule].fix or BY_ID[rule].fix.startswith("First `kctl topic reassign plan")
+def test_fix_does_not_recommend_1_of_2(rule: str) -> None:
+    """With 1 of 2, writes continue but are lost with the leader."""
+    assert "Do not use 1 of 2" in BY_ID[rule].fix or "first run `kctl topic reassign plan" in BY_ID[rule].fix
 
 
-def test_a_minimum_above_two_replicas_asks_for_both() -> None:
+def test_min_isr_above_the_replicas_counts_as_all() -> None:
     facts = of_topics(state([partition("12", "12")]), {"t": {"min.insync.replicas": "5"}})
     (found,) = found_by("topic-min-isr-blocks", facts)
     assert found.message == "2 replicas, min.insync.replicas=5"
     assert found_by("topic-min-isr-blocks", of_topics(_ONE)) == []
 
 
-def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
+def test_config_provider_values_are_not_checked(tmp_path: Path) -> None:
     text = "default.replication.factor=3\nmin.insync.replicas=${env:MIN}\nmessage.max.bytes=${env:SIZE}\n"
     facts = of_broker_file(tmp_path, text)
     assert found_by("default-min-isr", facts) == found_by("wrong-value", facts) == []
     (file,) = facts.files or ()
-    assert file.variables == ("min.insync.replicas", "message.max.bytes")
+    assert file.variable_keys == ("min.insync.replicas", "message.max.bytes")
 
 
 _KRAFT = """\
@@ -533,15 +534,13 @@ listeners=PLAINTEXT://k:9092,CONTROLLER://k:9093
 _ACL = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
 
 
-_NO_ROLES = "process.roles is not set: since 4.0 a broker does not start without it"
-_NO_ACL = (
-    "authorizer.class.name=kafka.security.authorizer.AclAuthorizer needs ZooKeeper; with KRaft it is StandardAuthorizer"
-)
-_MIGRATES_NOT = "process.roles and zookeeper.connect, without zookeeper.metadata.migration.enable=true"
+_NO_ROLES = "process.roles is not set; since 4.0 the broker does not start without it"
+_NO_ACL = f"{_ACL} requires ZooKeeper; with KRaft, use StandardAuthorizer"
+_NO_MIGRATION = "process.roles and zookeeper.connect without zookeeper.metadata.migration.enable=true"
 
 
 @pytest.mark.parametrize(
-    ("text", "version", "said"),
+    ("text", "version", "messages"),
     [
         ("zookeeper.connect=zk:2181", "3.9", []),
         ("zookeeper.connect=zk:2181", "4.0", [_NO_ROLES]),
@@ -549,39 +548,39 @@ _MIGRATES_NOT = "process.roles and zookeeper.connect, without zookeeper.metadata
         (f"{_KRAFT}authorizer.class.name=com.example.AclAuthorizer", "3.9", []),
         (_KRAFT, "4.0", []),
         (f"{_KRAFT}{_ACL}", "4.0", [_NO_ACL]),
-        (f"{_KRAFT}zookeeper.connect=zk:2181", "4.0", []),  # a name that is not known, and ignored
-        (f"{_KRAFT}zookeeper.connect=zk:2181", "3.9", [_MIGRATES_NOT]),
+        (f"{_KRAFT}zookeeper.connect=zk:2181", "4.0", []),  # unknown setting, ignored
+        (f"{_KRAFT}zookeeper.connect=zk:2181", "3.9", [_NO_MIGRATION]),
     ],
 )
-def test_what_a_release_keeps_its_metadata_in(text: str, version: str, said: list[str], tmp_path: Path) -> None:
+def test_role_contradictions(text: str, version: str, messages: list[str], tmp_path: Path) -> None:
     facts = of_broker_file(tmp_path, f"{text}\n", version)
-    assert [each.message for each in found_by("role-contradictions", facts)] == said
+    assert [each.message for each in found_by("role-contradictions", facts)] == messages
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "names"),
     [
-        ("", []),  # KRaft makes it PLAINTEXT by itself
+        ("", []),  # KRaft defaults to PLAINTEXT
         ("listener.security.protocol.map=PLAINTEXT:PLAINTEXT", ["CONTROLLER"]),
         ("listener.security.protocol.map=${env:MAP}", []),
         ("advertised.listeners=SSL://k:9094", ["SSL"]),
     ],
 )
-def test_controllers_listeners_without_a_protocol(text: str, said: list[str], tmp_path: Path) -> None:
+def test_controller_listener_without_a_protocol(text: str, names: list[str], tmp_path: Path) -> None:
     facts = of_broker_file(tmp_path, f"{_KRAFT}{text}\n", "3.9")
     found = [each.message for each in found_by("listener-contradictions", facts)]
-    assert len(found) == len(said)
-    assert all(name in message for name, message in zip(said, found, strict=True))
+    assert len(found) == len(names)
+    assert all(name in message for name, message in zip(names, found, strict=True))
 
 
-def test_controllers_listeners_beside_one_that_is_not_open(tmp_path: Path) -> None:
+def test_controller_listener_beside_an_ssl_listener(tmp_path: Path) -> None:
     text = _KRAFT.replace("PLAINTEXT://k:9092", "SSL://k:9092")
     found = [each.message for each in found_by("listener-contradictions", of_broker_file(tmp_path, text, "3.9"))]
-    assert found[0] == "listeners: listener.security.protocol.map has no CONTROLLER"
-    assert "the listeners have no PLAINTEXT" in found[1]
+    assert found[0] == "listeners: listener.security.protocol.map has no protocol for CONTROLLER"
+    assert "brokers connect to each other with PLAINTEXT" in found[1]
 
 
-VARIABLES_OF_BROKERS = [
+BROKER_VARIABLES = [
     ("role-contradictions", "zookeeper.connect=${env:A}"),
     ("role-contradictions", "process.roles=${env:A}"),
     ("role-contradictions", _KRAFT.replace("1@k:9093", "${env:A}")),
@@ -594,7 +593,7 @@ VARIABLES_OF_BROKERS = [
     ("temporary-log-dirs", "log.dirs=${env:A}"),
     ("no-authorizer", "authorizer.class.name=${env:A}"),
 ]
-VARIABLES_OF_CLIENTS = [
+CLIENT_VARIABLES = [
     ("client-plaintext", "bootstrap.servers=k:9092\nsecurity.protocol=${env:A}"),
     ("producer-order", "acks=${env:A}"),
     ("producer-duplicates", "enable.idempotence=${env:A}"),
@@ -613,58 +612,60 @@ VARIABLES_OF_CLIENTS = [
         ("zk1:port", True),
     ],
 )  # fmt: skip
-def test_addresses_of_zookeeper(connect: str, wrong: bool, tmp_path: Path) -> None:
+def test_zookeeper_connect(connect: str, wrong: bool, tmp_path: Path) -> None:
     found = found_by("zookeeper-connect", of_broker_file(tmp_path, f"zookeeper.connect={connect}\n", "3.9"))
     assert bool(found) == wrong
 
 
-@pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_BROKERS)
-def test_a_brokers_variables_may_be_right(rule: str, text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rule", "text"), BROKER_VARIABLES)
+def test_broker_variables_are_not_reported(rule: str, text: str, tmp_path: Path) -> None:
     assert found_by(rule, of_broker_file(tmp_path, f"{text}\n", "3.9")) == []
 
 
-@pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_CLIENTS)
-def test_a_clients_variables_may_be_right(rule: str, text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rule", "text"), CLIENT_VARIABLES)
+def test_client_variables_are_not_reported(rule: str, text: str, tmp_path: Path) -> None:
     name = "consumer.properties" if rule.startswith("consumer") else "producer.properties"
     assert found_by(rule, of_client_file(tmp_path, name, f"{text}\n", "3.9")) == []
 
 
-def test_files_whose_listeners_are_variables_may_be_of_two_machines(tmp_path: Path) -> None:
+def test_variable_listeners_may_be_on_two_machines(tmp_path: Path) -> None:
     text = "log.dirs=/data\nlisteners=${env:A}\n"
     one = of_broker_file(tmp_path, text, name="one.properties").broker_files
     two = of_broker_file(tmp_path, text, name="two.properties").broker_files
     assert found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(two or ())])) == []
 
 
-# --- the table itself ---------------------------------------------------------------------------------------------
+# --- the rule table -----------------------------------------------------------------------------------------------
 
 
-def test_ids_are_unique_and_readable() -> None:
+def test_rule_ids() -> None:
     assert len(BY_ID) == len(RULES)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.id) for rule in RULES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_says_all_that_its_reader_needs(rule: Any) -> None:
+def test_rule_texts(rule: Any) -> None:
     fields = RuleFacts.__dataclass_fields__
     assert rule.needs
     assert set(rule.needs) <= set(fields)
-    assert rule.title[0].isupper() or rule.title.startswith(("acks", "delivery", "min."))
+    assert rule.title[0].isupper() or rule.title.startswith(
+        ("acks", "delivery.", "max.", "min.", "transaction.", "zookeeper.")
+    )
     assert not rule.title.endswith(".")
     assert rule.why.endswith((".", ")"))
     assert len(rule.source) > 5
     assert len(rule.fix) > 5
 
 
-def test_commands_that_fixes_name_exist() -> None:
-    known = {path for path, _ in every_command()}
-    named = [
+def test_commands_in_texts_exist() -> None:
+    paths = {path for path, _ in every_command()}
+    commands = [
         command
         for rule in RULES
         for command in re.findall(r"kctl ([a-z-]+(?: [a-z-]+)*)", f"{rule.fix} {rule.why} {rule.source}")
     ]
-    assert len(named) > 20
-    assert [each for each in named if not any(each == path or each.startswith(f"{path} ") for path in known)] == []
+    assert len(commands) > 20
+    assert [each for each in commands if not any(each == path or each.startswith(f"{path} ") for path in paths)] == []
 
 
 def test_versions() -> None:
@@ -677,30 +678,30 @@ def test_versions() -> None:
     ):
         release = parse_releases(text)
         assert release is not None
-        assert (since.holds_for(release), before.holds_for(release)) == (new, old), text
+        assert (since.applies_to(release), before.applies_to(release)) == (new, old), text
     assert (str(since), str(before)) == ("since 3.7", "before 3.7")
     assert parse_releases("new") is None
     assert str(parse_releases("3.9-IV0")) == "3.9"
 
 
-def test_subjects_hold_all_rules() -> None:
+def test_subjects_cover_all_rules() -> None:
     assert sum(len(rules) for rules in SUBJECTS.values()) == len(RULES)
     assert {rule.severity for rule in RULES} == set(Severity)
 
 
-def test_a_single_broker_is_told_and_no_more() -> None:
+def test_single_broker_is_only_info() -> None:
     (found,) = found_by("topic-one-replica", of_topics(state([partition("1", "1")], alive="1")))
     assert found.severity is Severity.INFO
 
 
-def test_brokers_that_are_down_count_for_what_topics_should_have() -> None:
+def test_down_brokers_count_toward_the_recommended_replicas() -> None:
     one_up = replace(of_topics(state([partition("1", "1")], alive="1")), broker_count=3)
     (found,) = found_by("topic-one-replica", one_up)
     assert found.severity is Severity.WARNING
-    for alive, replicas, said in (("1", "1", "1 of 3 replicas"), ("12", "12", "2 of 3 replicas")):
+    for alive, replicas, message in (("1", "1", "1 of 3 replicas"), ("12", "12", "2 of 3 replicas")):
         cluster = state([partition(replicas, replicas, topic="__consumer_offsets")], alive=alive)
         (found,) = found_by("internal-topic-replicas", replace(of_topics(cluster), broker_count=3))
-        assert found.message == said
+        assert found.message == message
 
 
 _DOWN = NotAuthorized("broker 3 is down")
@@ -708,42 +709,42 @@ _OFFLINE = LogDir("/data/2", None, None, [], "an I/O error")
 
 
 @pytest.mark.parametrize(
-    ("third", "room", "large"),
+    ("third", "headroom", "large"),
     [
-        ([log_dir(1, 100)], Outcome.OK, Outcome.OK),
-        (_DOWN, Outcome.UNKNOWN, Outcome.UNKNOWN),
-        ([log_dir(1, 100), _OFFLINE], Outcome.UNKNOWN, Outcome.UNKNOWN),
-        ([log_dir(1, None)], Outcome.UNKNOWN, Outcome.OK),
+        ([log_dir(1, 100)], RuleStatus.OK, RuleStatus.OK),
+        (_DOWN, RuleStatus.UNKNOWN, RuleStatus.UNKNOWN),
+        ([log_dir(1, 100), _OFFLINE], RuleStatus.UNKNOWN, RuleStatus.UNKNOWN),
+        ([log_dir(1, None)], RuleStatus.UNKNOWN, RuleStatus.OK),
     ],
 )
-def test_log_dirs_that_were_not_seen(third: Any, room: Outcome, large: Outcome) -> None:
+def test_unreadable_log_dirs(third: Any, headroom: RuleStatus, large: RuleStatus) -> None:
     facts = RuleFacts(log_dirs={1: [log_dir(100, 200)], 2: [log_dir(10, 100)], 3: third})
     rules = [BY_ID["disk-headroom"], BY_ID["large-partitions"]]
     found = examine(rules, facts)
-    assert [each.outcome for each in found.rules] == [room, large]
+    assert [each.outcome for each in found.rules] == [headroom, large]
     assert found.findings == ()
 
 
-def test_loopback_through_loopback_is_told_and_no_more() -> None:
-    (found,) = found_by("advertised-listeners", RuleFacts(state=_local(), reached="127.0.0.1"))
+def test_loopback_through_loopback_is_only_info() -> None:
+    (found,) = found_by("advertised-listeners", RuleFacts(state=_local(), bootstrap_host="127.0.0.1"))
     assert found.severity is Severity.INFO
 
 
-def test_what_a_user_may_not_see_is_unknown() -> None:
+def test_hidden_topics_make_the_outcome_unknown() -> None:
     hidden = NotAuthorized("3 topics may not be described")
     facts = of_topics(_T, {"(hidden)": hidden})
     (outcome,) = examine([BY_ID["topic-one-replica"]], facts).rules
-    assert (outcome.outcome, outcome.reasons) == (Outcome.UNKNOWN, (hidden.message,))
+    assert (outcome.outcome, outcome.reasons) == (RuleStatus.UNKNOWN, (hidden.message,))
     (outcome,) = examine([BY_ID["offline-partitions"]], of_health(hidden=("secret",))).rules
-    assert outcome.outcome is Outcome.UNKNOWN
+    assert outcome.outcome is RuleStatus.UNKNOWN
     (outcome,) = examine([BY_ID["group-abandoned"]], RuleFacts(groups=hidden)).rules
-    assert outcome.outcome is Outcome.UNKNOWN
+    assert outcome.outcome is RuleStatus.UNKNOWN
     (outcome,) = examine([BY_ID["zookeeper-open"]], RuleFacts()).rules
-    assert outcome.outcome is Outcome.SKIPPED
+    assert outcome.outcome is RuleStatus.SKIPPED
 
 
 @pytest.mark.parametrize("problem", ["refused the connection", "ZooKeeper zk2:2181 refused the connection"])
-def test_a_server_that_does_not_serve_is_named(problem: str) -> None:
+def test_finding_names_the_unhealthy_server(problem: str) -> None:
     facts = of_zookeeper(("leader", None, "follower"))
     assert isinstance(facts.zookeeper, ZooKeeperFacts)
     servers = [replace(each, problem=problem) if each.problem else each for each in facts.zookeeper.servers]

@@ -44,7 +44,7 @@ class Servers:
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
     made = Servers()
-    monkeypatch.setattr(zookeepers, "ask_each", made.ask)
+    monkeypatch.setattr(zookeepers, "read_each", made.ask)
     monkeypatch.setattr(zookeepers, "_AGAIN_S", 0.0)
     return made
 

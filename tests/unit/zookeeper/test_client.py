@@ -1,4 +1,4 @@
-"""Reading ZooKeeper: what a server cannot do to kctl, by stage and behavior."""
+"""The ZooKeeper client against hostile servers, by protocol stage and behavior."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kctl.zookeeper.session import zookeeper
 from kctl.zookeeper.watch import watch
 
 LIMIT_S = 1.0
-SLACK_S = 3.0  # a busy machine; the bound that matters is that of the class, seconds and not minutes
-ACTS: dict[int, list[Callable[[ZooKeeper], object]]] = {
+SLACK_S = 3.0  # for a busy machine; the test distinguishes seconds from minutes
+ACTIONS: dict[int, list[Callable[[ZooKeeper], object]]] = {
     CONNECT: [lambda client: client.get("/")],
     EXISTS: [lambda client: read_stat(client, "/brokers")],
     GET_DATA: [lambda client: read_node(client, "/brokers")],
@@ -33,26 +33,28 @@ ACTS: dict[int, list[Callable[[ZooKeeper], object]]] = {
 
 
 def _outcome(case: tuple[int, str, Callable[[ZooKeeper], object]]) -> tuple[float, KctlError | None]:
-    stage, behavior, act = case
-    began = time.monotonic()
+    stage, behavior, action = case
+    started_at = time.monotonic()
     with hostile_zookeeper(stage, behavior) as server:
         try:
-            with zookeeper(server.address, timeout_s=LIMIT_S, in_all=True) as client:
-                act(client)
+            with zookeeper(server.address, timeout_s=LIMIT_S, timeout_is_total=True) as client:
+                action(client)
         except KctlError as exc:
-            return time.monotonic() - began, exc
-    return time.monotonic() - began, None
+            return time.monotonic() - started_at, exc
+    return time.monotonic() - started_at, None
 
 
-def test_no_server_keeps_a_command_beyond_its_limit() -> None:
-    cases = [(stage, behavior, act) for stage, acts in ACTS.items() for behavior in BEHAVIORS for act in acts]
+def test_no_server_exceeds_the_time_limit() -> None:
+    cases = [
+        (stage, behavior, action) for stage, actions in ACTIONS.items() for behavior in BEHAVIORS for action in actions
+    ]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(_outcome, cases))
     for (stage, behavior, _), (seconds, error) in zip(cases, outcomes, strict=True):
         where = f"{behavior} at {stage}"
         assert seconds < LIMIT_S + SLACK_S, f"{where}: {seconds:.1f} s"
-        if behavior == "garbage":  # 0xff is an error code, a null buffer or a stat as well
+        if behavior == "garbage":  # 0xff can be a valid error code, null buffer or stat
             assert error is None or isinstance(error, KctlError), where
             continue
         assert isinstance(error, ConnectionFailed), f"{where}: {error!r}"
@@ -76,8 +78,8 @@ def test_many_children_need_little_memory() -> None:
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
 
 
-def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zk_client, "MAX_ANSWER_BYTES", 1_000_000)
+def test_response_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zk_client, "MAX_RESPONSE_BYTES", 1_000_000)
     with (
         hostile_zookeeper() as server,
         zookeeper(server.address, timeout_s=5) as client,
@@ -86,7 +88,7 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         client.get_children("/many")
 
 
-def test_a_connection_that_broke_is_opened_again() -> None:
+def test_reconnect_after_a_lost_connection() -> None:
     with hostile_zookeeper(GET_ACL, "close") as server, zookeeper(server.address, timeout_s=5) as client:
         with pytest.raises(ConnectionFailed, match="was lost"):
             client.get_acl("/brokers")
@@ -109,26 +111,26 @@ def test_paths_and_errors() -> None:
     assert "/" in (caught.value.hint or "")
 
 
-def test_a_watch_of_a_silent_server_ends() -> None:
-    def seen() -> Iterator[str]:
+def test_watch_of_a_silent_server_ends() -> None:
+    def events() -> Iterator[str]:
         with hostile_zookeeper() as server, zookeeper(server.address, timeout_s=5) as client:
             for change in watch(client, "/brokers", limit_s=0.5, lost_after_s=1):
                 yield change.event
 
-    assert list(seen()) == ["is"]
+    assert list(events()) == ["is"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 15, b"\0\0\0\1" * 3])
-def test_short_answers(data: bytes) -> None:
-    with pytest.raises(wire.BadAnswer):
-        wire.answer(data)
+def test_truncated_responses(data: bytes) -> None:
+    with pytest.raises(wire.MalformedResponse):
+        wire.response(data)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 2**31 - 1])
-def test_counts(count: int) -> None:
-    reader = wire.Reader(count.to_bytes(4, "big", signed=True) + b"\0\0\0\0")
+def test_vector_counts(count: int) -> None:
+    reader = wire.RecordReader(count.to_bytes(4, "big", signed=True) + b"\0\0\0\0")
     if count > 1:
-        with pytest.raises(wire.BadAnswer):
+        with pytest.raises(wire.MalformedResponse):
             reader.names()
     else:
         assert reader.names() == [""] * max(0, count)

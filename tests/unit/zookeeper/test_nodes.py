@@ -1,4 +1,4 @@
-"""ZooKeeper without a server: what nodes hold, what servers say, what lies between two looks."""
+"""ZooKeeper without a server: decoding nodes, parsing server responses, comparing snapshots."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kctl.errors import UsageError
 from kctl.zookeeper import nodes
 from kctl.zookeeper.decode import HIDDEN, decode, meaning
 from kctl.zookeeper.nodes import _natural, grant_of, node_of, parse_path, walk
-from kctl.zookeeper.servers import Server, monitor_of, problems, server_of, with_monitor
-from kctl.zookeeper.watch import _Seen, changes
+from kctl.zookeeper.servers import Server, parse_mntr, parse_srvr, problems, with_monitor
+from kctl.zookeeper.watch import _Snapshot, changes
 from kctl.zookeeper.wire import Stat
 
 SCRAM = "salt=MXk,stored_key=c3Q=,server_key=c2s=,iterations=4096"
@@ -23,12 +23,12 @@ SCRAM = "salt=MXk,stored_key=c3Q=,server_key=c2s=,iterations=4096"
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("/brokers/ids/3", "broker 3: gone when its session ends"),
+        ("/brokers/ids/3", "broker 3: deleted when its session ends"),
         ("/brokers/topics/orders/partitions/0/state", "partition orders-0: leader and ISR"),
         ("/config/users/alice%40x", "quotas and SCRAM credentials of user alice@x"),
         ("/config/brokers/<default>", "configs set for all brokers"),
         ("/config/users/a/clients/b", "quotas of user a with client id b"),
-        ("/kafka-acl/Topic/orders", "ACLs of Topic orders"),
+        ("/kafka-acl/Topic/orders", "ACLs for Topic orders"),
         ("/isr_change_notification/isr_change_0000000001", "partitions whose ISR changed"),
         ("/admin/delete_topics/{0}", "topic {0} is being deleted"),
         ("/brokers/ids/3/x", None),
@@ -96,19 +96,19 @@ def test_decode(path: str, data: bytes, value: Any, hidden: bool) -> None:
         ("/delegation_token/tokens/abc", '{"hmac":"geheim"}'),
     ],
 )
-def test_secrets_behind_a_chroot(chroot: str, path: str, data: str) -> None:
+def test_secrets_below_a_chroot(chroot: str, path: str, data: str) -> None:
     found = decode(chroot + path, data.encode())
     assert found.hidden
     assert "geheim" not in str(found.value)
     assert "c3Q=" not in str(found.value)
 
 
-def test_secrets_when_asked_for() -> None:
+def test_show_secrets() -> None:
     data = f'{{"config":{{"SCRAM-SHA-512":"{SCRAM}"}}}}'.encode()
     assert decode("/config/users/alice", data, show_secrets=True) == ({"config": {"SCRAM-SHA-512": SCRAM}}, False)
 
 
-def test_partitions_come_in_their_order() -> None:
+def test_numeric_order() -> None:
     data = b'{"partitions":{"10":[1],"9":[2],"0":[3]}}'
     assert list(decode("/brokers/topics/t", data).value["partitions"]) == ["0", "9", "10"]
     assert sorted(["isr_10", "isr_9", "b", "10", "9"], key=_natural) == ["9", "10", "b", "isr_9", "isr_10"]
@@ -122,17 +122,17 @@ def test_paths(text: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["/a//b", "/a/../b", "/.", "/a\x00b", "/a\x1b[31m", "/\ud800"])
-def test_what_is_no_path(text: str) -> None:
+def test_invalid_paths(text: str) -> None:
     with pytest.raises(UsageError):
         parse_path(text)
 
 
-def stat(**changed: int) -> Stat:
+def stat(**fields: int) -> Stat:
     zeros = dict.fromkeys(Stat._fields, 0) | {"czxid": 1, "mzxid": 1}
-    return Stat(**(zeros | changed))
+    return Stat(**(zeros | fields))
 
 
-def test_a_node() -> None:
+def test_node() -> None:
     node = node_of("/x", b"\xff", stat(ephemeralOwner=-1, ctime=1000, mtime=10**18), show_secrets=False)
     assert (node.value, node.text, node.base64) == (None, None, "/w==")
     assert node.stat.session == "0xffffffffffffffff"
@@ -164,28 +164,28 @@ Node count: 31
 """
 
 
-def test_a_server() -> None:
-    found = server_of("a:1", SRVR)
+def test_server() -> None:
+    found = parse_srvr("a:1", SRVR)
     assert (found.healthy, found.mode, found.version, found.zxid) == (True, "follower", "3.8.4", "0x47")
     assert (found.latency_min_ms, found.latency_avg_ms, found.latency_max_ms) == (0.0, 0.8286, 48.0)
     assert (found.connections, found.outstanding, found.nodes) == (4, 2, 31)
-    values = monitor_of("zk_uptime\t5000\nzk_watch_count\t7\nzk_synced_followers\t2.0\nbroken line\nzk_alone\n")
+    values = parse_mntr("zk_uptime\t5000\nzk_watch_count\t7\nzk_synced_followers\t2.0\nbroken line\nzk_alone\n")
     more = with_monitor(found, values)
     assert (more.uptime_ms, more.watches, more.synced_followers, more.open_files) == (5000, 7, 2, None)
-    assert with_monitor(found, monitor_of("mntr is not executed because it is not in the whitelist.")) is found
-    assert server_of("a:1", SRVR.replace("Connections: 4", "Connections: many")).connections is None
+    assert with_monitor(found, parse_mntr("mntr is not executed because it is not in the whitelist.")) is found
+    assert parse_srvr("a:1", SRVR.replace("Connections: 4", "Connections: many")).connections is None
 
 
 @pytest.mark.parametrize(
-    ("answer", "problem"),
+    ("response", "problem"),
     [
         ("This ZooKeeper instance is not currently serving requests\n", "no quorum"),
         ("srvr is not executed because it is not in the whitelist.\n", "whitelist"),
         ("Zookeeper version: 3.8.4\n", "no mode"),
     ],
 )
-def test_a_server_that_does_not_tell(answer: str, problem: str) -> None:
-    found = server_of("a:1", answer)
+def test_unhealthy_server(response: str, problem: str) -> None:
+    found = parse_srvr("a:1", response)
     assert not found.healthy
     assert problem in str(found.problem)
 
@@ -198,11 +198,11 @@ def test_a_server_that_does_not_tell(answer: str, problem: str) -> None:
         (["leader", None], "b0"),
         (["leader", "leader"], "several ensembles"),
         (["standalone", "leader"], "several ensembles"),
-        (["follower", "follower"], "none of them is the leader"),
-        (["follower"], "none of them is the leader"),
+        (["follower", "follower"], "none of the servers is the leader"),
+        (["follower"], "none of the servers is the leader"),
     ],
 )
-def test_an_ensemble(modes: list[str | None], problem: str | None) -> None:
+def test_ensemble_problems(modes: list[str | None], problem: str | None) -> None:
     servers = [
         Server(f"a{i}", True, mode) if mode else Server("b0", False, problem="down") for i, mode in enumerate(modes)
     ]
@@ -210,46 +210,46 @@ def test_an_ensemble(modes: list[str | None], problem: str | None) -> None:
     assert (found == []) if problem is None else (problem in " ".join(found))
 
 
-def seen(children: set[str] | None = None, **changed: int) -> _Seen:
-    node = node_of("/n", b"1", stat(**changed), show_secrets=False)
-    return _Seen(node, frozenset(children or ()))
+def snapshot(children: set[str] | None = None, **fields: int) -> _Snapshot:
+    node = node_of("/n", b"1", stat(**fields), show_secrets=False)
+    return _Snapshot(node, frozenset(children or ()))
 
 
-GONE = _Seen(None, frozenset())
+MISSING = _Snapshot(None, frozenset())
 
 
 @pytest.mark.parametrize(
     ("before", "after", "events"),
     [
-        (GONE, GONE, []),
-        (GONE, seen({"a"}), [("created", "/n"), ("child added", "/n/a")]),
-        (seen(), GONE, [("deleted", "/n")]),
-        (seen({"a"}), GONE, [("deleted", "/n")]),
-        (seen(), seen(), []),
-        (seen(), seen(mzxid=2), [("changed", "/n")]),
-        (seen(), seen(czxid=2, mzxid=2), [("deleted", "/n"), ("created", "/n")]),
-        (seen({"a", "b"}), seen({"b", "c"}), [("child removed", "/n/a"), ("child added", "/n/c")]),
+        (MISSING, MISSING, []),
+        (MISSING, snapshot({"a"}), [("created", "/n"), ("child added", "/n/a")]),
+        (snapshot(), MISSING, [("deleted", "/n")]),
+        (snapshot({"a"}), MISSING, [("deleted", "/n")]),
+        (snapshot(), snapshot(), []),
+        (snapshot(), snapshot(mzxid=2), [("changed", "/n")]),
+        (snapshot(), snapshot(czxid=2, mzxid=2), [("deleted", "/n"), ("created", "/n")]),
+        (snapshot({"a", "b"}), snapshot({"b", "c"}), [("child removed", "/n/a"), ("child added", "/n/c")]),
     ],
 )
-def test_what_changed(before: _Seen, after: _Seen, events: list[tuple[str, str]]) -> None:
+def test_changes(before: _Snapshot, after: _Snapshot, events: list[tuple[str, str]]) -> None:
     assert [(change.event, change.path) for change in changes("/n", before, after)] == events
 
 
-def test_a_walk_ends_with_the_last_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However deep it may go."""
+def test_walk_stops_at_the_last_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger depth sends no further requests."""
     levels = []
 
-    def ask(_client: object, paths: list[str], depth: int) -> list[Any]:
+    def read(_client: object, paths: list[str], depth: int) -> list[Any]:
         levels.append(depth)
-        return [(nodes._closed(path, depth), ["b"] if depth == 1 else []) for path in paths]
+        return [(nodes._unreadable_child(path, depth), ["b"] if depth == 1 else []) for path in paths]
 
-    monkeypatch.setattr(nodes, "_ask_each", ask)
+    monkeypatch.setattr(nodes, "_read_each", read)
     client: Any = SimpleNamespace(get_children=lambda _path: ["a"])
     found, cut = walk(client, "/", depth=1000, limit=10)
     assert ([row.path for row in found], cut, levels) == (["/a", "/a/b"], False, [1, 2])
 
 
-def test_the_configuration_of_the_ensemble() -> None:
+def test_ensemble_configuration() -> None:
     data = b"server.1=zk1:2888:3888:participant;2181\nserver.2=zk2:2888:3888\nversion=100000000"
     assert decode("/zookeeper/config", data).value == {
         "server.1": "zk1:2888:3888:participant;2181", "server.2": "zk2:2888:3888", "version": "100000000",
