@@ -33,7 +33,7 @@ def submitted_tasks() -> int | None:
 
 
 def tasks_of(get: Callable[[str], str | None]) -> int | None:
-    """How many tasks can run at once by Spark's settings: as many as they say, or cores of all executors, or in all."""
+    """Return the number of parallel tasks: spark.default.parallelism, else executors x cores, else spark.cores.max."""
     tasks, instances, cores, most = (
         int(text) if (text := get(name)) and text.isascii() and text.isdigit() else 0
         for name in ("spark.default.parallelism", "spark.executor.instances", "spark.executor.cores", "spark.cores.max")
@@ -58,7 +58,7 @@ def connect() -> Any:
 
 
 class SubmittedGateway:
-    """What kctl.spark.gateway.Gateway is to a JVM of its own. The JVM ends when this process does."""
+    """The interface of kctl.spark.gateway.Gateway for the JVM that spark-submit started. It ends with this process."""
 
     pid = 0
     returncode: int | None = None

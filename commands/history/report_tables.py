@@ -150,7 +150,7 @@ def _silent(report: Report) -> str:
 
 
 def _lacking(report: Report) -> list[str]:
-    """A line for each thing."""
+    """Return a line for each reason why the report is not complete."""
     span = report.span
     lines = []
     if span.passes == 1 and report.overview.groups_unknown:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from enum import Enum
 from functools import lru_cache
 from pathlib import PurePath
+from threading import RLock
 from typing import Any
 
 import typer
@@ -338,14 +339,16 @@ class _Notes(io.TextIOBase):
         super().__init__()
         self._note = note
         self._rest = ""
+        self._lock = RLock()  # threads and signal handlers of an operation write at the same time
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).replace("\r", "\n").split("\n")
-        for line in lines:
-            self._tell(line)
+        with self._lock:
+            *lines, self._rest = (self._rest + text).replace("\r", "\n").split("\n")
+            for line in lines:
+                self._tell(line)
         return len(text)
 
     def end(self) -> None:

@@ -60,8 +60,8 @@ class ItemResult(str, Enum):
     FORGOTTEN = "forgotten", Effect.DONE
     JOINED_AGAIN = "joined again", Effect.DONE
     KILLED = "killed", Effect.DONE
-    MARKED = "marked", Effect.DONE
-    NOT_PUT_BACK = "not put back", Effect.DONE
+    MARKED = "marked", Effect.DONE  # a topic whose deletion was accepted and is not finished
+    NOT_PUT_BACK = "not put back", Effect.DONE  # a log level that was changed and could not be restored
     PUT_BACK = "put back", Effect.DONE
     REMOVED = "removed", Effect.DONE
     REPLACED = "replaced", Effect.DONE

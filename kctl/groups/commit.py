@@ -14,7 +14,7 @@ from kctl.cluster.groups.coordinators import MOVED, ByCoordinator, ask_coordinat
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import TopicPartition
 from kctl.protocol.codes import ErrorCode
-from kctl.protocol.error_codes import error_for
+from kctl.protocol.error_meanings import error_for
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

@@ -22,7 +22,7 @@ from kctl.groups.reset import fetch_commits, is_active, refuse_active
 from kctl.groups.topic_choice import TopicChoice, matching
 from kctl.model import TopicPartition
 from kctl.protocol.codes import ErrorCode
-from kctl.protocol.error_codes import error_for
+from kctl.protocol.error_meanings import error_for
 from kctl.protocol.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:

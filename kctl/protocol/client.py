@@ -31,7 +31,7 @@ from kctl.protocol import wire
 from kctl.protocol.brokers import Brokers, negotiate, version_needed
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.connection import Connection, Dialer, PeerClosed
-from kctl.protocol.error_codes import error_for, error_name
+from kctl.protocol.error_meanings import error_for, error_name
 from kctl.protocol.metadata_messages import MetadataRequest, metadata_is_flexible
 from kctl.protocol.silence import Silence
 

@@ -173,7 +173,7 @@ def _topic_error(code: int, name: str) -> KctlError:
             f"topic {name!r}: not authorized to describe it",
             hint="ask for the ACL operation Describe on the topic",
         )
-    from kctl.protocol.error_codes import error_for
+    from kctl.protocol.error_meanings import error_for
 
     return error_for(code, None, subject=f"topic {name!r}")
 

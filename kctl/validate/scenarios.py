@@ -10,13 +10,13 @@ from kctl.errors import Refused
 from kctl.restart.control import Act
 from kctl.validate.stage import Stage
 
-_AWAY_S = 10.0  # behind the time that the cluster needs to notice
+_AWAY_S = 10.0  # for which a broker stays away after the cluster has noticed
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """does: for the plan, in the order of its steps. proves: what holds when it is fulfilled. acts: what the control
-    must be able to do. measures: the budgets that it has something to hold against; none where writes stop on purpose.
+    """does: for the plan, in the order of its steps. proves: what holds when it is fulfilled. acts: required
+    of the broker control. measures: names of the budgets that are checked; none where writes stop on purpose.
     """
 
     name: str

@@ -17,7 +17,7 @@ from kctl.cluster.groups.model import CLASSIC, CONSUMER, SHARE, STREAMS, Group, 
 from kctl.cluster.groups.streams import Topology, sources, streams_member, topology_of
 from kctl.errors import KctlError, NotSupported
 from kctl.model import TopicPartition
-from kctl.protocol.error_codes import error_for
+from kctl.protocol.error_meanings import error_for
 
 if TYPE_CHECKING:
     from kafka.protocol.api_message import ApiMessage

@@ -190,7 +190,10 @@ def _changed(rows: Rows) -> Flags:
 
 
 def _stopped(rows: Rows, at: Ints, begin: Ints) -> tuple[Flags, Flags]:
-    """status.is_stopped of the rows `at`, if nobody owns them and if somebody does."""
+    """Whether the silence since the last commit is longer than the time between the first and the last commit.
+
+    Two answers for each row of `at`: if no member owns the partition, and if one does.
+    """
     now, began = rows.at_ms[at], rows.at_ms[begin]
     first, last = began, np.maximum(rows.since_ms[at], began)
     first_owned, last_owned = began, now
@@ -202,7 +205,7 @@ def _stopped(rows: Rows, at: Ints, begin: Ints) -> tuple[Flags, Flags]:
 
 
 def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begin: Ints) -> Flags:
-    """status.never_less_behind, and grown since the window began."""
+    """Whether the lag never became less within the window, and is larger than at its start."""
     before = np.empty_like(places.known_end)
     before[:1], before[1:] = _NONE, places.known_end[:-1]
     less = rows.end.known & (before >= places.begin)

@@ -1,8 +1,7 @@
 """What a lag report is to read: the passes that its span has, the history before them, and which task has which groups.
 
-Planned by kctl's own process, while Spark starts. A live report makes a pass over the cluster here
-(kctl.history.snapshots: a fifth of a second for a small one), because a Python worker costs more than what it would
-read.
+The plan is made in kctl's own process; with `kctl spark`, while Spark starts. A live report makes a pass over the
+cluster here (kctl.history.snapshots: 0.2 s for a small cluster), because starting a Python worker costs more than that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of `kctl spark lag`: a reading of a group's partition, with what is known beside it. Pure.
+"""The rows of `kctl history lag` and `kctl spark lag`: a group's partition at one reading. Pure.
 
 A reading (lag.window) tells how the offsets moved. The cluster around it tells the rest: the group's state,
 who the partition is assigned to, what the topic keeps and for how long. Here they become one row, by the rules of

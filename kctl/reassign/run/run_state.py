@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from kctl.base.journal import Journal
 from kctl.base.units import format_duration, format_size
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, TimedOut
-from kctl.protocol.error_codes import LOOK_UP_AGAIN
+from kctl.protocol.error_meanings import LOOK_UP_AGAIN
 from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run import journals
 from kctl.reassign.run.journals import Request

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed, OutcomeUnknown
 from kctl.protocol.codes import ErrorCode
-from kctl.protocol.error_codes import LOOK_UP_AGAIN, error_for
+from kctl.protocol.error_meanings import LOOK_UP_AGAIN, error_for
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient

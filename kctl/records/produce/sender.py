@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound, OperationFailed
-from kctl.protocol.error_codes import error_for
+from kctl.protocol.error_meanings import error_for
 from kctl.records.background import Background
 from kctl.records.produce import wire as produce_wire
 from kctl.records.produce.accumulator import RecordAccumulator
@@ -241,7 +241,7 @@ class Sender:
             answer.error_code, answer.message, subject=f"partition {self._options.topic}-{lane.partition}"
         )
         batch.perhaps_written |= answer.perhaps_in_log
-        if answer.leader_moved or answer.passes:
+        if answer.leader_moved or answer.transient:
             self._leaders.trouble = error
             if batch.perhaps_written and not self._repeats:
                 self._lose(lane, batch, error)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kctl.base.binary_layout import INT16, INT32, Layout
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
-from kctl.protocol.error_codes import MAY_BE_APPLIED
+from kctl.protocol.error_meanings import MAY_BE_APPLIED
 
 LOWEST, HIGHEST = 3, 8
 _ZSTD_SINCE = 7
@@ -40,7 +40,7 @@ _MOVED = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )  # fmt: skip
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -49,8 +49,8 @@ _PASSING = frozenset(
 
 
 class Answer(NamedTuple):
-    """What became of one batch. message: why the broker refused it, in its words. base_offset: −1 when it did not get
-    as far as the log; with an error behind the append (DelayedProduce) the offset stays."""
+    """The broker's answer to one batch. message: the broker's reason for a refusal. base_offset: -1 if the batch was
+    not appended; an error after the append (DelayedProduce) comes with the offset."""
 
     partition: int
     error_code: int
@@ -78,9 +78,9 @@ class Answer(NamedTuple):
         return self.error_code in _MOVED
 
     @property
-    def passes(self) -> bool:
+    def transient(self) -> bool:
         """It can be sent again after a while."""
-        return self.error_code in _PASSING
+        return self.error_code in _TRANSIENT
 
 
 def version_for(versions: tuple[int, int] | None, codec: str) -> int | None:

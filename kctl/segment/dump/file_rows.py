@@ -15,7 +15,7 @@ from kctl.segment.dump.query import Query
 from kctl.segment.dump.rows import DamageRow, NoteRow
 from kctl.segment.format.checkpoints import BadCheckpoint, CheckpointRow, read_checkpoint
 from kctl.segment.format.index_entries import Extent, extent, offset_entries, time_entries, transaction_entries
-from kctl.segment.format.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY
+from kctl.segment.format.indexes import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE
 from kctl.segment.format.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.log.partition import offset_of
 from kctl.segment.log.source import Source, read_whole
@@ -81,7 +81,7 @@ def offset_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
     """A .index. Of the query, the offsets count."""
     base = _base_offset(path)
     with Source(path) as source:
-        found = extent(source, OFFSET_ENTRY)
+        found = extent(source, OFFSET_ENTRY_SIZE)
         for relative, position in offset_entries(source, found.entries):
             if _within(query, base + relative, base + relative):
                 yield OffsetIndexRow(str(path), base + relative, position)
@@ -92,7 +92,7 @@ def time_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
     """A .timeindex. Of the query, the offsets and times count."""
     base = _base_offset(path)
     with Source(path) as source:
-        found = extent(source, TIME_ENTRY)
+        found = extent(source, TIME_ENTRY_SIZE)
         for timestamp, relative in time_entries(source, found.entries):
             late = query.until_ms is not None and timestamp >= query.until_ms
             early = query.since_ms is not None and timestamp < query.since_ms
@@ -104,11 +104,11 @@ def time_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
 def transaction_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
     """A .txnindex, for which nothing is allocated. Of the query, the offsets and the producer count."""
     with Source(path) as source:
-        odd_bytes = source.size % TXN_ENTRY
-        for number, entry in enumerate(transaction_entries(source, source.size // TXN_ENTRY)):
+        odd_bytes = source.size % TXN_ENTRY_SIZE
+        for number, entry in enumerate(transaction_entries(source, source.size // TXN_ENTRY_SIZE)):
             if entry.version:
                 text = f"an entry of the unknown version {entry.version}"
-                yield DamageRow(str(path), number * TXN_ENTRY, TXN_ENTRY, text)
+                yield DamageRow(str(path), number * TXN_ENTRY_SIZE, TXN_ENTRY_SIZE, text)
             elif _within(query, entry.first_offset, entry.last_offset) and query.producer_id in {
                 None,
                 entry.producer_id,

@@ -132,7 +132,7 @@ class IndexText:
         with Source(path) as source:
             for number, txn in enumerate(indexes.TransactionSlots(source, 0)):
                 if txn.version:
-                    self._found.add(path, number * indexes.TXN_ENTRY, f"version {txn.version} is unknown")
+                    self._found.add(path, number * indexes.TXN_ENTRY_SIZE, f"version {txn.version} is unknown")
                 if txn.version_read > 0:
                     continue  # the JVM's tool ends here
                 self._line(

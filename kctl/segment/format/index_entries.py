@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kctl.segment.format.indexes import (
-    OFFSET_ENTRY,
+    OFFSET_ENTRY_SIZE,
     OFFSET_LAYOUT,
-    TIME_ENTRY,
+    TIME_ENTRY_SIZE,
     TIME_LAYOUT,
-    TXN_ENTRY,
+    TXN_ENTRY_SIZE,
     TXN_LAYOUT,
     AbortedTransaction,
 )
@@ -48,19 +48,19 @@ def extent(source: Source, entry_size: int) -> Extent:
 
 def offset_entries(source: Source, count: int) -> Iterator[tuple[int, int]]:
     """(offset − base, position) of the first `count` entries."""
-    for chunk in _chunks(source, count * OFFSET_ENTRY):
+    for chunk in _chunks(source, count * OFFSET_ENTRY_SIZE):
         yield from OFFSET_LAYOUT.iter_unpack(chunk)
 
 
 def time_entries(source: Source, count: int) -> Iterator[tuple[int, int]]:
     """(timestamp, offset − base) of the first `count` entries."""
-    for chunk in _chunks(source, count * TIME_ENTRY):
+    for chunk in _chunks(source, count * TIME_ENTRY_SIZE):
         yield from TIME_LAYOUT.iter_unpack(chunk)
 
 
 def transaction_entries(source: Source, count: int) -> Iterator[AbortedTransaction]:
     """The first `count` entries of a .txnindex."""
-    for chunk in _chunks(source, count * TXN_ENTRY):
+    for chunk in _chunks(source, count * TXN_ENTRY_SIZE):
         yield from map(AbortedTransaction._make, TXN_LAYOUT.iter_unpack(chunk))
 
 

@@ -10,7 +10,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kctl.segment.format.indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetEntry, OffsetSlots, TimeEntry, TimeSlots
+from kctl.segment.format.indexes import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    OffsetEntry,
+    OffsetSlots,
+    TimeEntry,
+    TimeSlots,
+)
 from kctl.segment.log.source import Source
 
 
@@ -28,7 +35,7 @@ def offset_lookup(source: Source, base_offset: int, offset: int) -> tuple[Offset
     slots = OffsetSlots(source, base_offset)
     count = _used(slots, OffsetEntry(base_offset, 0))
     number = bisect_right(slots, offset, hi=count, key=lambda entry: entry.offset) - 1
-    odd_bytes = source.size % OFFSET_ENTRY
+    odd_bytes = source.size % OFFSET_ENTRY_SIZE
     return (None, Hit(None, count, odd_bytes)) if number < 0 else (slots[number], Hit(number, count, odd_bytes))
 
 
@@ -37,7 +44,7 @@ def time_lookup(source: Source, base_offset: int, timestamp: int) -> tuple[TimeE
     slots = TimeSlots(source, base_offset)
     count = _used(slots, TimeEntry(0, base_offset))
     number = bisect_right(slots, timestamp, hi=count, key=lambda entry: entry.timestamp) - 1
-    odd_bytes = source.size % TIME_ENTRY
+    odd_bytes = source.size % TIME_ENTRY_SIZE
     return (None, Hit(None, count, odd_bytes)) if number < 0 else (slots[number], Hit(number, count, odd_bytes))
 
 

@@ -30,7 +30,7 @@ TXN_LAYOUT = Layout(
     last_offset=INT64,
     last_stable_offset=INT64,
 )
-OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY = OFFSET_LAYOUT.size, TIME_LAYOUT.size, TXN_LAYOUT.size
+OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, TXN_ENTRY_SIZE = OFFSET_LAYOUT.size, TIME_LAYOUT.size, TXN_LAYOUT.size
 _WARM_BYTES = 8192
 _PIECE_ENTRIES = 1024
 
@@ -142,7 +142,7 @@ def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
     """
     if not entries:
         return 0
-    hot = max(0, len(entries) - 1 - _WARM_BYTES // OFFSET_ENTRY)
+    hot = max(0, len(entries) - 1 - _WARM_BYTES // OFFSET_ENTRY_SIZE)
     if entries[hot].offset < offset:
         return entries[_search(lambda i: entries[i].offset, offset, hot, len(entries) - 1)].position
     if entries[0].offset > offset:
@@ -170,7 +170,7 @@ def offset_index_problem(path: str, entries: OffsetSlots, base_offset: int) -> s
             f"Corrupt index found, index file ({path}) has non-zero size but the last offset is {entries[-1].offset} "
             f"which is less than the base offset {base_offset}."
         )
-    return _odd_length(f"Index file {path}", entries.size_bytes, OFFSET_ENTRY)
+    return _odd_length(f"Index file {path}", entries.size_bytes, OFFSET_ENTRY_SIZE)
 
 
 def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str | None:
@@ -182,7 +182,7 @@ def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str |
             return f"{begin} timestamp is {last.timestamp} which is less than the first timestamp {first.timestamp}"
         if last.offset < base_offset:
             return f"{begin} offset is {last.offset} which is less than the first offset {base_offset}"
-    return _odd_length(f"Time index file {path}", entries.size_bytes, TIME_ENTRY)
+    return _odd_length(f"Time index file {path}", entries.size_bytes, TIME_ENTRY_SIZE)
 
 
 def _odd_length(what: str, length: int, entry: int) -> str | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from kctl.base.moments import moment_text
 from kctl.segment.format.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.format.index_entries import NEVER, Extent, extent, offset_entries, time_entries
-from kctl.segment.format.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kctl.segment.format.indexes import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import batch_at
 from kctl.segment.verify.findings import Findings
@@ -42,7 +42,7 @@ class OffsetCursor:
         """Opens the file, reports on its order and length. Raises what Source raises."""
         self.path, self.base_offset, self._findings = path, base_offset, findings
         self.source = Source(path, window_bytes=_WINDOW)
-        self.extent = extent(self.source, OFFSET_ENTRY)
+        self.extent = extent(self.source, OFFSET_ENTRY_SIZE)
         _report_extent(findings, self.source, self.extent, tail_is_legal=tail_is_legal)
         self.absurd = _is_absurd(findings, self.source, self.extent, "index_position")
         self.ordered = self.absurd or self._check_order()
@@ -59,7 +59,7 @@ class OffsetCursor:
                 ordered = False
                 was = f"(offset {self.base_offset + before[0]}, position {before[1]})" if number else "the beginning"
                 text = f"the entry (offset {self.base_offset + entry[0]}, position {entry[1]}) comes behind {was}"
-                self._report("index_order", text, number * OFFSET_ENTRY)
+                self._report("index_order", text, number * OFFSET_ENTRY_SIZE)
             before = entry
         return ordered
 
@@ -156,7 +156,7 @@ class OffsetCursor:
                 self._not_a_batch(offset, position)
             elif not found.legacy and offset < found.base_offset:
                 self._report("index_offset", f"the entry for position {position} says {offset}, and the log is at "
-                             f"{found.base_offset} there", number * OFFSET_ENTRY, offset)  # fmt: skip
+                             f"{found.base_offset} there", number * OFFSET_ENTRY_SIZE, offset)  # fmt: skip
 
     def close(self) -> None:
         """Close the file."""
@@ -172,7 +172,7 @@ class TimeCursor:
         """Opens the file, reports on its order and length. Raises what Source raises."""
         self.path, self.base_offset, self._findings = path, base_offset, findings
         self.source = Source(path, window_bytes=_WINDOW)
-        self.extent = extent(self.source, TIME_ENTRY)
+        self.extent = extent(self.source, TIME_ENTRY_SIZE)
         _report_extent(findings, self.source, self.extent, tail_is_legal=tail_is_legal)
         self.last_timestamp: int | None = None
         self.absurd = _is_absurd(findings, self.source, self.extent, "timeindex_offset")
@@ -189,7 +189,7 @@ class TimeCursor:
                 ordered = False
                 was = f"({_time(before[0])}, offset {self.base_offset + before[1]})" if before else "the beginning"
                 text = f"the entry ({_time(entry[0])}, offset {self.base_offset + entry[1]}) comes behind {was}"
-                self._findings.add("timeindex_order", self.path, text, position=number * TIME_ENTRY)
+                self._findings.add("timeindex_order", self.path, text, position=number * TIME_ENTRY_SIZE)
             before = entry
         if before is not None:
             self.last_timestamp = before[0]

@@ -13,7 +13,14 @@ from pathlib import Path
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.format.batch import NO_TIMESTAMP, Batch
 from kctl.segment.format.compression import BadPayload
-from kctl.segment.format.indexes import OFFSET_ENTRY, OFFSET_LAYOUT, TIME_ENTRY, TIME_LAYOUT, TXN_ENTRY, TXN_LAYOUT
+from kctl.segment.format.indexes import (
+    OFFSET_ENTRY_SIZE,
+    OFFSET_LAYOUT,
+    TIME_ENTRY_SIZE,
+    TIME_LAYOUT,
+    TXN_ENTRY_SIZE,
+    TXN_LAYOUT,
+)
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.source import Source
 from kctl.segment.log.transactions import MAX_OPEN, EndedTransaction, TransactionTracker
@@ -38,7 +45,7 @@ class Rebuilt:
         return {".index": self.index, ".timeindex": self.timeindex, ".txnindex": self.txnindex}[suffix]
 
 
-ENTRY_SIZE = {".index": OFFSET_ENTRY, ".timeindex": TIME_ENTRY, ".txnindex": TXN_ENTRY}
+ENTRY_SIZE = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE, ".txnindex": TXN_ENTRY_SIZE}
 
 
 class _Stop(Exception):
@@ -90,7 +97,7 @@ class _Builder:
         if batch.position - self._indexed > self._interval:
             if self.index and last <= self._last_offset:
                 raise _Stop(f"offset {last} at {batch.position} comes behind {self._last_offset}")
-            if len(self.index) + OFFSET_ENTRY > MAX_INDEX_BYTES:
+            if len(self.index) + OFFSET_ENTRY_SIZE > MAX_INDEX_BYTES:
                 raise _Stop(f"the index is full at {batch.position}: {MAX_INDEX_BYTES} bytes")
             self.index += OFFSET_LAYOUT.pack(last - self._base, batch.position)
             self._last_offset, self._indexed = last, batch.position

@@ -20,7 +20,7 @@ from kctl.segment.format.batch import V2_HEADER, Batch
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.control import ABORT, NAMES, control_type
 from kctl.segment.format.index_entries import extent, transaction_entries
-from kctl.segment.format.indexes import TXN_ENTRY, AbortedTransaction
+from kctl.segment.format.indexes import TXN_ENTRY_SIZE, AbortedTransaction
 from kctl.segment.format.producer_snapshot import ProducerEntry
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.source import Source
@@ -84,8 +84,8 @@ class TransactionCheck:
         source = self._source
         if source is None:
             return iter(())
-        size = extent(source, TXN_ENTRY)
-        count = source.size // TXN_ENTRY  # zeros count, nothing preallocates this file
+        size = extent(source, TXN_ENTRY_SIZE)
+        count = source.size // TXN_ENTRY_SIZE  # zeros count, nothing preallocates this file
         if size.odd_bytes:
             text = f"{size.odd_bytes} bytes behind the last whole entry"
             self._report("txnindex_length", text, position=source.size - size.odd_bytes)
@@ -96,7 +96,7 @@ class TransactionCheck:
             return iter(())
         ordered, before = True, -1
         for number, entry in enumerate(transaction_entries(source, count)):
-            ordered = self._check_form(entry, before, number * TXN_ENTRY) and ordered
+            ordered = self._check_form(entry, before, number * TXN_ENTRY_SIZE) and ordered
             before = entry.last_offset
         if ordered:
             return transaction_entries(source, count)

@@ -20,7 +20,7 @@ from kctl.history.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Col
 from kctl.history.snapshots.layout import HOUR_MS
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
-from kctl.protocol.error_codes import error_for
+from kctl.protocol.error_meanings import error_for
 from kctl.protocol.silence import Silence
 from snapshot_stores import HOUR
 

@@ -19,7 +19,7 @@ from kctl.history.snapshots.commit import PassReport, report
 from kctl.history.snapshots.passes import oldest_ms
 from kctl.history.snapshots.store import create_store, open_store
 from kctl.lag.selection import EVERY
-from kctl.protocol.error_codes import error_for
+from kctl.protocol.error_meanings import error_for
 from snapshot_stores import HOUR, compact_all, store_with
 
 DOWN = "broker 1 is down: 4 replicas of it were not read"

@@ -16,7 +16,7 @@ import pytest
 from kctl.commands.app import main
 from kctl.errors import Busy, OperationFailed, Refused
 from kctl.segment.format.index_entries import extent
-from kctl.segment.format.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kctl.segment.format.indexes import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
 from kctl.segment.log.log_dir_lock import hold, holder, log_dir_of
 from kctl.segment.log.source import Source
 from kctl.segment.log.transactions import TransactionTracker
@@ -82,10 +82,10 @@ def test_entries_are_what_a_real_broker_wrote(log: Path, interval: int) -> None:
     tracker, problem = repair_index._transactions_at(log.parent, int(log.stem))
     rebuilt = rebuild(log, int(log.stem), tracker, interval_bytes=interval)
     assert (rebuilt.stopped, problem) == (None, None)
-    assert rebuilt.index == _filled(log.with_suffix(".index"), OFFSET_ENTRY)
-    times = _filled(log.with_suffix(".timeindex"), TIME_ENTRY)
+    assert rebuilt.index == _filled(log.with_suffix(".index"), OFFSET_ENTRY_SIZE)
+    times = _filled(log.with_suffix(".timeindex"), TIME_ENTRY_SIZE)
     active = log == max(log.parent.glob("*.log"))
-    assert rebuilt.timeindex == times or (active and rebuilt.timeindex[:-TIME_ENTRY] == times)
+    assert rebuilt.timeindex == times or (active and rebuilt.timeindex[:-TIME_ENTRY_SIZE] == times)
     transactions = log.with_suffix(".txnindex")
     assert rebuilt.txnindex == (transactions.read_bytes() if transactions.exists() else b"")
 
@@ -99,7 +99,7 @@ def test_the_interval_counts_from_the_last_entry(tmp_path: Path) -> None:
     log = write(tmp_path, 0, PARTS)
     for interval, expected in [(0, 4), (240, 4), (241, 2), (300, 2), (481, 2), (482, 1), (4096, 0)]:
         rebuilt = rebuild(log, 0, TransactionTracker(), interval_bytes=interval)
-        assert len(rebuilt.index) == expected * OFFSET_ENTRY, interval
+        assert len(rebuilt.index) == expected * OFFSET_ENTRY_SIZE, interval
 
 
 def test_the_latest_record_is_the_last_time_entry(tmp_path: Path) -> None:

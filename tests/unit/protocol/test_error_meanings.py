@@ -22,7 +22,7 @@ from kctl.errors import (
     Refused,
 )
 from kctl.protocol.codes import ApiKey, ErrorCode
-from kctl.protocol.error_codes import MEANINGS, error_for, error_name
+from kctl.protocol.error_meanings import MEANINGS, error_for, error_name
 
 # Errors.values() and ApiKeys.values() of Kafka 4.4.0: kind, code, name, and for errors whether they are retriable.
 RECORDED = [
