@@ -17,7 +17,7 @@ def test_a_cluster_of_one(own_kctl: Kctl, kraft: str) -> None:
     for rule in ("zookeeper-open", "zookeeper-ends", "protocol-version", "topic-min-isr-refuses"):
         assert outcomes[rule]["outcome"] == "skipped"
     assert outcomes["zookeeper-ends"]["reasons"] == [
-        f"it holds since 3.5, before 4.0, and this is {found['releases'][0]}"
+        f"applies to releases since 3.5, before 4.0; this is {found['releases'][0]}"
     ]
     assert outcomes["metadata-version"]["outcome"] == "ok"
     assert outcomes["combined-roles"]["outcome"] == "found"
