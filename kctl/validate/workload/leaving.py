@@ -37,7 +37,8 @@ class Leaving:
         now = time.monotonic()
         if not self._asked and now - self._looked > _LOOK_S:
             self._looked = now
-            self._asked = self.alone = not is_running(self._parent)
+            if not is_running(self._parent):  # SIGTERM may come meanwhile: never set the flags back
+                self._asked = self.alone = True
         return self._asked
 
 

@@ -29,7 +29,7 @@ from kctl.records.produce.sender import Sender
 from kctl_testing import SCRIPT, Kctl, eventually, within
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-SUPPORT = Path(__file__).parents[1] / "support"
+SUPPORT = Path(__file__).parents[2] / "support"
 PARTITIONS = 3
 Rows = dict[int, list[tuple[Any, ...]]]
 

@@ -78,6 +78,28 @@ def test_when_a_process_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
             signal.signal(number, handler)
 
 
+def test_sigterm_while_the_parent_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer that the parent runs does not undo a signal that came before the answer."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def running(_parent: ProcessIdentity) -> bool:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return True
+
+    try:
+        here = identify(os.getpid())
+        assert here is not None
+        leaving = Leaving(here)
+        monkeypatch.setattr("kctl.validate.workload.leaving._LOOK_S", -1.0)
+        monkeypatch.setattr("kctl.validate.workload.leaving.is_running", running)
+        assert leaving
+        assert leaving
+        assert not leaving.alone
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 def test_where_a_consumer_is_after_the_log_was_cut_off(tmp_path: Path) -> None:
     """It had read up to 100; then there were 80, of which it was given 50 to 59 again."""
     here = identify(os.getpid())
