@@ -22,7 +22,7 @@ from kctl.errors import (
     Refused,
 )
 from kctl.protocol.codes import ApiKey, ErrorCode
-from kctl.protocol.error_meanings import MEANINGS, error_for, error_name
+from kctl.protocol.error_meanings import MEANINGS, RETRIABLE, error_for, error_name
 
 # Errors.values() and ApiKeys.values() of Kafka 4.4.0: kind, code, name, and for errors whether they are retriable.
 RECORDED = [
@@ -35,6 +35,7 @@ PACKAGE = Path(kctl.__file__).resolve().parent
 def test_codes_and_names_are_kafkas() -> None:
     assert {code.name: code.value for code in ErrorCode} == {r[2]: int(r[1]) for r in RECORDED if r[0] == "error"}
     assert {key.name: key.value for key in ApiKey} == {r[2]: int(r[1]) for r in RECORDED if r[0] == "api"}
+    assert {code.name for code in RETRIABLE} == {r[2] for r in RECORDED if r[0] == "error" and r[3] == "true"}
     assert set(MEANINGS) == set(ErrorCode)
 
 
