@@ -72,8 +72,8 @@ NOTES = {
     "history": (
         "The aims were 7 s for the last 15 minutes, and the time of Spark for all of the store. Ratios are to the line"
         " of Spark above. Both engines give the same rows. The last 15 minutes include the 60 minutes before, which"
-        " rates and windows need. This run had a store of 8 hours instead of a day (`KCTL_BENCH_HOURS=8`), on a machine"
-        " that other work kept busy. Memory is the sum of two processes."
+        " rates and windows need. This run had a store of 8 hours instead of a day (`KCTL_BENCH_HOURS=8`)."
+        " Memory is the sum of two processes."
     ),
     "spark-day": (
         "The aims were 5 minutes for the day, 15 s for its last 15 minutes (**missed by 2 s**) and 20 s for the month."
