@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.completion.complete import context_names
-from kctl.commands.context import options
 from kctl.commands.context.imports import import_
+from kctl.commands.context.options import AddOptions, DryRun
 from kctl.commands.context.protected import learn_protected
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
@@ -165,7 +166,7 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
 
 
 @app.command()
-def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: options.DryRun = False) -> None:
+def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: DryRun = False) -> None:
     """Choose the cluster that commands use when nothing else is said; - is the one before.
 
     Example: kctl context use dev
@@ -180,24 +181,11 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: options.DryRu
 
 
 @app.command()
+@takes_options(AddOptions)
 def add(
     ctx: typer.Context,
     name: Annotated[str, _NAME],
-    security_protocol: options.SecurityProtocol = "PLAINTEXT",
-    sasl_mechanism: options.SaslMechanism = None,
-    sasl_username: options.SaslUsername = None,
-    sasl_password_env: options.SaslPasswordEnv = None,
-    sasl_password_file: options.SaslPasswordFile = None,
-    ssl_cafile: options.SslCafile = None,
-    ssl_certfile: options.SslCertfile = None,
-    ssl_keyfile: options.SslKeyfile = None,
-    ssl_key_password_env: options.SslKeyPasswordEnv = None,
-    ssl_key_password_file: options.SslKeyPasswordFile = None,
-    ssl_check_hostname: options.SslCheckHostname = True,
-    protected: options.Protected = None,
-    current: options.Use = False,
-    replace: options.Replace = False,
-    dry_run: options.DryRun = False,
+    options: AddOptions,
 ) -> None:
     """Add a cluster under a name. Needs --bootstrap-server.
 
@@ -217,26 +205,31 @@ def add(
     if inv.bootstrap_server is None:
         raise UsageError("no bootstrap server was given", hint="give --bootstrap-server HOST:PORT")
     security = SecuritySettings(
-        protocol=security_protocol.upper(),
-        sasl_mechanism=sasl_mechanism and sasl_mechanism.upper(),
-        sasl_username=sasl_username,
-        sasl_password_env=sasl_password_env,
-        sasl_password_file=full_path(sasl_password_file),
-        ssl_cafile=full_path(ssl_cafile),
-        ssl_certfile=full_path(ssl_certfile),
-        ssl_keyfile=full_path(ssl_keyfile),
-        ssl_key_password_env=ssl_key_password_env,
-        ssl_key_password_file=full_path(ssl_key_password_file),
-        ssl_check_hostname=ssl_check_hostname,
+        protocol=options.security_protocol.upper(),
+        sasl_mechanism=options.sasl_mechanism and options.sasl_mechanism.upper(),
+        sasl_username=options.sasl_username,
+        sasl_password_env=options.sasl_password_env,
+        sasl_password_file=full_path(options.sasl_password_file),
+        ssl_cafile=full_path(options.ssl_cafile),
+        ssl_certfile=full_path(options.ssl_certfile),
+        ssl_keyfile=full_path(options.ssl_keyfile),
+        ssl_key_password_env=options.ssl_key_password_env,
+        ssl_key_password_file=full_path(options.ssl_key_password_file),
+        ssl_check_hostname=options.ssl_check_hostname,
     )
-    refuse_temporary_files(sasl_password_file, ssl_key_password_file, ssl_keyfile)
-    entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected or False)
+    refuse_temporary_files(options.sasl_password_file, options.ssl_key_password_file, options.ssl_keyfile)
+    entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, options.protected or False)
     added = add_context(
-        name, entry, keep_protected=protected is None, make_current=current, replace_existing=replace, dry_run=dry_run
+        name,
+        entry,
+        keep_protected=options.protected is None,
+        make_current=options.current,
+        replace_existing=options.replace,
+        dry_run=options.dry_run,
     )
     for path in added.missing_files:
         output.warn(f"{path} is not there yet")
-    stored = added.entry if dry_run else learn_protected(name, added.entry)
+    stored = added.entry if options.dry_run else learn_protected(name, added.entry)
     _show(inv, _view(name, stored, added.current_context), changed=True)
 
 
@@ -244,7 +237,7 @@ app.command("import")(import_)
 
 
 @app.command()
-def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: options.DryRun = False) -> None:
+def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: DryRun = False) -> None:
     """Forget a context. The cluster itself is not touched.
 
     Example: kctl context remove old --yes

@@ -1,30 +1,12 @@
-"""The options of `kctl context add`."""
+"""The options of `kctl context add`, some of which other commands have as well."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-SecurityProtocol = Annotated[str, typer.Option(metavar="PROTOCOL", help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")]
-SaslMechanism = Annotated[str | None, typer.Option(metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")]
-SaslUsername = Annotated[str | None, typer.Option(metavar="USER", help="User to log in as.")]
-SaslPasswordEnv = Annotated[
-    str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
-]
-SaslPasswordFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
-]
-SslCafile = Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")]
-SslCertfile = Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")]
-SslKeyfile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
-]
-SslKeyPasswordEnv = Annotated[
-    str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
-]
-SslKeyPasswordFile = Annotated[str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")]
-SslCheckHostname = Annotated[bool, typer.Option(help="Whether the broker's certificate must name the host.")]
 Protected = Annotated[
     bool | None,
     typer.Option(
@@ -33,6 +15,45 @@ Protected = Annotated[
         show_default=False,
     ),
 ]
-Use = Annotated[bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
+
+
+@dataclass(frozen=True)
+class AddOptions:
+    """The options of `kctl context add`."""
+
+    security_protocol: Annotated[
+        str, typer.Option(metavar="PROTOCOL", help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
+    ] = "PLAINTEXT"
+    sasl_mechanism: Annotated[
+        str | None, typer.Option(metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
+    ] = None
+    sasl_username: Annotated[str | None, typer.Option(metavar="USER", help="User to log in as.")] = None
+    sasl_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
+    ] = None
+    sasl_password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
+    ] = None
+    ssl_cafile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
+    ] = None
+    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")] = None
+    ssl_keyfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
+    ] = None
+    ssl_key_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
+    ] = None
+    ssl_key_password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")
+    ] = None
+    ssl_check_hostname: Annotated[bool, typer.Option(help="Whether the broker's certificate must name the host.")] = (
+        True
+    )
+    protected: Protected = None
+    current: Annotated[
+        bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")
+    ] = False
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")] = False
+    dry_run: DryRun = False

@@ -1,4 +1,4 @@
-"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl history snapshot` is the same."""
+"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl spark snapshot` is the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DOWN = re.compile(r"broker ([0-9]+) is down")
 
 @dataclass(frozen=True)
 class SnapshotOptions:
-    """The options of `kctl history snapshot`, and of its other name `kctl history snapshot`."""
+    """The options of `kctl history snapshot`, and of its other name `kctl spark snapshot`."""
 
     store: Annotated[
         Path, typer.Option(metavar="DIR", parser=store_folder, help="Where the snapshots are kept; made when missing.")

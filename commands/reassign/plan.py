@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from kctl.base.units import parse_rate, parse_size
 from kctl.commands.terminal import output
 from kctl.commands.terminal.broker_ids import broker_ids
 from kctl.commands.terminal.invocation import Invocation, invocation
+from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.planner.goals import Balance, Goals, check_options
@@ -28,80 +30,67 @@ if TYPE_CHECKING:
 _BROKERS = "N,…"
 
 
-RemoveBroker = Annotated[
-    list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that are to hold nothing; repeatable.")
-]
-AddBroker = Annotated[
-    list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers that get their share; repeatable.")
-]
-Brokers = Annotated[list[str] | None, typer.Option(metavar=_BROKERS, help="All replicas go to these, evenly.")]
-ReplicationFactor = Annotated[
-    int | None, typer.Option(min=1, max=32767, help="Replicas of each partition; as they are without.")
-]
-FixRacks = Annotated[
-    bool, typer.Option("--fix-racks", help="At most ceil(RF / racks) replicas of a partition in one rack.")
-]
-BalanceWhat = Annotated[
-    list[Balance] | None, typer.Option(metavar="WHAT", help="Spread replicas, leaders or bytes; repeatable.")
-]
-LogDirs = Annotated[
-    bool, typer.Option("--log-dirs", help="Even out each broker's own log dirs; nothing changes brokers for it.")
-]
-LeadersOnly = Annotated[
-    bool, typer.Option("--leaders-only", help="Spread preferred leaders by another order; no data moves.")
-]
-ExcludeBroker = Annotated[
-    list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that keep what they have; repeatable.")
-]
-Tolerance = Annotated[
-    str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
-]
-Topic = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")]
-Match = Annotated[
-    list[str] | None,
-    typer.Option("--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."),
-]
-TopicsFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
-]
-MaxMoves = Annotated[int | None, typer.Option(min=0, help="Stop at so many copies of replicas.")]
-MaxBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="Stop at so many bytes to copy.")]
-Throttle = Annotated[
-    str | None, typer.Option(metavar="RATE", help="For the time it takes: 50MB/s for each broker without.")
-]
-MaxConcurrentMoves = Annotated[
-    int | None, typer.Option(min=1, help="Copies in one batch; 5 for each broker, and at least 50, without.")
-]
-BatchBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes in one batch.")]
-FromFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Plan for a file of `kctl cluster export`, offline.")
-]
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan; needed to carry it out.")]
+@dataclass(frozen=True)
+class PlanOptions:
+    """The options of `kctl topic reassign plan`."""
+
+    remove_broker: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that are to hold nothing; repeatable.")
+    ] = None
+    add_broker: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers that get their share; repeatable.")
+    ] = None
+    brokers: Annotated[list[str] | None, typer.Option(metavar=_BROKERS, help="All replicas go to these, evenly.")] = (
+        None
+    )
+    replication_factor: Annotated[
+        int | None, typer.Option(min=1, max=32767, help="Replicas of each partition; as they are without.")
+    ] = None
+    fix_racks: Annotated[
+        bool, typer.Option("--fix-racks", help="At most ceil(RF / racks) replicas of a partition in one rack.")
+    ] = False
+    balance: Annotated[
+        list[Balance] | None, typer.Option(metavar="WHAT", help="Spread replicas, leaders or bytes; repeatable.")
+    ] = None
+    log_dirs: Annotated[
+        bool, typer.Option("--log-dirs", help="Even out each broker's own log dirs; nothing changes brokers for it.")
+    ] = False
+    leaders_only: Annotated[
+        bool, typer.Option("--leaders-only", help="Spread preferred leaders by another order; no data moves.")
+    ] = False
+    exclude_broker: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that keep what they have; repeatable.")
+    ] = None
+    tolerance: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
+    ] = None
+    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None
+    match: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."
+        ),
+    ] = None
+    topics_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
+    ] = None
+    max_moves: Annotated[int | None, typer.Option(min=0, help="Stop at so many copies of replicas.")] = None
+    max_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop at so many bytes to copy.")] = None
+    throttle: Annotated[
+        str | None, typer.Option(metavar="RATE", help="For the time it takes: 50MB/s for each broker without.")
+    ] = None
+    max_concurrent_moves: Annotated[
+        int | None, typer.Option(min=1, help="Copies in one batch; 5 for each broker, and at least 50, without.")
+    ] = None
+    batch_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes in one batch.")] = None
+    from_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Plan for a file of `kctl cluster export`, offline.")
+    ] = None
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan; needed to carry it out.")] = None
 
 
-def plan(
-    ctx: typer.Context,
-    remove_broker: RemoveBroker = None,
-    add_broker: AddBroker = None,
-    brokers: Brokers = None,
-    replication_factor: ReplicationFactor = None,
-    fix_racks: FixRacks = False,
-    balance: BalanceWhat = None,
-    log_dirs: LogDirs = False,
-    leaders_only: LeadersOnly = False,
-    exclude_broker: ExcludeBroker = None,
-    tolerance: Tolerance = None,
-    topic: Topic = None,
-    match: Match = None,
-    topics_file: TopicsFile = None,
-    max_moves: MaxMoves = None,
-    max_bytes: MaxBytes = None,
-    throttle: Throttle = None,
-    max_concurrent_moves: MaxConcurrentMoves = None,
-    batch_bytes: BatchBytes = None,
-    from_file: FromFile = None,
-    out: Out = None,
-) -> None:
+@takes_options(PlanOptions)
+def plan(ctx: typer.Context, options: PlanOptions) -> None:
     """Plan the fewest moves that reach the goals, and prove below which number no plan can be. Changes nothing.
 
     All topics are planned unless some are named, Kafka's own (__consumer_offsets) too: a broker that leaves must not
@@ -114,34 +103,34 @@ def plan(
 
     inv = invocation(ctx)
     goals = Goals(
-        remove_brokers=broker_ids("--remove-broker", remove_broker),
-        add_brokers=broker_ids("--add-broker", add_broker),
-        brokers=broker_ids("--brokers", brokers) if brokers else None,
-        exclude_brokers=broker_ids("--exclude-broker", exclude_broker),
-        replication_factor=replication_factor,
-        fix_racks=fix_racks,
-        balance=frozenset(balance or ()),
-        tolerance=_tolerance(tolerance),
-        leaders_only=leaders_only,
-        log_dirs=log_dirs,
-        max_moves=max_moves,
-        max_bytes=_size("--max-bytes", max_bytes),
+        remove_brokers=broker_ids("--remove-broker", options.remove_broker),
+        add_brokers=broker_ids("--add-broker", options.add_broker),
+        brokers=broker_ids("--brokers", options.brokers) if options.brokers else None,
+        exclude_brokers=broker_ids("--exclude-broker", options.exclude_broker),
+        replication_factor=options.replication_factor,
+        fix_racks=options.fix_racks,
+        balance=frozenset(options.balance or ()),
+        tolerance=_tolerance(options.tolerance),
+        leaders_only=options.leaders_only,
+        log_dirs=options.log_dirs,
+        max_moves=options.max_moves,
+        max_bytes=_size("--max-bytes", options.max_bytes),
     )
     check_options(goals)
     request = PlanRequest(
         goals,
-        rate_bytes=parse_rate(throttle) if throttle is not None else None,
-        max_concurrent_moves=max_concurrent_moves,
-        batch_bytes=_size("--batch-bytes", batch_bytes),
-        patterns=tuple(parse_patterns("--match", match or ())),
-        topics=_topics(topic or (), topics_file),
-        export=from_file,
-        options=_options(goals, topic, match, topics_file),
+        rate_bytes=parse_rate(options.throttle) if options.throttle is not None else None,
+        max_concurrent_moves=options.max_concurrent_moves,
+        batch_bytes=_size("--batch-bytes", options.batch_bytes),
+        patterns=tuple(parse_patterns("--match", options.match or ())),
+        topics=_topics(options.topic or (), options.topics_file),
+        export=options.from_file,
+        options=_options(goals, options.topic, options.match, options.topics_file),
     )
-    ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
+    ask_to_replace(inv, options.out)  # before the work: another plan may be in it, perhaps of a run that goes on
     with _without_collector():
         made, execution = plan_request(request, inv.connect, progress=output.progress, warn=output.warn)
-        _show(inv, made, goals, execution, out)
+        _show(inv, made, goals, execution, options.out)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------

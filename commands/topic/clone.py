@@ -56,8 +56,8 @@ def clone(
         basis = unchanged.topics(client, [source])
         timeout_s = inv.timeout_s(30)
         plan = plan_clone(client, source, name, data=data, timeout_s=timeout_s)
-        for caution in plan.cautions:
-            output.warn(caution)
+        for warning in plan.warnings:
+            output.warn(warning)
         if dry_run:
             _emit(inv, plan.clone)
             return

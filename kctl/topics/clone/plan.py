@@ -67,13 +67,13 @@ class ClonedTopic:
 @dataclass(frozen=True, slots=True)
 class ClonePlan:
     """What to create, and what to copy into it. task: None without data. journal: of the copy to resume, None for a
-    new one. cautions: a line each."""
+    new one. warnings: a line each."""
 
     topic: NewTopic
     clone: ClonedTopic
     task: CloneTask | None
     journal: Path | None
-    cautions: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool, timeout_s: float = 30.0) -> ClonePlan:
@@ -113,13 +113,13 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool, tim
 
 
 def _plan_copy(client: ClusterClient, topic: TopicState, new: NewTopic, row: ClonedTopic, cluster_id: str) -> ClonePlan:
-    logs, cautions = _logs(client, [p.tp for p in topic.partitions])
+    logs, warnings = _logs(client, [p.tp for p in topic.partitions])
     task = CloneTask(
         topic.name, topic.topic_id, new.name, cluster_id, row.replication_factor, row.configs,
         {tp.partition: log for tp, log in sorted(logs.items())},
     )  # fmt: skip
     copied = tuple(ClonedPartition(number, log.start, log.end, 0, None) for number, log in task.logs.items())
-    return ClonePlan(new, replace(row, copied=copied), task, None, tuple(cautions))
+    return ClonePlan(new, replace(row, copied=copied), task, None, tuple(warnings))
 
 
 def _plan_resume(client: ClusterClient, source: str, path: Path, state: CloneState, timeout_s: float) -> ClonePlan:
@@ -151,11 +151,11 @@ def resume_command(source: str, target: str) -> str:
 def _logs(
     client: ClusterClient, partitions: list[TopicPartition]
 ) -> tuple[dict[TopicPartition, LogOffsets], list[str]]:
-    """Return what is to be copied, and a caution for each partition of which a part is not."""
+    """Return what is to be copied, and a warning for each partition of which a part is not."""
     logs, _, failed = read_log_offsets(client, partitions, read_committed=True)
     if failed:
         raise Refused("; ".join(failure_lines(failed)), hint="nothing was made")
     ends, _, _ = read_log_offsets(client, partitions)
     undecided = {tp: ends[tp].end - log.end for tp, log in logs.items() if tp in ends and ends[tp].end > log.end}
-    cautions = [f"{tp}: {count:,} offsets behind an open transaction are not copied" for tp, count in undecided.items()]
-    return logs, cautions
+    warnings = [f"{tp}: {count:,} offsets behind an open transaction are not copied" for tp, count in undecided.items()]
+    return logs, warnings
