@@ -20,7 +20,8 @@ def takes_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[.
         names = [field.name for field in fields(kind)]
 
         def run(ctx: Any, **values: Any) -> None:
-            command(ctx, kind(**{name: values.pop(name) for name in names}), **values)
+            options = kind(**{name: values.pop(name) for name in names})
+            command(ctx, **{_PARAMETER: options}, **values)
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():

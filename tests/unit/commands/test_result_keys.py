@@ -31,7 +31,7 @@ NEVER = {"id", "topic_name", "group_id", "broker_id", "controller", "transaction
 NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
     "Asked", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange",
-    "TopicSpec", "AddOptions", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
+    "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
     "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
