@@ -13,7 +13,7 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import NotAuthorized
 from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
-from kctl.health.causes import find_suspects, missing_replicas, troubled
+from kctl.health.causes import find_suspects, missing_replicas, unhealthy
 from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import Status
@@ -105,7 +105,7 @@ def test_a_reassignment_that_nobody_tells_is_said() -> None:
     assert found.reasons == (rules.adding_unknown(unknown),)
     assert "reassignments: no" in found.reasons[0]
     assert rules.check_under_replicated(facts(state([partition("123", "123")]), adding=unknown)).reasons == ()
-    assert [p.partition for p in troubled(state([partition("123", "12")]), unknown)] == [0]
+    assert [p.partition for p in unhealthy(state([partition("123", "12")]), unknown)] == [0]
 
 
 # --- causes -------------------------------------------------------------------------------------------------------
