@@ -101,4 +101,6 @@ def parse_resource(text: str) -> Resource:
     if kind in _NAMED:
         return Resource(_NAMED[kind], name)
     near = did_you_mean(kind, ("topic", "broker", *_NAMED))
-    raise UsageError(f"{text!r} is not a resource with configs: unknown kind {kind!r}", hint=f"{near} {_HINT}" if near else _HINT)
+    raise UsageError(
+        f"{text!r} is not a resource with configs: unknown kind {kind!r}", hint=f"{near} {_HINT}" if near else _HINT
+    )
