@@ -118,7 +118,8 @@ def test_topics_and_partitions() -> None:
     [
         ("orders:", "is not a partition"), ("orders:a", "is not a partition"), ("orders:-1", "is not a partition"),
         ("orders:3-1", "is not a partition"), ("orders:0,,1", "is not a partition"), (":0", "it is empty"),
-        ("orders:0-9999999999", "is not a partition"), ("orders:0-2000000000", "is not a partition"), ("a b", "only ASCII"),
+        ("orders:0-9999999999", "is not a partition"), ("orders:0-2000000000", "is not a partition"),
+        ("a b", "only ASCII"),
     ],
 )  # fmt: skip
 def test_no_topics_and_partitions(text: str, message: str) -> None:
