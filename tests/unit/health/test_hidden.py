@@ -45,8 +45,10 @@ def test_without_disks_a_user_who_may_not_describe_all_topics_is_told() -> None:
     (check,) = (each for each in found.checks if each.check == "topics")
     assert (check.status, check.summary) == (Status.UNKNOWN, "1 topic visible; there may be more")
     assert found.unknown == [
-        "only topics that this user may describe are checked; "
-        "seeing all topics requires the ACL operation DESCRIBE on topic *"
+        (
+            "only topics that this user may describe are checked; "
+            "seeing all topics requires the ACL operation DESCRIBE on topic *"
+        )
     ]
 
 
