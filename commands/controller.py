@@ -1,4 +1,4 @@
-"""kctl controller: who it is, since when, and with KRaft the quorum behind it."""
+"""kctl controller: the active controller, and with KRaft the metadata quorum."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def command(
     ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s"
 ) -> None:
-    """Show the controller: its broker and epoch, and since when it is.
+    """Show the active controller, its epoch and when it was elected.
 
-    With ZooKeeper the epoch and the time are read there, when --zookeeper or the context names it. With KRaft the
-    metadata quorum is shown: voters, observers, and how far each is behind. Exit 1 when there is no controller, or
-    brokers name different ones.
+    With ZooKeeper, the epoch and time are read from ZooKeeper if --zookeeper or the context names it. With KRaft, the
+    metadata quorum is shown: voters, observers and their lag. Exit 1 if there is no controller, or brokers name
+    different ones.
 
     Example: kctl controller
     """
@@ -36,29 +36,32 @@ def command(
     watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
         if watching:
-            watching.run(lambda: read_controller(client), lambda seen: Shown(seen, _tables(seen), seen.failures))
-        found = read_controller(client)
-    inv.emit(found, lambda: _tables(found))
-    with incomplete_after_verdict(found.failures):
-        found.require_healthy()
+            watching.run(
+                lambda: read_controller(client), lambda snapshot: Shown(snapshot, _tables(snapshot), snapshot.failures)
+            )
+        controller = read_controller(client)
+    inv.emit(controller, lambda: _tables(controller))
+    with incomplete_after_verdict(controller.failures):
+        controller.require_healthy()
 
 
-def _tables(found: Controller) -> list[Table]:
-    where = None if found.host is None else f"{found.host}:{found.port}"
-    facts: dict[str, Any] = {"address": where, "metadata": found.metadata, "epoch": found.epoch}
-    if found.metadata == "zookeeper":
-        facts["since"] = None if found.since is None else f"{found.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(found.since)})"
-        facts["named by"] = (
-            f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.controller_id))}"
+def _tables(controller: Controller) -> list[Table]:
+    address = None if controller.host is None else f"{controller.host}:{controller.port}"
+    facts: dict[str, Any] = {"address": address, "metadata": controller.metadata, "epoch": controller.epoch}
+    if controller.metadata == "zookeeper":
+        facts["since"] = (
+            None if controller.since is None else f"{controller.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(controller.since)})"
         )
+        brokers = sorted(n for n, named in controller.named_by.items() if named == controller.controller_id)
+        facts["named by"] = f"broker {ranges(brokers)}"
     else:
-        facts["high watermark"] = found.high_watermark
+        facts["high watermark"] = controller.high_watermark
     columns = [
         Column("key", "CONTROLLER"),
-        Column("value", "none" if found.controller_id is None else str(found.controller_id)),
+        Column("value", "none" if controller.controller_id is None else str(controller.controller_id)),
     ]
     lines = Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
-    members = (*found.voters, *found.observers)
+    members = (*controller.voters, *controller.observers)
     return [lines, _members(members)] if members else [lines]
 
 

@@ -1,4 +1,4 @@
-"""kctl lag: how far consumer groups are behind."""
+"""kctl lag: consumer lag of groups."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
     from kctl.protocol.client import ClusterClient
 
-_FEW_PARTITIONS = 200  # what one Fetch to each leader asks about
+_FEW_PARTITIONS = 200  # covered by one Fetch to each leader
 
 
 def command(
     ctx: typer.Context,
-    groups: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP]…", help="All groups when none is named.")
-    ] = None,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="Groups (default: all).")] = None,
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable.")] = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
-    members: Annotated[bool, typer.Option(help="Tell which member each partition is assigned to.")] = True,
-    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
+    members: Annotated[bool, typer.Option(help="Show the member that each partition is assigned to.")] = True,
+    by: Annotated[By, typer.Option(help="Show one row per partition, topic or group.")] = By.PARTITION,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Show how many messages groups have not read yet, and how many they lost.
+    """Show the consumer lag of groups, and messages that they lost.
 
-    LAG is what is in the log and not read; LOST was deleted before it was read. A partition without a commit has
-    neither. BEYOND END: the committed offset is beyond the end of the log, for example because the topic was recreated.
-    NO MESSAGE: offsets in LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag
-    of a share group is reported by its coordinator.
+    LAG: unread messages in the log. LOST: messages deleted before they were read. A partition without a commit has
+    neither. BEYOND END: the committed offset is beyond the end of the log, e.g. because the topic was recreated. NO
+    MESSAGE: offsets in LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag of
+    a share group is reported by its coordinator.
 
     Example: kctl lag billing --by topic --max-lag 1000
     """
@@ -66,14 +64,14 @@ def command(
         )  # fmt: skip
 
     with inv.connect() as client:
-        unseen = hidden(client, groups=not groups or bool(match), commits=not topics)
+        hidden_lines = hidden(client, groups=not groups or bool(match), commits=not topics)
         if watching:
-            watching.run(lambda: one_pass(client), lambda report: _shown(report, by, members=members), unseen)
+            watching.run(lambda: one_pass(client), lambda report: _shown(report, by, members=members), hidden_lines)
         report = one_pass(client)
         _check_topics(client, topics, report)
     rows = rows_by(report.rows, by)
     inv.emit(rows, lambda: [lag_table(rows, by, members=members)], row_type=by.row_type)
-    for line in unseen:
+    for line in hidden_lines:
         output.warn(line)
     remarks(report)
     with incomplete_after_verdict(failures_of(report)):
@@ -83,7 +81,7 @@ def command(
 
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:
-    """Raise NotFound for a topic asked for that no group has committed and that does not exist."""
+    """Raise NotFound if a selected topic has no commits and does not exist."""
     from kctl.cluster.topics import known_topics
 
     without_rows = set(topics or ()) - {row.topic for row in report.rows}

@@ -20,7 +20,7 @@ from kctl.commands.broker.tables import (
 )
 from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.topic_options import MATCH
-from kctl.commands.terminal.views import apart, incomplete
+from kctl.commands.terminal.views import incomplete, split_failures
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def log_dirs(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        good, failures = apart(read_log_dirs(client, _chosen(client, ids), topic or (), match or ()))
+        good, failures = split_failures(read_log_dirs(client, _chosen(client, ids), topic or (), match or ()))
         if not ids:
             failures += absent_holders(client)
     if replicas:
@@ -169,7 +169,7 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 def _apis(client: ClusterClient, ids: Collection[int] | None) -> tuple[dict[int, BrokerApis], list[str]]:
     from kctl.cluster.api_versions import fetch_api_versions
 
-    return apart(fetch_api_versions(client, _chosen(client, ids)))
+    return split_failures(fetch_api_versions(client, _chosen(client, ids)))
 
 
 def _chosen(client: ClusterClient, ids: Collection[int] | None) -> list[int]:

@@ -15,7 +15,7 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import apart, incomplete, ranges
+from kctl.commands.terminal.views import incomplete, ranges, split_failures
 from kctl.errors import ExitCode, OperationFailed, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -247,4 +247,4 @@ def _read(client: ClusterClient, brokers: Collection[int] | None) -> tuple[dict[
 
     known = client.metadata(()).brokers
     check_known(brokers or (), known)
-    return apart(fetch_loggers(client, brokers or known))
+    return split_failures(fetch_loggers(client, brokers or known))

@@ -1,1 +1,1 @@
-"""kctl completion: what a shell proposes."""
+"""kctl completion: shell completion."""

@@ -1,9 +1,9 @@
-"""kctl completion: the script that makes a shell complete kctl's commands, options and names.
+"""kctl completion: scripts that complete kctl's commands, options and names in a shell.
 
-The scripts ask kctl itself: they call it with _KCTL_COMPLETE=complete_line and the line up to the cursor in _KCTL_LINE,
-and get a line for each word that fits, with a tab and an explanation behind it where there is one. Nothing of it is
-evaluated. They differ from Typer's, which hand bash's own words over: bash cuts words at «:» and «=», so that no line
-with a HOST:PORT in it was completed; and a shell must not write a space behind «KEY=» and «topic/».
+The scripts call kctl with _KCTL_COMPLETE=complete_line and the line up to the cursor in _KCTL_LINE, and receive one
+line per match: the word, and after a tab an optional explanation. Nothing in it is evaluated. Typer's own scripts pass
+the words of the shell instead: bash splits words at ":" and "=", so a line with HOST:PORT could not be completed. Also,
+no space must follow "KEY=" and "topic/".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kctl.errors import UsageError
 _BASH = r"""_kctl_completion() {
     local line=${COMP_LINE:0:COMP_POINT} breaks= word tail value
     word=${line##*[[:space:]]}
-    # bash replaces only what stands behind the last of its word breaks.
+    # bash replaces only the text after its last word break.
     [[ $COMP_WORDBREAKS == *:* ]] && breaks+=:
     [[ $COMP_WORDBREAKS == *=* ]] && breaks+==
     tail=$word
@@ -71,20 +71,20 @@ SHELLS = tuple(_SCRIPTS)
 
 def command(
     shell: Annotated[
-        str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=lambda: list(SHELLS))
+        str, typer.Argument(metavar="bash|zsh|fish", help="Shell to complete in.", autocompletion=lambda: list(SHELLS))
     ],
 ) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
     Example: kctl completion bash > ~/.local/share/bash-completion/completions/kctl
     """
     if shell not in _SCRIPTS:
-        raise UsageError(f"{shell!r} is no shell that kctl knows", hint=f"use one of {', '.join(SHELLS)}")
+        raise UsageError(f"{shell!r} is not a supported shell", hint=f"use one of {', '.join(SHELLS)}")
     output.write_line(_SCRIPTS[shell])
 
 
 def answer_by_lines() -> None:
-    """Make click know what the scripts ask for."""
+    """Register the request of the completion scripts with click."""
     from typer._click.shell_completion import CompletionItem, ShellComplete, add_completion_class, split_arg_string
 
     class Line(ShellComplete):
@@ -100,7 +100,7 @@ def answer_by_lines() -> None:
             return (words[:-1], words[-1]) if words and not line[-1].isspace() else (words, "")
 
         def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-            # Files are the shell's own business: with nothing offered the scripts leave them to it.
+            # Without any match, the scripts let the shell complete files.
             return [item for item in super().get_completions(args, incomplete) if item.type == "plain"]
 
         def format_completion(self, item: CompletionItem) -> str:

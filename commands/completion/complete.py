@@ -1,7 +1,7 @@
-"""Values that a shell can complete. Nothing here may fail, wait long or say anything: a person is typing.
+"""Values for shell completion. Nothing here may fail, wait for long or print anything.
 
-A parameter that has no `autocompletion` of its own is completed by what its metavar says (`by_metavar`), so that a
-command has completion of topics, groups, brokers and config keys by naming its parameters as all others do.
+A parameter without `autocompletion` is completed by its metavar (`by_metavar`), so that topics, groups, brokers and
+config keys complete in every command with the usual metavars.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from kctl.commands.terminal.output import FORMATS
 from kctl.errors import KctlError
 
-# A shell evaluates what it is offered (zsh's script by `eval`): a group's id may be any text, so only plain ones are.
+# Shells evaluate completions (zsh's script by `eval`). A group id may be any text, so only plain ones are offered.
 _PLAIN = re.compile(r"[A-Za-z0-9._/@%+=,-]+")
 _LAYOUTS = ("single", "pseudo-distributed", "three-node")
 _QUOTA_KINDS = ("user", "users", "client-id", "clients", "ip", "ips")
@@ -25,7 +25,7 @@ _KINDS = (
 
 
 def context_names(incomplete: str) -> list[str]:
-    """The contexts of the config file."""
+    """Return the contexts in the config file."""
     from kctl.contexts.choose import list_contexts
 
     try:
@@ -35,62 +35,62 @@ def context_names(incomplete: str) -> list[str]:
 
 
 def cluster_names(incomplete: str) -> list[str]:
-    """The clusters on this machine."""
+    """Return the clusters on this machine."""
     from kctl.base import paths
 
     try:
-        found = sorted(path.name for path in paths.clusters_dir().iterdir())
+        clusters = sorted(path.name for path in paths.clusters_dir().iterdir())
     except OSError:
         return []
-    return [name for name in found if name.startswith(incomplete) and not name.startswith(".")]
+    return [name for name in clusters if name.startswith(incomplete) and not name.startswith(".")]
 
 
 def formats(incomplete: str) -> list[str]:
-    """What -o takes."""
+    """Return the formats of -o."""
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
-# --- names of the cluster that the line chooses ---------------------------------------------------------------------
+# --- names in the selected cluster ------------------------------------------------------------------------------------
 
 
 def topics(ctx: Any, incomplete: str) -> list[str]:
-    """Topics; internal ones when the word begins with an underscore."""
+    """Return topics; internal ones only if the word starts with an underscore."""
     return [name for name in _names("topics", ctx, incomplete) if incomplete or not name.startswith("__")]
 
 
 def groups(ctx: Any, incomplete: str) -> list[str]:
-    """Groups of all types."""
+    """Return groups of all types."""
     return _names("groups", ctx, incomplete)
 
 
 def brokers(ctx: Any, incomplete: str) -> list[str]:
-    """Broker ids, also as the last of a list with commas."""
+    """Return broker ids, also for the last item of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
     taken = before.split(",")
     return [f"{before}{comma}{name}" for name in _names("brokers", ctx, last) if name not in taken]
 
 
 def config_keys(ctx: Any, incomplete: str) -> list[str]:
-    """The keys of the resource that the line names already; of topics without."""
+    """Return the config keys of the resource on the line (default: of topics)."""
     return list(dict.fromkeys(setting.partition("=")[0] for setting in _settings(ctx, incomplete)))
 
 
 def broker_keys(ctx: Any, incomplete: str) -> list[str]:
-    """The keys of brokers."""
-    found = _names("broker-settings", ctx, incomplete)
-    return list(dict.fromkeys(setting.partition("=")[0] for setting in found))
+    """Return the config keys of brokers."""
+    settings = _names("broker-settings", ctx, incomplete)
+    return list(dict.fromkeys(setting.partition("=")[0] for setting in settings))
 
 
 def config_settings(ctx: Any, incomplete: str) -> list[str]:
-    """The same as KEY=, and behind that the values, of keys that have few."""
-    found = _settings(ctx, incomplete)
+    """Return KEY= for each config key, and after "=" its values if there are few."""
+    settings = _settings(ctx, incomplete)
     if "=" in incomplete:
-        return [setting for setting in found if not setting.endswith("=")]
-    return list(dict.fromkeys(setting.partition("=")[0] + "=" for setting in found))
+        return [setting for setting in settings if not setting.endswith("=")]
+    return list(dict.fromkeys(setting.partition("=")[0] + "=" for setting in settings))
 
 
 def _settings(ctx: Any, incomplete: str) -> list[str]:
-    """KEY=VALUE for each value of keys that have few, KEY= of the others."""
+    """Return KEY=VALUE for each value of keys with few values, KEY= for the others."""
     resource = str(ctx.params.get("resource") or "topic/")
     kind = next((kind for kind in ("broker", "group") if resource.startswith(kind)), "topic")
     if resource.partition("/")[0] in _QUOTA_KINDS:
@@ -105,14 +105,14 @@ def _settings(ctx: Any, incomplete: str) -> list[str]:
 
 
 def playbooks(_ctx: Any, incomplete: str) -> list[str]:
-    """Those that come with kctl; a shell completes files itself."""
+    """Return the playbooks that come with kctl; the shell completes files."""
     from kctl.playbook.shipped import shipped
 
-    return [found.path.stem for found in shipped() if found.path.stem.startswith(incomplete)]
+    return [each.path.stem for each in shipped() if each.path.stem.startswith(incomplete)]
 
 
 def resources(ctx: Any, incomplete: str) -> list[str]:
-    """What `config` works on: topic/NAME, broker/ID …"""
+    """Return the resources of `config`: topic/NAME, broker/ID and so on."""
     kind, slash, name = incomplete.partition("/")
     complete = {
         "topic": topics, "broker": brokers, "group": groups,
@@ -124,32 +124,32 @@ def resources(ctx: Any, incomplete: str) -> list[str]:
 
 
 def users(ctx: Any, incomplete: str) -> list[str]:
-    """Users of SCRAM."""
+    """Return SCRAM users."""
     return _names("users", ctx, incomplete)
 
 
 def principals(ctx: Any, incomplete: str) -> list[str]:
-    """Users of SCRAM, and principals of ACLs as these are written in words."""
+    """Return SCRAM users, and principals in ACLs."""
     return _names("principals", ctx, incomplete)
 
 
 def quota_users(ctx: Any, incomplete: str) -> list[str]:
-    """Users of SCRAM, and those that have quotas."""
+    """Return SCRAM users, and users with quotas."""
     return _names("quota-users", ctx, incomplete)
 
 
 def quota_clients(ctx: Any, incomplete: str) -> list[str]:
-    """Client ids that have quotas."""
+    """Return client ids with quotas."""
     return _names("quota-clients", ctx, incomplete)
 
 
 def quota_addresses(ctx: Any, incomplete: str) -> list[str]:
-    """Addresses that have quotas."""
+    """Return IP addresses with quotas."""
     return _names("quota-addresses", ctx, incomplete)
 
 
 def quota_keys(ctx: Any, incomplete: str) -> list[str]:
-    """The quotas that the entity of the line can have."""
+    """Return the quotas of the kind of entity on the line."""
     from kctl.access.quotas import CLIENT_KEYS, IP_KEYS
 
     of_address = ctx.params.get("ip") or ctx.params.get("ip_defaults")
@@ -157,17 +157,17 @@ def quota_keys(ctx: Any, incomplete: str) -> list[str]:
 
 
 def quota_settings(ctx: Any, incomplete: str) -> list[str]:
-    """The same as KEY=."""
+    """Return KEY= for each of these quotas."""
     return [] if "=" in incomplete else [f"{key}=" for key in quota_keys(ctx, incomplete)]
 
 
 def loggers(ctx: Any, incomplete: str) -> list[str]:
-    """Names of loggers."""
+    """Return names of loggers."""
     return _names("loggers", ctx, incomplete)
 
 
 def logger_levels(ctx: Any, incomplete: str) -> list[str]:
-    """LOGGER=, and the levels behind that."""
+    """Return LOGGER=, and after "=" the levels."""
     from kctl.brokers.loggers import LEVELS
 
     logger, equals, level = incomplete.partition("=")
@@ -177,7 +177,7 @@ def logger_levels(ctx: Any, incomplete: str) -> list[str]:
 
 
 def transactional_ids(ctx: Any, incomplete: str) -> list[str]:
-    """Of all coordinators."""
+    """Return the transactional ids of all coordinators."""
     return _names("transactional-ids", ctx, incomplete)
 
 
@@ -186,7 +186,7 @@ def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
 
     try:
         names = cached_names(kind, ctx.find_root().obj.target())
-    except Exception:  # noqa: BLE001 - whatever it is, nobody wants to read of it while typing
+    except Exception:  # noqa: BLE001 - completion never prints errors
         return []
     return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
 
@@ -194,7 +194,7 @@ def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
 _Complete = Callable[[Any, str], Iterable[str]]
 
 
-# --- words that are always the same ----------------------------------------------------------------------------------
+# --- fixed words ------------------------------------------------------------------------------------------------------
 
 
 def _group_states() -> Iterable[str]:
@@ -258,7 +258,7 @@ def _decoders() -> Iterable[str]:
 
 
 def _one_of(words: Callable[[], Iterable[str]]) -> _Complete:
-    """In whatever case they are typed."""
+    """Return a completion of fixed words, ignoring case."""
     return lambda _ctx, incomplete: [each for each in words() if each.lower().startswith(incomplete.lower())]
 
 
@@ -271,7 +271,7 @@ _BY_METAVAR: dict[str, _Complete] = {
     "EARLIEST|LATEST": _one_of(lambda: ("earliest", "latest")),
     "PLAYBOOK": playbooks,
 }  # fmt: skip
-# Words that mean something else in each group of commands; of an option's value also with the option.
+# Metavars that differ in meaning between command groups.
 _BY_GROUP: dict[tuple[str, str], _Complete] = {
     ("topic", "NAME"): topics,
     ("topic", "KEY=VALUE"): config_settings,
@@ -304,11 +304,11 @@ _BY_OPTION: dict[tuple[str, str], _Complete] = {
     ("kctl", "value_decoder"): _one_of(_decoders),
     ("user", "password_env"): lambda _ctx, incomplete: [name for name in os.environ if name.startswith(incomplete)],
 }
-_NEW = frozenset({("topic", "create"), ("user", "add")})  # their NAME is one that is not there yet
+_NEW = frozenset({("topic", "create"), ("user", "add")})  # their NAME does not exist yet
 
 
 def by_metavar(ctx: Any, param: Any, incomplete: str) -> list[Any]:
-    """click's `shell_complete` of a parameter: by its name or metavar and the command that it belongs to."""
+    """Complete a parameter by its name or metavar and its command, as click's `shell_complete`."""
     from typer._click.shell_completion import CompletionItem
 
     word = re.sub(r"[\[\]]|…|\.\.\.", "", (param.metavar or param.name or "").upper())

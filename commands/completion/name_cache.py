@@ -1,8 +1,8 @@
-"""Names of a cluster for a shell's completion: asked for quickly or not at all, and kept for seconds.
+"""Names in a cluster for shell completion: fetched within half a second or not at all, and cached for seconds.
 
-A file per cluster, login and kind of names below the cache folder, 0600. It holds when the cluster was asked last,
-also without success: a cluster that does not answer is not waited for at every key. Names that are older are better
-than none while it does not answer, for some minutes.
+One file per cluster, login and kind of names in the cache folder, mode 0600. It records the last attempt, even if it
+failed, so that an unresponsive cluster is not waited for at every key press. While the cluster does not respond, names
+are used for some minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FRESH_S = 10.0
 USABLE_S = 600.0
-BUDGET_S = 0.5  # for connecting and asking, together
+BUDGET_S = 0.5  # connecting included
 MAX_NAMES = 20_000
 MAX_BYTES = 4 << 20
 MAX_FILES = 64
@@ -36,38 +36,38 @@ Fetch = Callable[["ClusterClient"], list[str]]
 
 
 def topics(client: ClusterClient) -> list[str]:
-    """All that may be described."""
+    """Return all topics that the user may describe."""
     return list(client.metadata(None).topics)
 
 
 def brokers(client: ClusterClient) -> list[str]:
-    """The registered ids."""
+    """Return the ids of all live brokers."""
     return [str(broker) for broker in sorted(client.metadata(()).brokers)]
 
 
 def groups(client: ClusterClient) -> list[str]:
-    """All that may be described."""
+    """Return all groups that the user may describe."""
     from kctl.cluster.groups.describe import list_groups
 
-    return list(list_groups(client, pauses_s=()).groups)  # who presses TAB again asks again
+    return list(list_groups(client, pauses_s=()).groups)  # no retries: the next TAB is one
 
 
 def topic_settings(client: ClusterClient) -> list[str]:
-    """What a topic can have, as `_settings` has it; nothing while there is no topic to ask about."""
+    """Return the settings of topics, see `_settings`; none if there is no topic to describe."""
     return _settings(client, 2, next(iter(client.metadata(None).topics), None))
 
 
 def broker_settings(client: ClusterClient) -> list[str]:
-    """What a broker can have."""
+    """Return the settings of brokers, see `_settings`."""
     return _settings(client, 4, next(iter(brokers(client)), None))
 
 
 def group_settings(client: ClusterClient) -> list[str]:
-    """What a group can have (brokers ≥ 3.8): asked of a group that need not be there."""
+    """Return the settings of groups (Kafka 3.8), see `_settings`. The group need not exist."""
     return _settings(client, 32, "kctl")
 
 
-# What Kafka takes for these keys is not told by DescribeConfigs (TopicConfig, LogConfig, GroupConfig).
+# Valid values, which DescribeConfigs does not report (TopicConfig, LogConfig, GroupConfig).
 _FEW = {
     "cleanup.policy": ("delete", "compact", "compact,delete"),
     "compression.type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
@@ -79,7 +79,7 @@ _BOOLEAN = 1  # ConfigEntry.ConfigType
 
 
 def _settings(client: ClusterClient, kind: int, name: str | None) -> list[str]:
-    """KEY=VALUE for each value of keys that have few, KEY= of the others."""
+    """Return KEY=VALUE for each value of keys with few values, KEY= for the others."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if name is None:
@@ -99,27 +99,27 @@ def _settings(client: ClusterClient, kind: int, name: str | None) -> list[str]:
 
 
 def _few(key: str) -> tuple[str, ...]:
-    # A broker's default for topics has the prefix.
+    # Broker defaults of topic configs have the prefix.
     return _FEW.get(key) or _FEW.get(key.removeprefix("log.")) or ("",)
 
 
 def users(client: ClusterClient) -> list[str]:
-    """Users of SCRAM."""
+    """Return SCRAM users."""
     from kctl.access.users import list_users
 
     return [user.user for user in list_users(client)]
 
 
 def principals(client: ClusterClient) -> list[str]:
-    """Users of SCRAM and the principals of ACLs, in words. Whoever may see only one of both gets that."""
+    """Return SCRAM users and principals in ACLs, whichever of them the user may see."""
     from kctl.access.acls import list_acls
     from kctl.access.words import principal_words
 
-    found = _if_told(lambda: [principal_words(acl.principal) for acl in list_acls(client)])
-    return [*_if_told(lambda: users(client)), *found]
+    acl_principals = _unless_refused(lambda: [principal_words(acl.principal) for acl in list_acls(client)])
+    return [*_unless_refused(lambda: users(client)), *acl_principals]
 
 
-def _if_told(names: Callable[[], list[str]]) -> list[str]:
+def _unless_refused(names: Callable[[], list[str]]) -> list[str]:
     try:
         return names()
     except Refused:
@@ -130,23 +130,25 @@ def _quota_entities(part: str) -> Fetch:
     def fetch(client: ClusterClient) -> list[str]:
         from kctl.access.quotas import DEFAULT, list_quotas
 
-        named = {getattr(entity, part) for entity in list_quotas(client)}
-        others = _if_told(lambda: users(client)) if part == "user" else []
-        return [*(name for name in named if name not in {None, DEFAULT}), *others]
+        entity_names = {getattr(entity, part) for entity in list_quotas(client)}
+        others = _unless_refused(lambda: users(client)) if part == "user" else []
+        return [*(name for name in entity_names if name not in {None, DEFAULT}), *others]
 
     return fetch
 
 
 def loggers(client: ClusterClient) -> list[str]:
-    """Of one broker, which all others have too."""
+    """Return the loggers of one broker; all brokers have the same."""
     from kctl.brokers.loggers import fetch_loggers
 
-    one = [int(broker) for broker in brokers(client)[:1]]
-    return [name for levels in fetch_loggers(client, one).values() if isinstance(levels, dict) for name in levels]
+    broker_ids = [int(broker) for broker in brokers(client)[:1]]
+    return [
+        name for levels in fetch_loggers(client, broker_ids).values() if isinstance(levels, dict) for name in levels
+    ]
 
 
 def transactional_ids(client: ClusterClient) -> list[str]:
-    """Of all coordinators that answer."""
+    """Return the transactional ids of all coordinators that respond."""
     from kctl.transactions.listing import list_transactions
 
     rows, _ = list_transactions(client)
@@ -171,18 +173,18 @@ FETCHES: dict[str, Fetch] = {
 
 
 def cached_names(kind: str, target: Target, *, now: float | None = None) -> list[str]:
-    """The names of `kind` (a key of FETCHES) in a cluster, sorted. Empty when they cannot be had at once."""
+    """Return the names of `kind` (a key of FETCHES) in a cluster, sorted. Empty if they are not available at once."""
     now = time.time() if now is None else now
     path = _path(kind, target)
-    kept = _read(path)
-    if kept and 0 <= now - kept["tried"] < FRESH_S:
-        return _usable(kept, now)
+    cached = _read(path)
+    if cached and 0 <= now - cached["tried"] < FRESH_S:
+        return _usable(cached, now)
     try:
         names = _fetch(kind, target)
     except (KctlError, OSError):
-        old = kept or {"at": 0.0, "names": []}
-        _write(path, {**old, "tried": now})
-        return _usable(old, now)
+        stale = cached or {"at": 0.0, "names": []}
+        _write(path, {**stale, "tried": now})
+        return _usable(stale, now)
     _write(path, {"at": now, "tried": now, "names": names})
     return names
 
@@ -190,7 +192,7 @@ def cached_names(kind: str, target: Target, *, now: float | None = None) -> list
 def _fetch(kind: str, target: Target) -> list[str]:
     from kctl.protocol.client import connect
 
-    if kind not in {"topics", "brokers"}:  # the limit is for the cluster: a busy machine needs as long for this alone
+    if kind not in {"topics", "brokers"}:  # import before the deadline starts: it is slow on a busy machine
         import kafka.protocol.admin  # noqa: F401
 
     deadline = Deadline(BUDGET_S)
@@ -198,51 +200,51 @@ def _fetch(kind: str, target: Target) -> list[str]:
         return sorted(set(FETCHES[kind](client)))[:MAX_NAMES]
 
 
-def _usable(kept: dict[str, Any], now: float) -> list[str]:
-    return kept["names"] if 0 <= now - kept["at"] < USABLE_S else []
+def _usable(cached: dict[str, Any], now: float) -> list[str]:
+    return cached["names"] if 0 <= now - cached["at"] < USABLE_S else []
 
 
 def _path(kind: str, target: Target) -> Path:
-    """The file's name tells nothing of the cluster. Another login may see other names."""
+    """Return the path of the cache file, which does not reveal the cluster. Other logins may see other names."""
     security = target.security
     certificate = security.ssl_certfile or security.ssl_client_pem
-    whose = (target.name, target.bootstrap_servers, security.protocol, security.sasl_username, certificate)
-    return paths.cache_dir() / "names" / f"{kind}-{hashlib.sha256(repr(whose).encode()).hexdigest()[:32]}.json"
+    identity = (target.name, target.bootstrap_servers, security.protocol, security.sasl_username, certificate)
+    return paths.cache_dir() / "names" / f"{kind}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}.json"
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What a file holds; None when it is missing, too large or not what `_write` writes."""
+    """Return the contents of a file; None if it is missing, too large or not written by `_write`."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
-        kept = json.loads(data) if len(data) <= MAX_BYTES else None
+        cached = json.loads(data) if len(data) <= MAX_BYTES else None
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(kept, dict) or not all(isinstance(kept.get(key), (int, float)) for key in ("at", "tried")):
+    if not isinstance(cached, dict) or not all(isinstance(cached.get(key), (int, float)) for key in ("at", "tried")):
         return None
-    names = kept.get("names")
-    return kept if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+    names = cached.get("names")
+    return cached if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
 
-def _write(path: Path, kept: dict[str, Any]) -> None:
-    """Atomically, 0600. What cannot be written is asked for again."""
-    data = json.dumps(kept).encode()
+def _write(path: Path, cached: dict[str, Any]) -> None:
+    """Write the cache file atomically, mode 0600. Failures are ignored."""
+    data = json.dumps(cached).encode()
     if len(data) > MAX_BYTES:
         return
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
         try:
-            with open(handle, "wb") as stream:  # noqa: PTH123 - a descriptor, no path
+            with open(handle, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
                 stream.write(data)
             Path(temporary).replace(path)
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
-        _forget_oldest(path.parent)
+        _delete_oldest(path.parent)
 
 
-def _forget_oldest(folder: Path) -> None:
+def _delete_oldest(folder: Path) -> None:
     files = sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime, reverse=True)
     for entry in files[MAX_FILES:]:
         Path(entry.path).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""kctl config: set and unset; get, explain and diff are in modules of their own."""
+"""kctl config: set and unset; get, explain and diff have their own modules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ app = CommandGroup("Read, explain, change and compare configs of topics, brokers
 app.command_of("get", "kctl.commands.config.get")
 app.command_of("explain", "kctl.commands.config.get")
 
-Force = Annotated[bool, typer.Option("--force", help="Also of Kafka's own topics, such as __consumer_offsets.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, change nothing.")]
+Force = Annotated[bool, typer.Option("--force", help="Allow changes of internal topics, such as __consumer_offsets.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate by the brokers, change nothing.")]
 
 
 @app.command("set")
@@ -31,25 +31,26 @@ def set_(
     resource: Annotated[str, RESOURCE],
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]…", help="KEY=@FILE takes the value from a file, KEY=@- from stdin."),
+        typer.Argument(
+            metavar="[KEY=VALUE]…", help="Config to set; KEY=@FILE reads the value from a file, KEY=@- from stdin."
+        ),
     ] = None,
     append: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Put items into a list; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Append items to a list; repeatable.")
     ] = None,
     subtract: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Take items out of a list; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Remove items from a list; repeatable.")
     ] = None,
     file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Set what a .properties file has; - is stdin.")
+        str | None, typer.Option(metavar="FILE", help="Set all configs in a .properties file; - is stdin.")
     ] = None,
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Set configs that brokers take while they run; all others stay as they are.
+    """Set dynamic configs; other configs stay unchanged.
 
-    Names and types are checked here, then the brokers check it all, then it is done in one request and read back.
-    A sensitive value (a password) is only taken from a file, or from stdin. Many topics at
-    once: kctl topic alter.
+    Changes are validated by the brokers, applied in one request and verified. Sensitive values are accepted only from
+    a file or stdin. To change many topics at once, use kctl topic alter.
 
     Example: kctl config set topic/orders retention.ms=86400000 --dry-run
     """
@@ -67,7 +68,7 @@ def unset(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take configs away from a resource, so that the next value of their chain holds: the brokers', or the default.
+    """Unset configs, so that the inherited value or the default applies.
 
     Example: kctl config unset topic/orders retention.ms --dry-run
     """
@@ -99,7 +100,7 @@ def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: boo
             for row in plan.rows:
                 if row.result is not ItemResult.UNCHANGED:
                     output.note(f"{row.result} {row.name}: {_side(row, 'before')} → {_side(row, 'after')}")
-        question = f"Change {counted(len(plan.edits), 'config')} of {chosen} of {client.target.name}?"
+        question = f"Change {counted(len(plan.edits), 'config')} of {chosen} on {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis.also(of_changes(client, plan)))
         done = apply_changes(client, plan, timeout_s=inv.timeout_s(30))
     _emit(inv, done)
@@ -131,7 +132,7 @@ def _side(row: ChangedConfig, side: str) -> str:
     if row.sensitive and source not in (None, "default"):
         return HIDDEN
     if value is None and row.result is ItemResult.WOULD_UNSET and row.resource != "brokers":
-        return "the brokers' value"  # not every chain has it: retention.ms comes of log.retention.hours
+        return "the brokers' value"  # not always reported: retention.ms may come from log.retention.hours
     return shown(value, False) or "not set"
 
 

@@ -29,18 +29,18 @@ def diff(
     resources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RESOURCE]…", help="Two or more: topic/NAME, broker/ID, …; default for Kafka's defaults."
+            metavar="[RESOURCE]…",
+            help="Two or more of topic/NAME, broker/ID and so on, or default for Kafka's defaults.",
         ),
     ] = None,
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Compare all brokers with each other.")] = False,
     all_: Annotated[
-        bool, typer.Option("--all", help="Of brokers, also what each has for itself: id, listeners, log dirs, rack.")
+        bool, typer.Option("--all", help="Include broker-specific configs: id, listeners, log dirs, rack.")
     ] = False,
 ) -> None:
-    """Show in which configs topics, or brokers, differ. Exit 1 when they do.
+    """Show config differences between topics or brokers. Exit 1 if they differ.
 
-    The values that hold are compared, wherever they are set. Sensitive ones cannot be: it is only seen where one is
-    set.
+    Effective values are compared, wherever they are set. For sensitive configs, only whether a value is set.
 
     Example: kctl config diff --all-brokers
     """
@@ -55,42 +55,40 @@ def diff(
         configs[_DEFAULT] = _defaults(next(iter(configs.values()), []))
     brokers = brokers and len(configs) > 1
     left_out = OF_ONE_BROKER if brokers else frozenset()
-    found = differences(configs, leave_out=left_out) if len(configs) > 1 else []
-    inv.emit(found, lambda: [_table(found, list(configs))], lambda: csv_rows(found))
+    diffs = differences(configs, leave_out=left_out) if len(configs) > 1 else []
+    inv.emit(diffs, lambda: [_table(diffs, list(configs))], lambda: csv_rows(diffs))
     if inv.output in FOR_PEOPLE and brokers:
-        output.note("what each broker has for itself is left out; --all has it")
+        output.note("broker-specific configs are left out; use --all to include them")
     for name in not_compared(configs):
-        output.warn(f"{name} is sensitive: whether its values differ cannot be seen")
+        output.warn(f"{name} is sensitive: its values cannot be compared")
     with incomplete_after_verdict([f"{name} was not compared: {error.message}" for name, error in failed.items()]):
-        if found:
-            raise NotHealthy(f"{counted(len(found), 'config')} differ{'s' if len(found) == 1 else ''}")
+        if diffs:
+            raise NotHealthy(f"{counted(len(diffs), 'config')} differ{'s' if len(diffs) == 1 else ''}")
 
 
 def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
-    """The resources to read (none: all brokers), and whether Kafka's defaults are to be compared as well."""
+    """Return the resources to read (empty: all brokers), and whether to compare with Kafka's defaults."""
     from kctl.cluster.config_resources import parse_resource
 
     if all_brokers:
         if texts:
-            raise UsageError("--all-brokers and RESOURCE do not go together")
+            raise UsageError("--all-brokers and RESOURCE exclude each other")
         return [], False
-    given = list(dict.fromkeys(texts))
-    if len(given) < 2:
-        raise UsageError(
-            "two resources are compared", hint="for example topic/a topic/b, broker/1 default, or --all-brokers"
-        )
-    chosen = [parse_resource(text) for text in given if text != _DEFAULT]
+    names = list(dict.fromkeys(texts))
+    if len(names) < 2:
+        raise UsageError("two resources are required", hint="e.g. topic/a topic/b, broker/1 default, or --all-brokers")
+    chosen = [parse_resource(text) for text in names if text != _DEFAULT]
     if any(r.kind == "brokers" for r in chosen):
         raise UsageError(
-            "brokers has only what is set for all of them: it cannot be compared",
-            hint="`kctl config get brokers` shows it; --all-brokers compares what holds on each",
+            "brokers holds only the default for all brokers and cannot be compared",
+            hint="use `kctl config get brokers`, or --all-brokers to compare the effective values",
         )
     kinds = {r.kind for r in chosen}
     if len(kinds) > 1:
         raise UsageError(f"a {' and a '.join(sorted(kinds))} have different configs")
-    if _DEFAULT in given and len(chosen) > 1:
-        raise UsageError("one resource is compared with the defaults")
-    return chosen, _DEFAULT in given
+    if _DEFAULT in names and len(chosen) > 1:
+        raise UsageError("only one resource can be compared with the defaults")
+    return chosen, _DEFAULT in names
 
 
 def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, list[Config]], dict[str, KctlError]]:
@@ -98,17 +96,17 @@ def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, 
     from kctl.cluster.membership import down_brokers
     from kctl.configs.describe import describe_each
 
-    everyone = not chosen
-    nodes = sorted({*client.metadata(()).brokers, *down_brokers(client)}) if everyone else []
-    wanted = chosen or [Resource.broker(node) for node in nodes]
-    answers = describe_each(client, wanted)
+    all_brokers = not chosen
+    nodes = sorted({*client.metadata(()).brokers, *down_brokers(client)}) if all_brokers else []
+    resources = chosen or [Resource.broker(node) for node in nodes]
+    answers = describe_each(client, resources)
     read: dict[str, list[Config]] = {}
     failed: dict[str, KctlError] = {}
-    for resource in wanted:
+    for resource in resources:
         answer = answers[resource]
         if not isinstance(answer, KctlError):
             read[resource.path] = answer
-        elif everyone and len(wanted) > 1:
+        elif all_brokers and len(resources) > 1:
             failed[resource.path] = answer
         else:
             raise answer
@@ -125,23 +123,23 @@ def _defaults(configs: Sequence[Config]) -> list[Config]:
     return [replace(config, value=config.default, source=ConfigSource.DEFAULT) for config in configs]
 
 
-def _table(found: Sequence[Difference], compared: Sequence[str]) -> Table:
-    """A line for each value, with who has it."""
+def _table(diffs: Sequence[Difference], compared: Sequence[str]) -> Table:
+    """Return a line for each value, with its resources."""
     columns = [
         Column("config", name=True),
         Column("value"),
         Column("resources", "OF", name=True),
         Column("source", "SET BY", wide=True),
     ]
-    rows = [row for each in jsonable(found) for row in _lines(each)]
+    rows = [row for each in jsonable(diffs) for row in _lines(each)]
     return Table(columns, rows, empty=f"no config differs between {', '.join(compared)}")
 
 
-def csv_rows(found: Sequence[Difference]) -> list[dict[str, Any]]:
-    """A row for each value that a config has."""
+def csv_rows(diffs: Sequence[Difference]) -> list[dict[str, Any]]:
+    """Return a row for each value of a config."""
     return [
         {"name": row["name"], "sensitive": row["sensitive"], **each}
-        for row in jsonable(found)
+        for row in jsonable(diffs)
         for each in row["values"]
     ]
 

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 RESOURCE = typer.Argument(
     metavar="RESOURCE",
-    help="topic/NAME, broker/ID, brokers (all brokers' default), group/NAME, client-metrics/NAME; for quotas user/NAME,"
-    " client-id/NAME, ip/ADDRESS, or users, clients, ips (those without their own).",
+    help="topic/NAME, broker/ID, brokers (default for all brokers), group/NAME, client-metrics/NAME; for quotas"
+    " user/NAME, client-id/NAME, ip/ADDRESS, or users, clients, ips (defaults).",
 )
 HIDDEN = "(hidden)"
-_MOST_PAIRS = 3
-_WHOSE = {"topic": "topics", "broker": "brokers", "user": "users and client ids", "ip": "addresses"}
+_MAX_PAIRS = 3
+_OWNERS = {"topic": "topics", "broker": "brokers", "user": "users and client ids", "ip": "addresses"}
 
 
 def get(
     ctx: typer.Context,
     resource: Annotated[str, RESOURCE],
     keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Those that are Kafka's defaults as well.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Include configs with Kafka's default value.")] = False,
 ) -> None:
-    """Show the configs of a resource that are not the default: value, and where it is set.
+    """Show the non-default configs of a resource, and where they are set.
 
-    -o wide adds type, default and whether it can be changed while the broker runs; JSON has the whole chain of values.
+    -o wide adds the type, the default and whether a change requires a restart; JSON has all synonyms.
 
     Example: kctl config get brokers
     """
@@ -46,42 +46,42 @@ def get(
     inv = invocation(ctx)
     chosen = parse_resource(resource)
     if keys and all_:
-        raise UsageError("--all and KEY do not go together")
+        raise UsageError("--all and KEY exclude each other")
     with inv.connect() as client:
         known = by_name(describe(client, chosen))
         pairs = _pairs(client, chosen)
     if keys:
-        wrong = [key for key in keys if find_key(known, key) is None]
-        if wrong:
-            raise unknown(chosen, wrong, known)
+        missing = [key for key in keys if find_key(known, key) is None]
+        if missing:
+            raise unknown(chosen, missing, known)
         rows = [config for key in dict.fromkeys(keys) if (config := find_key(known, key)) is not None]
     else:
         rows = [config for config in known.values() if all_ or not config.is_default]
     inv.emit([_row(c) for c in rows], lambda: [_table(rows, _nothing(chosen))])
     if pairs:
-        output.note(f"{chosen} has quotas together with others as well; `kctl quota list` has them: {pairs}")
+        output.note(f"{chosen} also has quotas in pairs ({pairs}); see `kctl quota list`")
 
 
 def _pairs(client: ClusterClient, chosen: Resource) -> str:
-    """Those of user and client id together that have quotas, of which it is one: they hold before its own."""
+    """Return the pairs of user and client id with quotas that include the resource; their quotas take precedence."""
     from kctl.access.quotas import list_quotas
     from kctl.cluster.config_resources import QUOTA_KINDS
     from kctl.configs.quota_configs import pairs_with
 
     if chosen.kind not in QUOTA_KINDS:
         return ""
-    found = pairs_with(chosen, list_quotas(client))
-    return "; ".join(map(str, found[:_MOST_PAIRS])) + (" …" if len(found) > _MOST_PAIRS else "")
+    matches = pairs_with(chosen, list_quotas(client))
+    return "; ".join(map(str, matches[:_MAX_PAIRS])) + (" …" if len(matches) > _MAX_PAIRS else "")
 
 
 def _nothing(resource: Resource) -> str:
     from kctl.cluster.config_resources import QUOTA_KINDS
 
     if resource.kind == "brokers":
-        return "nothing is set for all brokers; --all has what can be set"
+        return "nothing is set for all brokers; use --all to see what can be set"
     if resource.kind in QUOTA_KINDS:
-        return f"{resource} has no quota; --all has what can be set"
-    return f"every config of {resource} is the default; --all has them"
+        return f"{resource} has no quota; use --all to see what can be set"
+    return f"every config of {resource} is the default; use --all to see them"
 
 
 def _row(config: Config) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _table(configs: Sequence[Config], empty: str) -> Table:
 
 
 def shown(value: str | None, hidden: bool) -> str | None:
-    """A value for people: a sensitive one that is set says so, an empty one is seen to be there."""
+    """Return a value for people: hidden if sensitive and set, quotes if empty."""
     if hidden:
         return HIDDEN
     return '""' if value == "" else value
@@ -116,11 +116,11 @@ def shown(value: str | None, hidden: bool) -> str | None:
 
 def explain(
     ctx: typer.Context,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="For example retention.ms.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Name of a config, e.g. retention.ms.")],
 ) -> None:
-    """Explain configs: what Kafka says they mean, their type and default, and what can change them.
+    """Explain configs: meaning, type, default, and whether a change needs a restart.
 
-    Asks a broker and a topic, so it is what this cluster's version knows.
+    The text comes from a broker, so it matches the cluster's version.
 
     Example: kctl config explain retention.ms
     """
@@ -128,8 +128,8 @@ def explain(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        found, warnings = explain_keys(client, keys)
-    inv.emit(found, lambda: [_explanation(row) for row in jsonable(found)])
+        explanations, warnings = explain_keys(client, keys)
+    inv.emit(explanations, lambda: [_explanation(row) for row in jsonable(explanations)])
     for warning in warnings:
         output.warn(warning)
 
@@ -144,5 +144,5 @@ def _explanation(row: Mapping[str, Any]) -> Table:
         facts.append(("on brokers", row["server_config"]))
     lines = (row["documentation"] or "not documented").splitlines()
     facts += [("meaning" if number == 0 else "", line) for number, line in enumerate(lines)]
-    title = f"{row['name']} of {_WHOSE[row['of']]}"
+    title = f"{row['name']} of {_OWNERS[row['of']]}"
     return Table([Column("field"), Column("value")], [{"field": k, "value": v} for k, v in facts], title=title)

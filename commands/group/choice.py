@@ -1,4 +1,4 @@
-"""Which groups a command is for; and what is said where brokers do not tell all."""
+"""Select groups, and warn if brokers hide some."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kctl.commands.terminal import output
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-MATCH = typer.Option("--match", metavar="REGEX", help="Groups whose whole id this fits; repeatable.")
+MATCH = typer.Option("--match", metavar="REGEX", help="Groups whose whole id matches; repeatable.")
 TYPE = typer.Option(
-    "--type", metavar="TYPE", help="Of those that --match fits: classic, consumer, share or streams; repeatable."
+    "--type", metavar="TYPE", help="With --match: only classic, consumer, share or streams groups; repeatable."
 )
 _NAMED = 5
 
@@ -28,29 +28,33 @@ def choose(
     with_commits: bool = False,
     quiet: bool = False,
 ) -> list[str]:
-    """As kctl.cluster.groups.names.chosen_groups.
+    """Return the groups of kctl.cluster.groups.names.chosen_groups.
 
-    Unless quiet, a note tells which groups a regular expression did not choose.
+    Unless quiet, warn about hidden groups. Always note which matching groups were left out.
     """
     from kctl.cluster.groups.names import chosen_groups
 
-    found = chosen_groups(client, names or (), match or (), types or (), with_commits=with_commits)
+    selected = chosen_groups(client, names or (), match or (), types or (), with_commits=with_commits)
     if match and not quiet:
         for line in hidden(client, groups=True):
             output.warn(line)
-    if found.left_out:
-        more = f" and {len(found.left_out) - _NAMED:,} more" if len(found.left_out) > _NAMED else ""
-        output.note(f"left out, because share groups commit nothing: {', '.join(found.left_out[:_NAMED])}{more}")
-    return found.names
+    if selected.left_out:
+        more = f" and {len(selected.left_out) - _NAMED:,} more" if len(selected.left_out) > _NAMED else ""
+        output.note(
+            f"share groups are left out, because they have no commits: {', '.join(selected.left_out[:_NAMED])}{more}"
+        )
+    return selected.names
 
 
 def hidden(client: ClusterClient, *, groups: bool = False, commits: bool = False) -> list[str]:
-    """What brokers leave out of groups that are listed, and of what groups have committed, a line each."""
+    """Return a warning for each kind of groups or commits that brokers hide from this user."""
     from kctl.cluster.rights import may_describe_all_topics, may_describe_cluster
 
     lines = []
     if groups and may_describe_cluster(client) is False:
-        lines.append("only groups that this user may describe are shown: all need an ACL for Describe on the cluster")
+        lines.append(
+            "only groups that this user may describe are shown; all require the ACL operation DESCRIBE on the cluster"
+        )
     if commits and may_describe_all_topics(client) is False:
-        lines.append("only commits for topics that this user may describe are shown: there may be more")
+        lines.append("only commits for topics that this user may describe are shown; there may be more")
     return lines

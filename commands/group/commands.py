@@ -1,4 +1,4 @@
-"""kctl group: consumer groups. The bigger commands have files of their own."""
+"""kctl group: consumer groups. Larger commands have their own modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kctl.cluster.groups.streams import InternalTopic, Topology
     from kctl.groups.overview import GroupDescription, GroupSummary
 
-_NO_TOPOLOGY = "no topology yet: source topics are missing, or do not fit together"
+_NO_TOPOLOGY = "no topology yet: source topics are missing, or their partitions do not match"
 
 app = CommandGroup("List, describe and change consumer groups: members, offsets.")
 
@@ -29,7 +29,7 @@ app = CommandGroup("List, describe and change consumer groups: members, offsets.
 def list_(
     ctx: typer.Context,
     state: Annotated[
-        list[str] | None, typer.Option(help="Only groups in this state (stable, empty, …); repeatable.")
+        list[str] | None, typer.Option(help="Only groups in this state, e.g. stable or empty; repeatable.")
     ] = None,
     type_: Annotated[
         list[str] | None,
@@ -38,7 +38,7 @@ def list_(
         ),
     ] = None,
     match: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="Only groups whose whole id this fits; repeatable.")
+        list[str] | None, typer.Option(metavar="REGEX", help="Only groups whose whole id matches; repeatable.")
     ] = None,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
@@ -56,16 +56,16 @@ def list_(
         if watching:
             watching.run(
                 lambda: summaries(client, states=state, types=type_, match=match or ()),
-                lambda seen: Shown(seen[0], [_list_table(seen[0])], seen[1]),
+                lambda snapshot: Shown(snapshot[0], [_list_table(snapshot[0])], snapshot[1]),
                 hidden(client, groups=True),
             )
-        unseen = hidden(client, groups=True)
+        hidden_lines = hidden(client, groups=True)
         try:
             groups, failures = summaries(client, states=state, types=type_, match=match or ())
         except NotFound as exc:
-            raise NotFound(exc.message, hint=unseen[0] if unseen else exc.hint) from None
+            raise NotFound(exc.message, hint=hidden_lines[0] if hidden_lines else exc.hint) from None
     inv.emit(groups, lambda: [_list_table(groups)], row_type=GroupSummary)
-    for line in unseen:
+    for line in hidden_lines:
         output.warn(line)
     if failures:
         raise incomplete(failures)
@@ -92,9 +92,9 @@ def describe(
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Describe groups: members with their assignments, committed offsets and lag.
+    """Describe groups: members with assignments, committed offsets and lag.
 
-    Of share groups, start offsets; of streams groups, the topology and the members' tasks.
+    Share groups have start offsets instead; streams groups also have a topology and tasks.
 
     Example: kctl group describe billing
     """
@@ -109,28 +109,30 @@ def describe(
         if watching:
             watching.run(
                 lambda: describe_all(client, choose(client, groups, match, type_, quiet=True) if match else names),
-                lambda seen: Shown(seen[0], [table for group in seen[0] for table in _tables(group)], seen[1]),
+                lambda snapshot: Shown(
+                    snapshot[0], [table for group in snapshot[0] for table in _tables(group)], snapshot[1]
+                ),
                 hidden(client, commits=True),
             )
-        found, failures = describe_all(client, names)
-        unseen = hidden(client, commits=True)
+        descriptions, failures = describe_all(client, names)
+        hidden_lines = hidden(client, commits=True)
     inv.emit(
-        found,
-        lambda: [table for group in found for table in _tables(group)],
-        lambda: [row for group in found for row in (*group.offsets, *(group.start_offsets or ()))],
+        descriptions,
+        lambda: [table for group in descriptions for table in _tables(group)],
+        lambda: [row for group in descriptions for row in (*group.offsets, *(group.start_offsets or ()))],
         row_type=LagRow,
     )
-    for line in (*unseen, *beyond_end([row for group in found for row in group.offsets])):
+    for line in (*hidden_lines, *beyond_end([row for group in descriptions for row in group.offsets])):
         output.warn(line)
     if failures:
         raise incomplete(failures)
 
 
 def _title(group: GroupDescription) -> str:
-    """«billing: Stable, 2 members, coordinator broker 1, …»"""
+    """Return e.g. "billing: Stable, 2 members, coordinator broker 1"."""
     parts = [group.state]
     if group.members is None:
-        parts.append("members not known")
+        parts.append("members unknown")
     else:
         parts.append(f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}")
     parts.append(f"coordinator broker {group.coordinator}")
@@ -207,9 +209,9 @@ def members(
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
 ) -> None:
-    """Show the members of groups: where they run, what they subscribed to and what they were assigned.
+    """Show group members: host, client, subscription and assignment.
 
-    -o wide adds racks, epochs and, with the protocol of KIP-848, the assignment that a member shall have.
+    -o wide adds racks, epochs and, for KIP-848 groups, the target assignment.
 
     Example: kctl group members billing -o wide
     """
@@ -219,22 +221,24 @@ def members(
     inv = invocation(ctx)
     with inv.connect() as client:
         names = choose(client, groups, match, type_)
-        rows, silent = member_rows(client, names)
-    lacks = [f"the members of {name} are not known: its broker does not describe groups of its type" for name in silent]
-    if lacks and len(silent) == len(dict.fromkeys(names)):
-        raise NotSupported(lacks[0])
+        rows, undescribed = member_rows(client, names)
+    failures = [
+        f"the members of {name} are unknown: its broker cannot describe groups of this type" for name in undescribed
+    ]
+    if failures and len(undescribed) == len(dict.fromkeys(names)):
+        raise NotSupported(failures[0])
     columns = _member_columns(None)
     inv.emit(
         rows,
         lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")],
         row_type=MemberRow,
     )
-    if lacks:
-        raise incomplete(lacks)
+    if failures:
+        raise incomplete(failures)
 
 
 def _member_columns(group: GroupDescription | None) -> list[Column]:
-    """group: whose members they are, where that is one: a column that would be empty is left out."""
+    """Return the columns. group: the only group of the rows, if any: empty columns are left out."""
     static = group is None or any(member.group_instance_id for member in group.members or ())
     columns = [
         Column("group", name=True),
@@ -259,14 +263,14 @@ def _member_row(row: dict[str, Any]) -> dict[str, Any]:
     subscribed = [*(topics or ()), *([row["subscribed_topics_regex"]] if row["subscribed_topics_regex"] else [])]
     return {
         **row,
-        "assigned": _has(row, "assignments", "tasks") or "not a consumer's",
+        "assigned": _has(row, "assignments", "tasks") or "not a consumer",
         "target": _has(row, "target_assignments", "target_tasks"),
         "subscribed": " ".join(subscribed) or None,
     }
 
 
 def _has(row: dict[str, Any], partitions: str, tasks: str) -> str | None:
-    """«orders:0-3», or what a member of a streams group has: «active 0:0-3 standby 1:2»."""
+    """Return e.g. "orders:0-3", or for a member of a streams group "active 0:0-3 standby 1:2"."""
     if row["streams"] is not None:
         kinds = row["streams"][tasks]
         return " ".join(f"{kind} {_tasks(kinds[kind])}" for kind in kinds if kinds[kind]) or "-"

@@ -28,12 +28,12 @@ def delete(
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
     expect: Annotated[int | None, EXPECT] = None,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip groups that are not there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip groups that do not exist.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Delete groups without members, with all that they have committed.
+    """Delete groups without members, with their committed offsets.
 
-    `kctl group export` keeps their offsets for a `kctl group import`.
+    To keep the offsets for `kctl group import`, run `kctl group export` first.
 
     Example: kctl group delete billing --dry-run
     """
@@ -56,19 +56,19 @@ def delete(
         if not inv.yes:
             for row in todo[:20]:
                 output.note(
-                    f"{row.group}: {counted(len(row.offsets), 'offset')} of {counted(row.topic_count, 'topic')}"
+                    f"{row.group}: {counted(len(row.offsets), 'offset')} in {counted(row.topic_count, 'topic')}"
                 )
             if len(todo) > 20:
-                output.note(f"and {len(todo) - 20:,} more groups; --dry-run shows all")
+                output.note(f"and {len(todo) - 20:,} more groups; use --dry-run to see all")
         inv.confirm(
-            f"Delete {counted(len(todo), 'group')} of {client.target.name} with {counted(lost, 'offset')}?",
+            f"Delete {counted(len(todo), 'group')} on {client.target.name} with {counted(lost, 'offset')}?",
             target=client.target,
             basis=basis.of_deleted(client, todo),
         )
-        done, errors = delete_groups(client, plan)
-    _emit_groups(inv, done)
+        results, errors = delete_groups(client, plan)
+    _emit_groups(inv, results)
     raise_refusal(errors, asked=len(todo))
-    failed = [f"{row.group}: {row.error}" for row in done if row.result is ItemResult.FAILED]
+    failed = [f"{row.group}: {row.error}" for row in results if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
 
@@ -92,7 +92,7 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
 
 
 def _csv_rows(row: DeletedGroup) -> list[dict[str, Any]]:
-    """One for each offset; one without, where there is none."""
+    """Return a row for each offset; one row if there are none."""
     group = {"group": row.group, "result": row.result, "state": row.state, "type": row.type}
     names = ("topic", "partition", "committed_offset")
     offsets = jsonable(row.offsets) or [dict.fromkeys(names)]
@@ -120,9 +120,9 @@ def delete_offsets(
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Delete what a group has committed for topics that it does not read any more.
+    """Delete committed offsets of a group for topics that it no longer reads.
 
-    The brokers refuse it for topics that a member subscribes to.
+    Brokers refuse this for topics that a member subscribes to.
 
     Example: kctl group delete-offsets billing --topic orders --dry-run
     """
@@ -134,7 +134,9 @@ def delete_offsets(
     inv = invocation(ctx)
     choices = parse_choices(topic or ())
     if not choices:
-        raise UsageError("say which topics: --topic TOPIC[:PARTITIONS]", hint="`kctl group delete` deletes a group")
+        raise UsageError(
+            "no topic is selected", hint="set --topic TOPIC[:PARTITIONS]; to delete a group, use `kctl group delete`"
+        )
     with inv.connect() as client:
         plan = plan_delete_offsets(client, group, choices)
         todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
@@ -145,10 +147,10 @@ def delete_offsets(
             for row in todo[:20]:
                 output.note(f"{row.topic}-{row.partition}: {row.committed_offset}")
         inv.confirm(
-            f"Delete {counted(len(todo), 'offset')} of group {group} of {client.target.name}?",
+            f"Delete {counted(len(todo), 'offset')} of group {group} on {client.target.name}?",
             target=client.target,
             basis=basis.of_deleted_offsets(client, todo),
         )
-        done, errors = delete_them(client, group, plan)
-    inv.emit(done, lambda: [_offsets_table(done)], changed=any_changed(done))
-    judge_changes(done, errors, what="deleted")
+        results, errors = delete_them(client, group, plan)
+    inv.emit(results, lambda: [_offsets_table(results)], changed=any_changed(results))
+    judge_changes(results, errors, what="deleted")

@@ -27,9 +27,9 @@ def export(
     topic: Annotated[list[str] | None, TOPIC] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JSON to this file.")] = None,
 ) -> None:
-    """Write down what groups have committed, with the commits' metadata, for `kctl group import`.
+    """Export committed offsets and their metadata for `kctl group import`.
 
-    Without --out it goes to stdout, as JSON unless that is a terminal or -o says otherwise.
+    Without --out, writes to stdout: a table on a terminal, otherwise JSON, or the format of -o.
 
     Example: kctl group export billing > billing.json
     """
@@ -41,15 +41,15 @@ def export(
     choices = parse_choices(topic or ())
     if out is not None:
         if inv.output not in {None, "json"}:
-            raise UsageError(f"--out writes JSON, not {inv.output}", hint="without --out, -o writes to stdout")
+            raise UsageError(f"--out writes JSON, not {inv.output}", hint="for other formats, use -o without --out")
         ask_to_replace(inv, out)
     elif inv.output is None and not sys.stdout.isatty():
-        inv = dataclasses.replace(inv, output="json")  # so that `> FILE` makes what import takes
+        inv = dataclasses.replace(inv, output="json")  # so that `> FILE` is a file for import
     with inv.connect() as client:
         names = choose(client, groups, match, type_, with_commits=True)
         rows = exported(client, names, choices)
     inv.report_change(changed=out is not None)
-    silent = sorted(set(names) - {row.group for row in rows})
+    empty = sorted(set(names) - {row.group for row in rows})
     if out is not None:
         write_whole(out, json.dumps(jsonable(rows), ensure_ascii=False, indent=2))
         output.note(f"{counted(len(rows), 'offset')} of {counted(len(names), 'group')} written to {out}")
@@ -63,19 +63,21 @@ def export(
             Column("metadata"),
         ]
         inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no commits")])
-    if silent:
-        output.note(f"nothing committed: {', '.join(silent)}")
+    if empty:
+        output.note(f"no commits: {', '.join(empty)}")
 
 
 @more_formats("kafka")
 def import_(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An export, or Kafka's CSV; - is stdin.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File from `kctl group export` or CSV of Kafka's tool; - is stdin.")
+    ],
     group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Commit the offsets in a file for their groups, planned as a reset is; makes the groups that are not there.
+    """Commit the offsets in a file, like a reset; creates missing groups.
 
     Example: kctl group import offsets.json --dry-run
     """
@@ -92,7 +94,7 @@ def import_(
     names = only or sorted(offsets)
     missing = [name for name in names if name not in offsets]
     if missing:
-        raise UsageError(f"{file} has no offsets of group {missing[0]!r}")
+        raise UsageError(f"{file} has no offsets for group {missing[0]!r}")
     with inv.connect() as client:
         plan = plan_reset(client, names, Target(To.GIVEN), choices, given=offsets, create=True)
         carry_out(inv, client, plan, dry_run=dry_run)

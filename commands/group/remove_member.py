@@ -1,4 +1,4 @@
-"""kctl group remove-member: make members leave a group."""
+"""kctl group remove-member: remove members from a group."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 def remove_member(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP")],
-    member: Annotated[list[str] | None, typer.Option(metavar="ID", help="By member id; repeatable.")] = None,
-    instance: Annotated[list[str] | None, typer.Option(metavar="ID", help="By group.instance.id; repeatable.")] = None,
-    everyone: Annotated[bool, typer.Option("--all", help="All members.")] = False,
+    member: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Remove the member with this member id; repeatable.")
+    ] = None,
+    instance: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Remove the member with this group.instance.id; repeatable.")
+    ] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="Remove all members.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Make members leave a group, so that the others get their partitions before the session's timeout.
+    """Remove members that no longer run, without waiting for the session timeout.
 
-    It is for members that do not run any more: one that does joins again.
+    A member that still runs rejoins the group.
 
     Example: kctl group remove-member billing --all --dry-run
     """
@@ -38,7 +42,7 @@ def remove_member(
 
     inv = invocation(ctx)
     if everyone == bool(member or instance):
-        raise UsageError("say which members: --member, --instance or --all")
+        raise UsageError("no member is selected", hint="set either --member, --instance or --all")
     with inv.connect() as client:
         plan = plan_remove(client, group, member_ids=member or (), instance_ids=instance or (), everyone=everyone)
         if dry_run or not plan:
@@ -48,19 +52,19 @@ def remove_member(
             for row in plan[:20]:
                 output.note(f"{row.group_instance_id or row.member_id}: {row.client_id} at {row.host}")
         inv.confirm(
-            f"Remove {counted(len(plan), 'member')} from group {group} of {client.target.name}?",
+            f"Remove {counted(len(plan), 'member')} from group {group} on {client.target.name}?",
             target=client.target,
             basis=of_members(client, group, plan),
         )
-        done, errors = remove_members(client, group, plan)
-    _emit(inv, done)
-    again = [row.client_id for row in done if row.result is ItemResult.JOINED_AGAIN]
-    if again:
-        output.warn(f"joined again, because they still run: {', '.join(again)}")
-    raise_refusal(errors, asked=len(done))
-    failed = [f"{row.member_id}: {row.error}" for row in done if row.result is ItemResult.FAILED]
+        results, errors = remove_members(client, group, plan)
+    _emit(inv, results)
+    rejoined = [row.client_id for row in results if row.result is ItemResult.JOINED_AGAIN]
+    if rejoined:
+        output.warn(f"rejoined, because they still run: {', '.join(rejoined)}")
+    raise_refusal(errors, asked=len(results))
+    failed = [f"{row.member_id}: {row.error}" for row in results if row.result is ItemResult.FAILED]
     if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(done), 'member')} not removed: {'; '.join(failed)}")
+        raise OperationFailed(f"{len(failed)} of {counted(len(results), 'member')} not removed: {'; '.join(failed)}")
 
 
 def _emit(inv: Invocation, rows: Sequence[RemovedMember]) -> None:

@@ -1,4 +1,4 @@
-"""kctl group reset-offsets: move what a group has committed."""
+"""kctl group reset-offsets: reset committed offsets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DRY_RUN = typer.Option("--dry-run", help="Show the plan, change nothing.")
 TOPIC = typer.Option(
-    "--topic", metavar="TOPIC[:PARTITIONS]", help="Only this topic, orders or orders:0,2-5; repeatable."
+    "--topic", metavar="TOPIC[:PARTITIONS]", help="Only this topic, e.g. orders or orders:0,2-5; repeatable."
 )
 
 
@@ -38,35 +38,42 @@ def reset_offsets(
     type_: Annotated[list[str] | None, TYPE] = None,
     expect: Annotated[int | None, EXPECT] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All that the group has committed.")] = False,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end of the log.")] = False,
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="All topics with committed offsets.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="Reset to the log start offset.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="Reset to the log end offset.")] = False,
     to_current: Annotated[
-        bool, typer.Option("--to-current", help="Where it is; to the log's end without a commit.")
+        bool,
+        typer.Option("--to-current", help="Keep the committed offset; without a commit, reset to the log end offset."),
     ] = False,
-    to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="To this offset.")] = None,
+    to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="Reset to this offset.")] = None,
     to_datetime: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="To the first message at or after this time: ISO 8601, UTC if no zone is given."
+            metavar="TIME", help="Reset to the first message at or after this time: ISO 8601, UTC if no zone is given."
         ),
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="The same, so long ago: 90m, PT1H30M.")
+        str | None, typer.Option(metavar="DURATION", help="Reset to the offset at this long ago, e.g. 90m or PT1H30M.")
     ] = None,
-    shift_by: Annotated[str | None, typer.Option(metavar="±N", help="So many messages on, or back.")] = None,
+    shift_by: Annotated[
+        str | None, typer.Option(metavar="±N", help="Move forward or back by this many messages.")
+    ] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="To the offsets in a file: an export, a plan, Kafka's CSV; - is stdin."),
+        typer.Option(
+            metavar="FILE", help="Reset to the offsets in an export, a plan or CSV of Kafka's tool; - is stdin."
+        ),
     ] = None,
-    from_group: Annotated[str | None, typer.Option(metavar="GROUP", help="To where another group is.")] = None,
-    create: Annotated[bool, typer.Option("--create", help="Make the group where there is none.")] = False,
+    from_group: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="Reset to the committed offsets of another group.")
+    ] = None,
+    create: Annotated[bool, typer.Option("--create", help="Create the group if it does not exist.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Move the committed offsets of groups without members: planned, shown, confirmed, committed, read back.
+    """Reset committed offsets of groups without members.
 
-    Offsets outside of the log become the end of the log that is nearer. -o kafka writes the plan as Kafka's own tool
-    exports it.
+    Out-of-range offsets are clamped to the log. The plan is shown and confirmed, and the result is verified. -o kafka
+    prints the plan as CSV of Kafka's tool.
 
     Example: kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
     """
@@ -75,12 +82,12 @@ def reset_offsets(
     from kctl.groups.topic_choice import parse_choices
 
     inv = invocation(ctx)
-    given = {
+    targets = {
         "--to-earliest": to_earliest, "--to-latest": to_latest, "--to-current": to_current, "--to-offset": to_offset,
         "--to-datetime": to_datetime, "--by-duration": by_duration, "--shift-by": shift_by, "--from-file": from_file,
         "--from-group": from_group,
     }  # fmt: skip
-    target = _target(given)
+    target = _target(targets)
     choices = parse_choices(topic or ())
     _check_scope(bool(choices), all_topics, offsets_given=from_file is not None or from_group is not None)
     lines = _read_file(from_file)
@@ -110,9 +117,9 @@ def _moment(target: Target) -> str | None:
 def carry_out(
     inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool, moment: str | None = None
 ) -> None:
-    """Show the plan, ask, commit, and show what was read back. A dry run ends with the reason for a refusal, if any.
+    """Show the plan, confirm, commit, and show the verified result.
 
-    moment: the time whose offsets the plan has.
+    A dry run ends with the reason for a refusal, if any. moment: the target time of the plan.
     """
     from kctl.groups.basis import of_reset
     from kctl.groups.reset import apply_reset
@@ -132,14 +139,14 @@ def carry_out(
         _show_before_asking(plan)
     groups = len({row.group for row in plan.todo})
     inv.confirm(
-        f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} of {client.target.name}"
+        f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} on {client.target.name}"
         f"{f' to {moment}' if moment is not None else ''} ({effect(plan.todo)})?",
         target=client.target,
         basis=of_reset(client, plan.todo),
     )
-    done, errors = apply_reset(client, plan)
-    emit_changes(inv, done)
-    judge_changes(done, errors, what="reset")
+    results, errors = apply_reset(client, plan)
+    emit_changes(inv, results)
+    judge_changes(results, errors, what="reset")
 
 
 def _show_before_asking(plan: ResetPlan) -> None:
@@ -147,25 +154,25 @@ def _show_before_asking(plan: ResetPlan) -> None:
         note = f" ({row.note})" if row.note else ""
         output.note(f"{row.group} {row.topic}-{row.partition}: {_shown(row.old_offset)} → {row.new_offset}{note}")
     if len(plan.todo) > 20:
-        output.note(f"and {len(plan.todo) - 20:,} more; --dry-run shows all")
+        output.note(f"and {len(plan.todo) - 20:,} more; use --dry-run to see all")
 
 
 def _shown(offset: int | None) -> str:
     return "no commit" if offset is None else str(offset)
 
 
-def _target(given: Mapping[str, object]) -> Target:
-    """The one target that is given. Raises UsageError for none, several, and for what is no offset, time or shift."""
+def _target(targets: Mapping[str, object]) -> Target:
+    """Return the target that is set. Raises UsageError for none, several, and for an invalid offset, time or shift."""
     import time
 
     from kctl.groups.reset_rules import Target, To, parse_ago, parse_offset, parse_shift, parse_time
 
-    chosen = [name for name, value in given.items() if value not in (None, False)]
+    chosen = [name for name, value in targets.items() if value not in (None, False)]
     if len(chosen) != 1:
-        said = f"{' and '.join(chosen)} exclude each other" if chosen else "say where to"
-        raise UsageError(said, hint=f"one of {', '.join(given)}")
+        message = f"{' and '.join(chosen)} exclude each other" if chosen else "no target is set"
+        raise UsageError(message, hint=f"set one of {', '.join(targets)}")
     (name,) = chosen
-    text = str(given[name])
+    text = str(targets[name])
     now_ms = round(time.time() * 1000)
     if name == "--to-offset":
         return Target(To.OFFSET, parse_offset(text))
@@ -184,8 +191,8 @@ def _check_scope(topics: bool, all_topics: bool, *, offsets_given: bool) -> None
         raise UsageError("--topic and --all-topics exclude each other")
     if not topics and not all_topics and not offsets_given:
         raise UsageError(
-            "say which topics: --topic TOPIC[:PARTITIONS], or --all-topics",
-            hint="a reset of all is asked for, not assumed",
+            "no topic is selected",
+            hint="set --topic TOPIC[:PARTITIONS], or --all-topics to reset all",
         )
 
 
@@ -196,26 +203,25 @@ def _read_file(path: Path | None) -> list[FileOffset] | None:
 
 
 def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> Given:
-    """The file's offsets of each group named. Raises UsageError for a group that it has none of."""
+    """Return the file's offsets of each group named. Raises UsageError if a group has none."""
     from kctl.groups.offsets_file import by_group
 
-    found = by_group(lines, only=names[0] if len(names) == 1 else None)
-    missing = [name for name in names if name not in found]
+    offsets = by_group(lines, only=names[0] if len(names) == 1 else None)
+    missing = [name for name in names if name not in offsets]
     if missing:
-        there = ", ".join(repr(name) for name in sorted(found)[:5])
-        raise UsageError(f"the file has no offsets of group {missing[0]!r}", hint=f"it has those of {there}")
-    return {name: found[name] for name in names}
+        available = ", ".join(repr(name) for name in sorted(offsets)[:5])
+        raise UsageError(f"the file has no offsets for group {missing[0]!r}", hint=f"it has offsets for {available}")
+    return {name: offsets[name] for name in names}
 
 
 def _of_group(client: ClusterClient, source: str, names: Sequence[str], choices: Sequence[TopicChoice]) -> Given:
-    """What another group has committed, for each of `names`. Raises NotFound, Refused when it has committed nothing,
-    NotAuthorized."""
+    """Return another group's commits, for each of `names`. Raises NotFound, Refused if it has none, NotAuthorized."""
     from kctl.groups.commit import OffsetToCommit
     from kctl.groups.export import exported
 
     committed = exported(client, [source], choices)
     if not committed:
-        of_them = " for the topics that were chosen" if choices else ""
-        raise Refused(f"group {source!r} has committed nothing{of_them}", hint="nothing was changed")
+        scope = " for the selected topics" if choices else ""
+        raise Refused(f"group {source!r} has no commits{scope}", hint="nothing was changed")
     offsets = {TopicPartition(row.topic, row.partition): OffsetToCommit(row.committed_offset) for row in committed}
     return dict.fromkeys(names, offsets)

@@ -1,4 +1,4 @@
-"""What the group commands show of offsets: plans and what became of them."""
+"""Tables of planned and completed offset changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def offset_changes(rows: Sequence[OffsetChange]) -> Table:
-    """One partition a line."""
+    """Return a table with one line per partition."""
     known = jsonable(rows)
     columns = [
         Column("group", name=True),
@@ -30,14 +30,14 @@ def offset_changes(rows: Sequence[OffsetChange]) -> Table:
         Column("skipped", align="right", style=lambda row: "yellow" if row["skipped"] else None),
         Column("read_again", "READ AGAIN", align="right"),
         Column("result", style=lambda row: "red" if row["result"] == ItemResult.FAILED else None),
-        Column("said", "NOTE"),
+        Column("remark", "NOTE"),
     ]
     shown = [column for column in columns if column.key != "group" or len({row["group"] for row in known}) > 1]
-    return Table(shown, [{**row, "said": row["error"] or row["note"] or ""} for row in known], empty="no offsets")
+    return Table(shown, [{**row, "remark": row["error"] or row["note"] or ""} for row in known], empty="no offsets")
 
 
 def emit_changes(inv: Invocation, rows: Sequence[OffsetChange]) -> None:
-    """As -o says; `-o kafka` is the CSV that Kafka's own tool exports and takes with --from-file."""
+    """Emit the rows; `-o kafka` writes the CSV that Kafka's tool exports and reads with --from-file."""
     changed = any_changed(rows)
     if inv.output == "kafka":
         inv.report_change(changed=changed)
@@ -57,21 +57,18 @@ def _kafka_csv(rows: Sequence[OffsetChange]) -> str:
 
 
 def effect(rows: Sequence[OffsetChange]) -> str:
-    """What a plan means for whoever reads on, for a note and a question."""
+    """Return the effect of a plan on consumers, for a note or a question."""
     skipped = sum(row.skipped or 0 for row in rows)
     again = sum(row.read_again or 0 for row in rows)
     first = sum(row.old_offset is None for row in rows)
     parts = [f"{counted(skipped, 'message')} skipped", f"{counted(again, 'message')} read again"]
-    return ", ".join([*parts, *([f"{counted(first, 'partition')} without a commit until now"] if first else [])])
+    return ", ".join([*parts, *([f"{counted(first, 'partition')} without a previous commit"] if first else [])])
 
 
 def judge_changes(
     rows: Sequence[OffsetChange] | Sequence[DeletedOffset], errors: Sequence[KctlError], *, what: str
 ) -> None:
-    """Raise when something was not done: Refused (4) when nothing was, and was refused; else OperationFailed (5).
-
-    errors: that of each row that failed.
-    """
+    """Raise if a row failed: Refused (4) if all were refused, else OperationFailed (5). errors: of failed rows."""
     failed = [row for row in rows if row.result is ItemResult.FAILED]
     if not failed:
         return
@@ -80,6 +77,6 @@ def judge_changes(
     raise OperationFailed(
         f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"
         + (f"; and {len(lines) - 3:,} more" if len(lines) > 3 else ""),
-        hint="look at them with `kctl group describe` before you try again",
+        hint="check with `kctl group describe` before you retry",
         details={"problems": lines},
     )

@@ -1,1 +1,1 @@
-"""What all commands share: options, tables and other outputs, questions, progress."""
+"""Shared parts of all commands: options, tables and other output, confirmation, progress."""

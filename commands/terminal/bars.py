@@ -1,4 +1,4 @@
-"""Bars of plain characters: they work in a pipe, in any encoding and at any width."""
+"""Bars of ASCII characters, for pipes and any encoding."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ WIDTH = 28
 
 
 def bar(amount: float, largest: float, width: int = WIDTH) -> str:
-    """As long as the amount's share of the largest one; what is there at all has one character."""
+    """Return a bar for the amount as a share of the largest; at least one character if it is positive."""
     return "#" * _length(amount, largest, width)
 
 
 def change_bar(before: float, after: float, largest: float, width: int = WIDTH) -> str:
-    """What stays as «#», what comes as «+», what goes as «-»; a change too small for the width shows none."""
+    """Return a bar with "#" for the unchanged part, "+" for an increase and "-" for a decrease.
+
+    A change that is too small for the width is not shown.
+    """
     old, new = _length(before, largest, width), _length(after, largest, width)
     return "#" * min(old, new) + "+" * (new - old) + "-" * (old - new)
 

@@ -1,4 +1,4 @@
-"""The options that every command has: their declarations, and their place in the help."""
+"""The options of every command: their declarations, and their section in the help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from kctl.commands.terminal.output_encoding import shown
 
 
 def _remember(ctx: typer.Context, param: Any, value: Any) -> Any:
-    """Option callback: the place nearest to the command wins, and an absent option changes nothing."""
+    """Store the value of an option.
+
+    The position closest to the command takes precedence; an absent option changes nothing.
+    """
     if value not in (None, False):
         setattr(ctx.find_root().obj, param.name, value)
     return value
@@ -23,46 +26,46 @@ def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOp
     return TyperOption(param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings)
 
 
-def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> list[TyperOption]:
-    """The options that every command and group takes, before and after the command's name."""
+def common_options(formats_help: str = "Output format: table, wide, json, yaml or csv.") -> list[TyperOption]:
+    """Return the options of every command and group, accepted before and after the command's name."""
     return [
         _option(
             "-o",
             "--output",
             metavar="FORMAT",
-            help=formats_said,
+            help=formats_help,
             autocompletion=lambda _ctx, _args, text: formats(text),
         ),
         _option("--csv-safe", is_flag=True, help="With -o csv, prevent spreadsheets from running cells as formulas."),
         _option(
             "--context",
             metavar="NAME",
-            help="Named cluster from the config file (KCTL_CONTEXT).",
+            help="Named cluster from the config file (env: KCTL_CONTEXT).",
             autocompletion=lambda _ctx, _args, text: context_names(text),
         ),
-        _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
-        _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
+        _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to connect to, instead of a context."),
+        _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper servers, for commands that use ZooKeeper."),
         _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
         _option(
             "--ignore-unknown",
             is_flag=True,
             help="Ignore unknown or unsupported security settings in client properties.",
         ),
-        _option("--timeout", metavar="DURATION", help="The longest wait, for example 30s or 5m."),
-        _option("-y", "--yes", is_flag=True, help="Do not ask."),
-        _option("--confirm-cluster", metavar="NAME", help="Confirm a change of a protected context."),
-        _option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
-        _option("--debug", is_flag=True, help="Show a traceback when something fails."),
+        _option("--timeout", metavar="DURATION", help="Maximum wait, e.g. 30s or 5m."),
+        _option("-y", "--yes", is_flag=True, help="Skip the confirmation."),
+        _option("--confirm-cluster", metavar="NAME", help="Name of the protected context, as confirmation."),
+        _option("-v", "--verbose", is_flag=True, help="Print more details on stderr."),
+        _option("--debug", is_flag=True, help="Print a traceback on failure."),
     ]
 
 
 def is_common(param: Any) -> bool:
-    """Whether it is one of common_options."""
+    """Return True for a parameter of common_options."""
     return getattr(param, "callback", None) is _remember
 
 
 class CommonOptionsHelp:
-    """Help shows a command's own options first, then the common ones under a heading of their own."""
+    """A mixin that lists the command's options first, and the common options in a separate section."""
 
     params: list[Any]
 
@@ -72,7 +75,7 @@ class CommonOptionsHelp:
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         common = {id(p) for p in self.params if is_common(p)}
-        own: list[tuple[str, str]] = []
+        specific: list[tuple[str, str]] = []
         shared: list[tuple[str, str]] = []
         arguments: list[tuple[str, str]] = []
         for param in self.get_params(ctx):  # type: ignore[attr-defined]  # click.Command has it
@@ -82,11 +85,11 @@ class CommonOptionsHelp:
             if param.param_type_name == "argument":
                 arguments.append(record)
             else:
-                (shared if id(param) in common else own).append(record)
+                (shared if id(param) in common else specific).append(record)
         for title, records in (
             ("Arguments", arguments),
-            ("Options", own),
-            ("Options of every command", shared),
+            ("Options", specific),
+            ("Common options", shared),
         ):
             if records:
                 with formatter.section(title):

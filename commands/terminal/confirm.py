@@ -1,4 +1,4 @@
-"""The one way to ask before something is destroyed, moved or interrupted."""
+"""Confirmation before something is destroyed, moved or interrupted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kctl.errors import NotConfirmed, UsageError
 
 
 def interactive() -> bool:
-    """Whether there is somebody to ask."""
+    """Return True if a user can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -23,19 +23,21 @@ def _ask(prompt: str) -> str:
 
 
 def ask_word(prompt: str) -> str:
-    """What is typed behind a prompt; "" at the end of input."""
+    """Return the text typed after a prompt; "" at the end of input."""
     return _ask(printable(prompt))
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask «question [y/N]» on a terminal. Raises NotConfirmed on anything but yes, or with nobody to ask.
+    """Ask "question [y/N]" on a terminal. Raises NotConfirmed unless the answer is yes, or without a terminal.
 
     Ctrl-C is KeyboardInterrupt (exit 130); the end of input is a no.
     """
     if yes:
         return
     if not interactive():
-        raise NotConfirmed(f"not confirmed: {question}", hint="there is no terminal to ask on; give --yes to go ahead")
+        raise NotConfirmed(
+            f"not confirmed: {question}", hint="there is no terminal for a prompt; to confirm, use --yes"
+        )
     if _ask(f"{printable(question)} [y/N] ").lower() not in {"y", "yes"}:
         raise NotConfirmed("not confirmed; nothing was changed", hint="")
 
@@ -43,8 +45,8 @@ def confirm(question: str, *, yes: bool) -> None:
 def confirm_name(question: str, *names: str, given: str | None, reason: str = "") -> None:
     """Ask the user to type one of `names`, unless `given` (--confirm-cluster) is one of them.
 
-    reason: why a name is needed, for example the context that protects the cluster. Raises UsageError if `given` is
-    another name, and NotConfirmed as `confirm` does.
+    reason: why a name is required, e.g. the context that protects the cluster. Raises UsageError if `given` is another
+    name, and NotConfirmed as `confirm` does.
     """
     either = " or ".join(names)
     if given is not None:
@@ -58,8 +60,8 @@ def confirm_name(question: str, *names: str, given: str | None, reason: str = ""
     if not interactive():
         raise NotConfirmed(
             f"not confirmed: {question}",
-            hint=f"{why}there is no terminal to ask on; confirm with --confirm-cluster {names[0]}",
+            hint=f"{why}there is no terminal for a prompt; to confirm, use --confirm-cluster {names[0]}",
         )
     reason_line = f"{printable(reason)}\n" if reason else ""
-    if _ask(f"{reason_line}{printable(question)}\nType the name {printable(either)} to go ahead: ") not in names:
-        raise NotConfirmed("the name was not typed; nothing was changed", hint="")
+    if _ask(f"{reason_line}{printable(question)}\nType the name {printable(either)} to confirm: ") not in names:
+        raise NotConfirmed("the name does not match; nothing was changed", hint="")

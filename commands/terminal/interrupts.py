@@ -1,4 +1,4 @@
-"""Signals that end a command as Ctrl-C does, so that it cleans up what it started."""
+"""Signals that end a command like Ctrl-C, so that it cleans up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def undone_when_terminated() -> Iterator[None]:
-    """SIGTERM (a plain kill) and SIGHUP (a closed terminal) raise KeyboardInterrupt while the block runs."""
+    """Raise KeyboardInterrupt on SIGTERM (a plain kill) and SIGHUP (a closed terminal) while the block runs."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -20,7 +20,7 @@ def undone_when_terminated() -> Iterator[None]:
 
 @contextmanager
 def told_when_interrupted(stop: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, each Ctrl-C, SIGTERM or SIGHUP calls `stop` and does no more."""
+    """Call `stop` on each Ctrl-C, SIGTERM or SIGHUP while the block runs, and do nothing else."""
 
     def interrupt(*_: object) -> None:
         stop()
@@ -31,12 +31,12 @@ def told_when_interrupted(stop: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def _handled(numbers: Collection[signal.Signals], handler: Callable[..., None]) -> Iterator[None]:
-    """Without those that are ignored: whoever started kctl by nohup wants it to outlive the terminal."""
+    """Handle signals, except ignored ones: with nohup, kctl must outlive the terminal."""
     before = {
         number: signal.signal(number, handler) for number in numbers if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
         yield
     finally:
-        for number, former in before.items():
-            signal.signal(number, former)
+        for number, old_handler in before.items():
+            signal.signal(number, old_handler)

@@ -1,7 +1,7 @@
-"""What the options that every command has say, and the command and group classes that take them anywhere.
+"""The values of the common options, and command and group classes that accept these options anywhere.
 
-`kctl -o json topic list`, `kctl topic -o json list` and `kctl topic list -o json` are the same. Typer reads a
-function's own parameters; these classes add the common ones and keep their values in one Invocation.
+`kctl -o json topic list`, `kctl topic -o json list` and `kctl topic list -o json` are equivalent. Typer reads a
+function's parameters; these classes add the common ones and store their values in one Invocation.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
 
-_REQUEST_S = 300.0  # the longest that one request is waited for
+_REQUEST_S = 300.0  # maximum timeout of one request
 
 
 @dataclasses.dataclass
 class Invocation:
-    """One run of kctl: the values of the common options. None: not given."""
+    """One run of kctl: the values of the common options. None: not set."""
 
     output: str | None = None
     csv_safe: bool = False
@@ -51,7 +51,7 @@ class Invocation:
 
     @property
     def changed(self) -> bool | None:
-        """Whether the command changed something or, in a dry run, would; None if the command did not report that."""
+        """Return whether the command changed something or, in a dry run, would; None if not reported."""
         return any(self.changes) if self.changes else None
 
     def report_change(self, *, changed: bool) -> None:
@@ -59,13 +59,13 @@ class Invocation:
         self.changes.append(changed)
 
     def timeout_s(self, default: float) -> float:
-        """--timeout in seconds, or the command's own default. Raises UsageError."""
+        """Return --timeout in seconds, or the command's default. Raises UsageError."""
         from kctl.base.units import parse_duration_ms
 
         return parse_duration_ms(self.timeout) / 1000 if self.timeout else default
 
     def target(self) -> Target:
-        """The cluster that the options, the environment and the config file choose."""
+        """Return the cluster selected by options, environment and config file."""
         from kctl.contexts.choose import resolve_target
 
         return resolve_target(
@@ -78,8 +78,10 @@ class Invocation:
         )
 
     def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
-        """A client of the chosen cluster; `with` closes it. timeout_s: of a request, unless --timeout says otherwise,
-        up to five minutes: a command that moves data for a day does not wait a day for a silent broker.
+        """Return a client of the selected cluster, for use in `with`.
+
+        timeout_s: of a request, unless --timeout is set, up to five minutes: a command that moves data for a day must
+        not wait a day for an unresponsive broker.
         """
         from kctl.protocol.client import connect
 
@@ -109,8 +111,7 @@ class Invocation:
         *,
         changed: bool | None = None,
     ) -> None:
-        """Render `result` as -o says; see output.emit. changed: as for report_change, from each command that changes
-        something."""
+        """Render `result` in the format of -o; see output.emit. changed: as for report_change."""
         if changed is not None:
             self.report_change(changed=changed)
         emit(result, tables, self.output, csv_rows, row_type)
@@ -122,17 +123,17 @@ class Invocation:
         return protectors(target)
 
     def confirm(self, question: str, *, target: Target | None = None, basis: Basis | None = None) -> None:
-        """Ask before a destructive or disruptive change. A protected cluster asks for its context's name.
+        """Ask before a destructive or disruptive change. A protected cluster requires its context's name.
 
         target: from a connected client, so that its cluster id is known. basis: the facts behind the plan, checked
-        after the answer. Raises Refused if they changed.
+        after the confirmation. Raises Refused if they changed.
         """
         from kctl.commands.terminal import confirm
 
-        found = self.protectors(target) if target is not None else ()
-        if found:
-            names = [each.name for each in found]
-            confirm.confirm_name(question, *names, given=self.confirm_cluster, reason=found[0].reason)
+        guards = self.protectors(target) if target is not None else ()
+        if guards:
+            names = [each.name for each in guards]
+            confirm.confirm_name(question, *names, given=self.confirm_cluster, reason=guards[0].reason)
         else:
             confirm.confirm(question, yes=self.yes)
         if basis is not None:
@@ -147,17 +148,17 @@ class Invocation:
 
 
 def invocation(ctx: typer.Context) -> Invocation:
-    """The Invocation of the running command."""
-    found = ctx.find_root().obj
-    assert isinstance(found, Invocation)
-    return found
+    """Return the Invocation of the running command."""
+    obj = ctx.find_root().obj
+    assert isinstance(obj, Invocation)
+    return obj
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def more_formats(*names: str) -> Callable[[_Function], _Function]:
-    """Decorator under @app.command: `-o` takes these as well; the command renders them itself."""
+    """Return a decorator, below @app.command, that adds formats to `-o`; the command renders them itself."""
 
     def mark(function: _Function) -> _Function:
         function.more_formats = names  # type: ignore[attr-defined]  # Typer's wrapper keeps attributes
@@ -167,7 +168,7 @@ def more_formats(*names: str) -> Callable[[_Function], _Function]:
 
 
 def formats_are(text: str) -> Callable[[_Function], _Function]:
-    """Decorator under @app.command, for a command that refuses some of FORMATS: what the help of `-o` says."""
+    """Return a decorator, below @app.command, that sets the help of `-o` for a command that rejects some of FORMATS."""
 
     def mark(function: _Function) -> _Function:
         function.formats_are = text  # type: ignore[attr-defined]  # as above
@@ -176,14 +177,14 @@ def formats_are(text: str) -> Callable[[_Function], _Function]:
     return mark
 
 
-def _formats_said(function: Any) -> str:
-    """The formats of a command, for its help."""
+def _formats_help(function: Any) -> str:
+    """Return the help of `-o` for a command."""
     names = (*FORMATS, *getattr(function, "more_formats", ()))
-    return getattr(function, "formats_are", f"{', '.join(names[:-1])} or {names[-1]}.")
+    return getattr(function, "formats_are", f"Output format: {', '.join(names[:-1])} or {names[-1]}.")
 
 
 def _name_value(param: Any) -> None:
-    """`--topic TOPIC` and `--partitions N` in help, instead of the names of Python's types."""
+    """Set the metavar, such as `--topic TOPIC` and `--partitions N`, in place of a Python type."""
     if param.param_type_name != "option" or param.metavar is not None or param.is_flag:
         return
     if isinstance(param.type, (types.IntParamType, types.FloatParamType)):
@@ -193,30 +194,30 @@ def _name_value(param: Any) -> None:
 
 
 def _complete_value(param: Any) -> None:
-    """Completion by metavar, for text that has none of its own."""
+    """Complete a text by its metavar if it has no completion."""
     if isinstance(param.type, (types.StringParamType, types.IntParamType)):
-        # click takes it only when the parameter is made, which Typer does.
+        # click accepts this only in the constructor, which Typer calls.
         param._custom_shell_complete = param._custom_shell_complete or by_metavar  # noqa: SLF001
 
 
 def _with_short_help(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """click's settings of a command, with -h as a second name of --help."""
+    """Return click's settings of a command, with -h as a synonym of --help."""
     return {"help_option_names": ["-h", "--help"], **(settings or {})}
 
 
 class KctlCommand(CommonOptionsHelp, TyperCommand):
-    """A command that takes the common options. A wrong -o is refused before the command does anything."""
+    """A command with the common options. An invalid -o is rejected before the command starts."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
-        own = list(params or [])
-        for param in own:
+        specific = list(params or [])
+        for param in specific:
             _name_value(param)
             _complete_value(param)
         kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
-        super().__init__(*args, params=[*own, *common_options(_formats_said(kwargs.get("callback")))], **kwargs)
+        super().__init__(*args, params=[*specific, *common_options(_formats_help(kwargs.get("callback")))], **kwargs)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        # Typer writes a required argument as {NAME}; everybody else as NAME.
+        # Typer writes a required argument as {NAME}, others as NAME.
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
@@ -231,7 +232,7 @@ class KctlCommand(CommonOptionsHelp, TyperCommand):
 
 
 class KctlGroup(CommonOptionsHelp, TyperGroup):
-    """A group that takes the common options."""
+    """A group with the common options."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
         kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
@@ -257,14 +258,14 @@ class CommandGroup(typer.Typer):
         self._groups: dict[str, str] = {}
 
     def command_of(self, name: str, module: str) -> None:
-        """A command that is the function of its name in a module, which is imported when it is asked for.
+        """Add a command that is the function of this name in a module, imported on demand.
 
-        `take-over` is take_over, and `import`, which Python keeps for itself, import_.
+        The function of `take-over` is take_over; of `import`, a Python keyword, import_.
         """
         self._modules[name] = module
 
     def group_of(self, name: str, module: str) -> None:
-        """A group within this one: a module's `app`. The module is imported for this group's help, so it is small."""
+        """Add a group within this one: a module's `app`. Help imports the module, so it must be small."""
         self._groups[name] = module
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
@@ -272,7 +273,7 @@ class CommandGroup(typer.Typer):
         return super().command(name, **settings)
 
     def group(self, name: str) -> KctlGroup:
-        """The click group; each command is made from its function when it is asked for."""
+        """Return the click group; each command is built from its function on demand."""
         chosen, self.registered_commands = self.registered_commands, []
         try:
             group = typer.main.get_group(self)
@@ -285,10 +286,10 @@ class CommandGroup(typer.Typer):
 
 
 class _Commands(MutableMapping[str, Any]):
-    """Commands by name, in the order in which they were declared."""
+    """Commands by name, in the order of declaration."""
 
     def __init__(self, declared: Sequence[CommandInfo], modules: Mapping[str, str], groups: Mapping[str, str]) -> None:
-        """modules: command → the module that has the function of that name; groups: group → the module of its app."""
+        """Store the declarations. modules: command → module with the function; groups: group → module with the app."""
         self._declared: dict[str, Any] = {_name(info): info for info in declared} | dict(modules) | dict(groups)
         self._groups = frozenset(groups)
         self._made: dict[str, Any] = {}

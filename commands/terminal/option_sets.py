@@ -1,4 +1,4 @@
-"""Options that several commands share, as one dataclass: each field is an option of every command that takes it."""
+"""Options that several commands share, as one dataclass: each field is an option of the commands that use it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PARAMETER = "options"
 
 
 def takes_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command: its parameter `options` is a `kind`, whose fields are options of the command.
+    """Decorate a command: its parameter `options` is a `kind`, whose fields become options of the command.
 
-    The fields are annotated as parameters of a command are, and take the place of `options` among the parameters.
+    The fields are annotated like parameters of a command, and take the position of `options`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,6 +48,6 @@ def _fields(kind: type[Any]) -> list[inspect.Parameter]:
 
 
 def _keyword(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter of the command itself; all but the first come by name."""
+    """Return a parameter of the command; all but the first are keyword-only."""
     is_context = parameter.name == "ctx"
     return parameter if is_context else parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)

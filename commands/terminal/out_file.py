@@ -1,4 +1,4 @@
-"""Results in a file instead of stdout: the question before a file is replaced, and the writing."""
+"""Results in a file instead of stdout: confirm before a file is replaced, and write it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def ask_to_replace(
     if out is None:
         return
     if str(out) == "-":
-        raise UsageError(f'{option} takes a file, not "-"', hint="for stdout, use -o json, or /dev/stdout as the file")
+        raise UsageError(
+            f'{option} requires a file, not "-"', hint="for stdout, use -o json, or /dev/stdout as the file"
+        )
     target = check_output_path(out)
     if not target.has_content or (like is not None and _has(target.path, like)):
         return
@@ -42,7 +44,7 @@ def ask_to_replace(
     try:
         inv.confirm(f"{out}{link} exists. Replace it?")
     except NotConfirmed as exc:
-        raise NotConfirmed(exc.message, hint="--yes replaces the file; or name another file") from None
+        raise NotConfirmed(exc.message, hint="use --yes to replace the file, or name another file") from None
 
 
 def _has(path: Path, like: Sequence[bytes]) -> bool:

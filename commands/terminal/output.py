@@ -1,8 +1,9 @@
-"""The one renderer. A command hands over a result; this module makes a table, JSON, YAML or CSV of it.
+"""The renderer. A command passes a result; this module renders it as a table, JSON, YAML or CSV.
 
-Results go to stdout, everything else (notes, warnings, errors, progress) to stderr. Text from outside is
-escaped before it reaches a terminal or a table. rich and yaml are imported only where they are needed.
-Commands take all of it from here; how each part is made stands in the modules output_*.
+Results go to stdout, everything else (notes, warnings, errors, progress) to stderr. External text is escaped before it
+reaches a terminal or a table. rich and yaml are imported only where needed.
+
+Commands import everything from here; the modules output_* have the parts.
 """
 
 from __future__ import annotations
@@ -56,12 +57,11 @@ def emit(
     csv_rows: Callable[[], Sequence[Any]] | None = None,
     row_type: type | None = None,
 ) -> None:
-    """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
+    """Write `result` to stdout in the requested format, one of FORMATS (None: table).
 
-    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself, or CSV
-    of csv_rows: where `result` has lists of rows in it, those of its main table. row_type: what rows are, so that a CSV
-    without any has its header too. When nobody reads it (`| true`), the command goes on, so that its exit code is what
-    it would have been.
+    tables: for `table`; a callable is called only then. The other formats are rendered from `result` itself, or CSV
+    from csv_rows: the rows of the main table, if `result` contains lists of rows. row_type: type of the rows, so that
+    an empty CSV has a header. After a broken pipe (`| true`) the command continues, so its exit code does not change.
     """
     try:
         _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output, row_type)
@@ -80,17 +80,17 @@ def _write(
     elif output == "csv":
         write_csv(result if isinstance(result, Sequence) else [result], row_type)
     else:
-        made = tables() if callable(tables) else tables
-        print_tables(made if output == "wide" else [narrow(table) for table in made])
+        shown_tables = tables() if callable(tables) else tables
+        print_tables(shown_tables if output == "wide" else [narrow(table) for table in shown_tables])
 
 
 def stream(
     rows: Iterable[Any | None], columns: Sequence[Column], output: str | None, *, row_type: type | None = None
 ) -> None:
-    """Rows that may be very many, written as they come. A table takes its widths from the first ones.
+    """Write a large number of rows as they arrive. A table takes its column widths from the first rows.
 
-    None among the rows: nothing more comes for the moment, and what there is shall be seen. Bytes (of JSON only): rows
-    as their text. row_type: the rows' dataclass, so that a CSV without rows has its header too.
+    None among the rows: flush, since no row follows for the moment. Bytes (JSON only): rows as text. row_type: the
+    rows' dataclass, so that an empty CSV has a header.
     """
     if output == "json":
         _stream_json(rows)
@@ -119,8 +119,10 @@ def _write_json_bytes(rows: bytes) -> None:
 
 
 def raw_writer() -> Callable[[bytes], object]:
-    """What writes bytes to stdout as they are; on a terminal with all that could steer it escaped, but for newlines
-    and tabs."""
+    """Return a function that writes bytes to stdout.
+
+    On a terminal, control characters except newlines and tabs are escaped.
+    """
     if not sys.stdout.isatty():
         return sys.stdout.buffer.write
 
@@ -159,7 +161,7 @@ def _stream_table(rows: Iterable[Any | None], columns: Sequence[Column]) -> None
 
 
 def write_text(text: str) -> None:
-    """A whole result as text of its own format, as `emit` writes one: when nobody reads it, the command goes on."""
+    """Write a whole result in its own format; after a broken pipe the command continues, as in `emit`."""
     try:
         write_line(json_text(text, sys.stdout))
         sys.stdout.flush()
@@ -168,12 +170,12 @@ def write_text(text: str) -> None:
 
 
 def heading(text: str) -> None:
-    """A line that stands out, on a terminal in bold."""
+    """Write a heading, bold on a terminal."""
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     write_line(f"\x1b[1m{printable(text)}\x1b[0m" if bold else printable(text))
 
 
 def write_json_line(value: Any) -> None:
-    """One JSON Lines row to stdout, for streams."""
+    """Write one JSON Lines row to stdout, for streams."""
     text = json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":"))
     sys.stdout.write(json_text(text, sys.stdout) + "\n")

@@ -20,14 +20,14 @@ _LOOKS = {
     "µ": "u", "μ": "u", "⁰": "^0", "¹": "^1", "²": "^2", "³": "^3", "⁵": "^5", "⁶": "^6", "ⁿ": "^n", "⁻": "^-",
     "\u00a0": " ", "✓": "ok", "✔": "ok", "✗": "x", "✘": "x",
 }  # fmt: skip
-_LEVELS = dict(zip("▁▂▃▄▅▆▇█", "_.-~=+*#", strict=True))  # as commands/terminal/sparkline.py has them
+_LEVELS = dict(zip("▁▂▃▄▅▆▇█", "_.-~=+*#", strict=True))  # as in commands/terminal/sparkline.py
 
 
 def prepare_streams() -> None:
     """Let stdout and stderr write every character, and stdin read every byte."""
     codecs.register_error(_HANDLER, _shown)
     _set_errors(sys.stdout, _HANDLER, {"strict", "surrogateescape"})
-    _set_errors(sys.stderr, _HANDLER, {"strict", "backslashreplace"})  # Python's own for it
+    _set_errors(sys.stderr, _HANDLER, {"strict", "backslashreplace"})  # Python's default for stderr
     _set_errors(sys.stdin, "surrogateescape", {"strict"})
 
 
@@ -54,7 +54,7 @@ def _ascii(char: str) -> str:
 
 
 def is_utf8(stream: TextIO) -> bool:
-    """Whether the stream can encode every character. A stream without an encoding counts as UTF-8."""
+    """Return True if the stream can encode every character. A stream without an encoding counts as UTF-8."""
     return (stream.encoding or "utf-8").lower().replace("_", "-") in {"utf-8", "utf8", "cp65001"}
 
 

@@ -1,4 +1,4 @@
-"""What a person is told beside the results: notes, warnings and errors, on stderr."""
+"""Messages besides the results: notes, warnings and errors, on stderr."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kctl.base.text import printable
 from kctl.commands.terminal.output_values import json_text, jsonable
 from kctl.errors import KctlError
 
-_INLINE, _PROBLEMS = 3, 20  # of several problems: in an error's message, and as lines of their own
+_INLINE, _PROBLEMS = 3, 20  # problems in an error's message, and as separate lines
 
 
 def discard(stream: TextIO) -> None:
-    """Nobody reads it any more: what is left in it, and what comes, goes nowhere."""
+    """Redirect a stream without a reader to /dev/null."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def note(text: str) -> None:
-    """A line for the person, on stderr, behind the results so far."""
+    """Write a note to stderr, after the results so far."""
     sys.stdout.flush()
     try:
         sys.stderr.write(wrapped(text, sys.stderr) + "\n")
@@ -30,12 +30,12 @@ def note(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """A line that should not be overlooked, on stderr, behind the results so far."""
+    """Write a warning to stderr, after the results so far."""
     note(f"warning: {text}")
 
 
 def error(exc: KctlError, output: str | None) -> None:
-    """The error as one line and a hint, or as JSON, on stderr; several problems have a line each."""
+    """Write an error to stderr: one line, a line for each of several problems, and a hint; or JSON."""
     if output == "json":
         body = {
             "code": exc.code,
@@ -46,7 +46,7 @@ def error(exc: KctlError, output: str | None) -> None:
         text = json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False)
         sys.stderr.write(json_text(text, sys.stderr) + "\n")
         return
-    message, problems = _apart(exc)
+    message, problems = _split_problems(exc)
     sys.stderr.write(wrapped(f"{exc.label}{message}", sys.stderr) + "\n")
     for line in problems:
         sys.stderr.write(wrapped(line, sys.stderr, indent="  - ") + "\n")
@@ -54,8 +54,8 @@ def error(exc: KctlError, output: str | None) -> None:
         sys.stderr.write(wrapped(line, sys.stderr, indent="  ") + "\n")
 
 
-def _apart(exc: KctlError) -> tuple[str, list[str]]:
-    """The message, and the problems of details["problems"] when there are several and the message has them in it."""
+def _split_problems(exc: KctlError) -> tuple[str, list[str]]:
+    """Return the message, and several problems of details["problems"] if the message contains them."""
     rows = exc.details.get("problems")
     lines = [_problem(row) for row in rows] if isinstance(rows, list) else []
     inline = ": " + "; ".join(lines[:_INLINE])
@@ -63,7 +63,7 @@ def _apart(exc: KctlError) -> tuple[str, list[str]]:
         inline += f"; and {len(lines) - _INLINE:,} more"
     if len(lines) < 2 or inline not in exc.message:
         return exc.message, []
-    more = [f"and {len(lines) - _PROBLEMS:,} more; -o json has all"] if len(lines) > _PROBLEMS else []
+    more = [f"and {len(lines) - _PROBLEMS:,} more; use -o json to see all"] if len(lines) > _PROBLEMS else []
     return exc.message.replace(inline, "", 1), lines[:_PROBLEMS] + more
 
 
@@ -72,7 +72,7 @@ def _problem(row: object) -> str:
 
 
 def wrapped(text: str, stream: TextIO, indent: str = "") -> str:
-    """One line, escaped; on a terminal broken between words, so that it does not cut them."""
+    """Return one line, escaped; on a terminal, wrapped between words."""
     line = indent + printable(text)
     if not stream.isatty():
         return line

@@ -1,4 +1,4 @@
-"""What a long operation shows while it runs, on stderr."""
+"""Progress of a long operation, on stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIRST_LINE_S = 5.0
 
 
 class Progress(Protocol):
-    """What a long operation tells while it runs. `total` None: not known yet."""
+    """Progress of a long operation. total: None: unknown."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
@@ -27,7 +27,7 @@ class _SilentProgress:
 
 
 class _LineProgress:
-    """A line now and then, for logs: the first one when it has taken a while."""
+    """A line from time to time, for logs; the first one after a few seconds."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s, self._next = every_s, time.monotonic() + min(every_s, _FIRST_LINE_S)
@@ -49,9 +49,9 @@ class _BarProgress:
 
 @contextmanager
 def progress(message: str, *, bar_width: int = 30, lines_every_s: float | None = None) -> Iterator[Progress]:
-    """A bar on stderr while the block runs, on a terminal; gone when it ends.
+    """Show a progress bar on stderr while the block runs, if it is a terminal.
 
-    Elsewhere nothing, or a line every `lines_every_s` at most.
+    Otherwise show nothing, or a line at most every `lines_every_s`.
     """
     if not sys.stderr.isatty():
         yield _SilentProgress() if lines_every_s is None else _LineProgress(lines_every_s)

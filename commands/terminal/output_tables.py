@@ -1,4 +1,4 @@
-"""Tables for people: padded for pipes, fitted to a terminal. rich is imported only where one is written to."""
+"""Tables for people: padded for pipes, fitted to a terminal. rich is imported only for a terminal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_LONGEST_NAME = 249  # of a topic (org.apache.kafka.common.internals.Topic)
+_LONGEST_NAME = 249  # maximum length of a topic name (org.apache.kafka.common.internals.Topic)
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people. name: its texts
-    are names, which are kept whole where that is possible. wide: only `-o wide` has it."""
+    """A table's column.
+
+    key: of the row's JSON (dots go deeper). show: value → text. name: the texts are names, which are not broken if
+    possible. wide: only in `-o wide`.
+    """
 
     key: str
     header: str = ""
@@ -39,7 +42,7 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What `-o table` shows. `rows` are jsonable mappings; `empty` is said on stderr when there are none."""
+    """A table for `-o table`. rows: jsonable mappings. empty: printed on stderr if there are no rows."""
 
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Any]]
@@ -57,7 +60,7 @@ def _lookup(row: Mapping[str, Any], key: str) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it: a dash for none, lists with commas, text escaped."""
+    """Return a value as table text: a dash for None, lists with commas, text escaped."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -68,14 +71,14 @@ def cell(value: Any) -> str:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console: colour only on a terminal, NO_COLOR honoured, no markup or emoji read from data."""
+    """Return a rich console: colors only on a terminal, NO_COLOR respected, no markup or emoji in data."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def write_line(text: str) -> None:
-    """One line (or block) of results to stdout."""
+    """Write one line (or block) of results to stdout."""
     sys.stdout.write(text + "\n")
 
 
@@ -90,7 +93,7 @@ def cells_of(table: Table) -> list[list[str]]:
 
 
 def narrow(table: Table) -> Table:
-    """The table without what only `-o wide` shows."""
+    """Return the table without the columns of `-o wide`."""
     return dataclasses.replace(table, columns=[column for column in table.columns if not column.wide])
 
 
@@ -126,13 +129,14 @@ def _padding(texts: Sequence[str]) -> int:
 
 
 class TableWriter:
-    """Writes rows one after the other: padded with spaces and never cut for pipes, grep and awk; on a terminal fitted
-    to it (times without milliseconds where words would be broken), in colour, and what cannot be fitted left to the
-    terminal to wrap.
+    """Writes rows one after the other.
+
+    For pipes they are padded with spaces and never cut. On a terminal they are colored and fitted to the width; times
+    lose their milliseconds if words would be broken, and a row that cannot be fitted is left to the terminal to wrap.
     """
 
     def __init__(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
-        """rows: those that decide on the widths."""
+        """Compute the column widths from these rows."""
         self._columns = table.columns
         self._console: Console | None = None
         cells = _columns_of(table, rows)
@@ -151,11 +155,11 @@ class TableWriter:
             self._widths, self._gap = [_padding([c.title, *c.texts]) for c in cells], 2
 
     def heading(self) -> None:
-        """The columns' titles."""
+        """Write the column titles."""
         self._write([column.title for column in self._columns], ["bold"] * len(self._columns))
 
     def row(self, row: Mapping[str, Any], texts: Sequence[str]) -> None:
-        """A row: as JSON has it for the styles, as text for the rest."""
+        """Write a row. row: the JSON of the row, for styles. texts: its cells."""
         if self._console is None:
             self._write(texts, [])
         else:

@@ -1,4 +1,4 @@
-"""Values as programs read them: what JSON, YAML and CSV are made of."""
+"""Values for programs: conversion to JSON, YAML and CSV."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def _iso(time_: datetime) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """`value` as JSON has it: dataclasses as objects, times as ISO 8601 UTC, enums as values, paths as text."""
-    if type(value) in _PLAIN:  # most values by far, and there can be a million
+    """Return `value` as JSON types: dataclasses as objects, times as ISO 8601 UTC, enums as values, paths as text."""
+    if type(value) in _PLAIN:  # the vast majority of up to a million values
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = {}
+        fields = {}
         for name in _field_names(type(value)):
             each = getattr(value, name)
-            found[name] = each if type(each) in _PLAIN else jsonable(each)
-        return found
+            fields[name] = each if type(each) in _PLAIN else jsonable(each)
+        return fields
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
@@ -68,7 +68,7 @@ def json_text(text: str, stream: TextIO) -> str:
 def yaml_text(value: Any) -> str:
     import yaml
 
-    plain = not sys.stdout.isatty() and is_utf8(sys.stdout)  # else all but ASCII is escaped
+    plain = not sys.stdout.isatty() and is_utf8(sys.stdout)  # otherwise non-ASCII characters are escaped
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=plain, default_flow_style=False)
     return text.rstrip("\n")
 
@@ -88,7 +88,7 @@ def _without_formula(text: str) -> str:
 
 
 def write_csv(rows: Sequence[Any], row_type: type | None = None) -> None:
-    """row_type: what rows are, so that there is a header without any."""
+    """Write rows as CSV. row_type: type of the rows, so that an empty CSV has a header."""
     flat = [_flatten(jsonable(row)) for row in rows]
     header = list(dict.fromkeys(key for row in flat for key in row)) or _header_of(row_type)
     if header:
@@ -104,12 +104,12 @@ def csv_line(cells: Sequence[Any]) -> str:
     """
     texts = ["" if cell is None else str(cell) for cell in cells]
     if texts == [""]:
-        return '""\n'  # an empty line would be no row
+        return '""\n'  # an empty line is not a row
     return ",".join('"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text for text in texts) + "\n"
 
 
 def _header_of(row_type: type | None) -> list[str]:
-    """The keys of a dataclass or NamedTuple."""
+    """Return the keys of a dataclass or NamedTuple."""
     if row_type is None:
         return []
     return list(getattr(row_type, "_fields", None) or _field_names(row_type))
@@ -123,15 +123,15 @@ def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
         if row is None:
             sys.stdout.flush()
             continue
-        known = jsonable(row)
+        fields = jsonable(row)
         if header is None:
-            header = list(known)
+            header = list(fields)
             sys.stdout.write(csv_line([_csv_cell(name) for name in header]))
-        sys.stdout.write(csv_line([_csv_cell(known.get(key)) for key in header]))
+        sys.stdout.write(csv_line([_csv_cell(fields.get(key)) for key in header]))
 
 
 def _csv_cell(value: Any) -> Any:
-    """Lists of scalars separated by spaces, other lists and objects as JSON; on a terminal escaped."""
+    """Return lists of scalars separated by spaces, other lists and objects as JSON; escaped on a terminal."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list) and not any(isinstance(each, (list, dict)) for each in value):
@@ -145,7 +145,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested objects become dotted columns; lists of scalars one cell, separated by spaces; others JSON."""
+    """Return nested objects as dotted columns, lists of scalars as one space-separated cell, others as JSON."""
     if not isinstance(row, Mapping):
         return {prefix or "value": _csv_cell(row)}
     flat: dict[str, Any] = {}

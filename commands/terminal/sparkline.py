@@ -1,4 +1,4 @@
-"""Series as one line of text: higher blocks for larger values, letters for states, a blank where nothing is known."""
+"""Series as one line of text: higher blocks for larger values, letters for states, a blank for unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = "_.-~=+*#"
 
 
 def sparkline(series: Sequence[int | None], width: int = WIDTH, *, blocks: str | None = None) -> str:
-    """`series` in at most `width` characters, each the largest of its part, from the least value to the largest."""
+    """Return `series` in at most `width` characters, each the maximum of its part, scaled to minimum and maximum."""
     levels = _writable() if blocks is None else blocks
     known = [value for value in series if value is not None]
     if not known:
@@ -22,9 +22,9 @@ def sparkline(series: Sequence[int | None], width: int = WIDTH, *, blocks: str |
 
 
 def state_line(spans: Sequence[tuple[int, str | None]], width: int = WIDTH) -> str:
-    """States, each for so many buckets, as letters: «.» for OK, «W», «E» for worse ones, «?» for UNKNOWN.
+    """Return states, each with its number of buckets, as letters: "." for OK, "W", "E" for worse, "?" for UNKNOWN.
 
-    A character is the worst of its part.
+    A character is the worst state of its part.
     """
     marks = " ?.WE"
     places = {None: 0, "UNKNOWN": 1, "OK": 2, "WARN": 3}
@@ -48,7 +48,7 @@ def _level(value: int | None, low: int, high: int, levels: str) -> str:
 
 
 def _writable() -> str:
-    """The blocks, if stdout's encoding has them."""
+    """Return the blocks if stdout can encode them, else ASCII."""
     try:
         _BLOCKS.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

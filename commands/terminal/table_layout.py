@@ -1,6 +1,6 @@
-"""Making a table fit a terminal: headers break at spaces, cells where people would break them, numbers never.
+"""Fit a table to a terminal: break headers at spaces, cells at separators, numbers never.
 
-Where it cannot fit it is left too wide: a terminal that wraps lines loses nothing, a table that cuts does.
+A table that cannot fit is left too wide: a terminal that wraps lines loses nothing, a table that cuts cells does.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_LONGEST_WORD = 40  # a name longer than that may be broken anywhere
-_SHORTEST_PART = 12  # and any name into such parts, when nothing else helps
+_LONGEST_WORD = 40  # a longer name may be broken anywhere
+_SHORTEST_PART = 12  # the last resort: break any name into parts of this length
 _SMALLEST = 6
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
-# Times and addresses are copied: no part of them is of use.
+# Times and addresses must stay intact, so that they can be copied.
 _ONE_PIECE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\S+:\d{1,5}[,;]?")
-# Behind a comma, a slash, a space …: what stands before it stays on its line.
-# But a number's own commas hold it together; so few of them that a list of ids stays a list.
+# Break after separators. Thousands separators do not break a number; their count is limited, so that a list of ids
+# stays a list.
 _PIECES = re.compile(r"(?:(?<![\d,])\d{1,3}(?:,\d{3}){1,3}(?![\d,])|[^\s,/;|])*[,/;|]?\s*")
 
 Length = Callable[[str], int]  # terminal cells of a text: some letters take two
@@ -25,8 +25,10 @@ Length = Callable[[str], int]  # terminal cells of a text: some letters take two
 
 @dataclass(frozen=True)
 class Cells:
-    """What stands in one column. breakable: its texts may go over several lines; whole: but not if anything else helps,
-    as they are names, in which a separator is no place to break at."""
+    """The contents of a column.
+
+    breakable: texts may wrap. whole: they are names, which wrap only as a last resort, and not at separators.
+    """
 
     title: str
     texts: Sequence[str]
@@ -35,7 +37,10 @@ class Cells:
 
 
 class _Step(NamedTuple):
-    """gap: between columns; a word longer than longest_word may be broken; names_whole: but no name."""
+    """A step of the fitting.
+
+    gap: between columns. longest_word: longer words may be broken. names_whole: but names may not.
+    """
 
     gap: int
     longest_word: int
@@ -51,19 +56,19 @@ _BROKEN = (
 
 
 class Fitted(NamedTuple):
-    """How to print a table: the width of each column and the space between two, in cells."""
+    """A layout: the width of each column and the gap between columns, in terminal cells."""
 
     widths: list[int]
     gap: int
 
     @property
     def width(self) -> int:
-        """Of a whole line."""
+        """Return the width of a line."""
         return sum(self.widths) + self.gap * (len(self.widths) - 1)
 
 
 def fit(columns: Sequence[Cells], width: int, length: Length = len) -> Fitted:
-    """Together at most `width` where that is possible; the columns move closer together only where it must be."""
+    """Return a layout of at most `width` if possible; the gap shrinks only if needed."""
     for step in (*_UNBROKEN, *_BROKEN):
         fitted = Fitted(_widths(columns, width, step, length), step.gap)
         if fitted.width <= width:
@@ -72,14 +77,14 @@ def fit(columns: Sequence[Cells], width: int, length: Length = len) -> Fitted:
 
 
 def breaks_words(columns: Sequence[Cells], width: int, length: Length = len) -> bool:
-    """Whether `fit` has to break inside words, or fails."""
+    """Return True if `fit` must break inside words, or fails."""
     return all(Fitted(_widths(columns, width, step, length), step.gap).width > width for step in _UNBROKEN)
 
 
 def short_time(text: str) -> str:
-    """A time without its milliseconds; other text as it is."""
-    found = _TIME.fullmatch(text)
-    return f"{found[1]}Z" if found else text
+    """Return a time without its milliseconds; other text unchanged."""
+    match = _TIME.fullmatch(text)
+    return f"{match[1]}Z" if match else text
 
 
 def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -> list[int]:
@@ -88,13 +93,13 @@ def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -
     natural = [max(w, length(c.title)) for w, c in zip(widths, columns, strict=True)]
     if sum(natural) + gap * (len(columns) - 1) <= width:
         return natural
-    least = [_least(c, step, length) if c.breakable else w for c, w in zip(columns, widths, strict=True)]
+    min_widths = [_min_width(c, step, length) if c.breakable else w for c, w in zip(columns, widths, strict=True)]
     over = sum(widths) + gap * (len(columns) - 1) - width
     while over > 0:
-        spare = [w - m for w, m in zip(widths, least, strict=True)]
+        spare = [w - m for w, m in zip(widths, min_widths, strict=True)]
         if max(spare) <= 0:
             break
-        # The widest of those that can give something.
+        # the widest column that can shrink
         chosen = max((i for i, s in enumerate(spare) if s > 0), key=lambda i: widths[i])
         widths[chosen] -= 1
         over -= 1
@@ -102,12 +107,12 @@ def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -
 
 
 def _spread(widths: list[int], natural: Sequence[int], spare: int) -> list[int]:
-    """Give room that is left to headers that would be broken, from the left."""
-    for index, wanted in enumerate(natural):
-        given = min(wanted - widths[index], spare)
-        if given == wanted - widths[index]:
-            widths[index] += given
-            spare -= given
+    """Widen columns whose header would be broken, from the left, with the spare room."""
+    for index, natural_width in enumerate(natural):
+        added = min(natural_width - widths[index], spare)
+        if added == natural_width - widths[index]:
+            widths[index] += added
+            spare -= added
     return widths
 
 
@@ -115,18 +120,18 @@ def _title_width(title: str, length: Length) -> int:
     return max(map(length, title.split()), default=0)
 
 
-def _least(column: Cells, step: _Step, length: Length) -> int:
+def _min_width(column: Cells, step: _Step, length: Length) -> int:
     whole = column.whole and step.names_whole
-    most = _LONGEST_WORD if whole else step.longest_word
+    max_word = _LONGEST_WORD if whole else step.longest_word
     longest = 0
     for text in column.texts:
         for piece in map(str.rstrip, [text] if whole else _PIECES.findall(text)):
-            longest = max(longest, length(piece) if _ONE_PIECE.fullmatch(piece) else min(length(piece), most))
+            longest = max(longest, length(piece) if _ONE_PIECE.fullmatch(piece) else min(length(piece), max_word))
     return max(_title_width(column.title, length), longest, _SMALLEST)
 
 
 def wrap(text: str, width: int, length: Length = len) -> list[str]:
-    """`text` in lines of at most `width` cells, broken behind separators, and inside a word only where it must."""
+    """Return `text` in lines of at most `width` cells, broken after separators, and inside a word only if necessary."""
     lines: list[str] = []
     line = ""
     for piece in _PIECES.findall(text):
@@ -144,7 +149,7 @@ def wrap(text: str, width: int, length: Length = len) -> list[str]:
 
 
 def _cut(text: str, width: int, length: Length) -> int:
-    """How many characters of `text` fit; at least one, so that it ends."""
+    """Return how many characters of `text` fit; at least one, so that the caller terminates."""
     used = 0
     for index, character in enumerate(text):
         used += length(character)

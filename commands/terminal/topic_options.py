@@ -1,4 +1,4 @@
-"""Options that several commands of `kctl topic` have."""
+"""Options of several `kctl topic` commands."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ if TYPE_CHECKING:
     from kctl.topics.describe import Problem
 
 CONFIG = typer.Option(
-    "--config", metavar="KEY=VALUE", help="Config to set, KEY=@FILE takes the value from a file; repeatable."
+    "--config", metavar="KEY=VALUE", help="Config to set; KEY=@FILE reads the value from a file; repeatable."
 )
-INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
-INTERNAL_TOO = typer.Option("--internal", help="Kafka's own topics as well; filters by health always take them.")
-MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name it matches; repeatable.")
+INTERNAL = typer.Option("--internal", help="Include internal topics.")
+INTERNAL_TOO = typer.Option("--internal", help="Include internal topics; health filters always include them.")
+MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name matches; repeatable.")
 PARTITION = typer.Option("--partition", "--partitions", metavar="0,3-5", help="Only these partitions; repeatable.")
 UNDER_REPLICATED = typer.Option(
     "--under-replicated",
     "--under-replicated-partitions",
-    help="Only with replicas that are not in sync; those that a move is adding do not count.",
+    help="Only partitions with out-of-sync replicas, except those that a reassignment adds.",
 )
-UNDER_MIN_ISR = typer.Option("--under-min-isr", "--under-min-isr-partitions", help="Only those that refuse acks=all.")
+UNDER_MIN_ISR = typer.Option(
+    "--under-min-isr", "--under-min-isr-partitions", help="Only partitions that reject acks=all."
+)
 AT_MIN_ISR = typer.Option(
-    "--at-min-isr", "--at-min-isr-partitions", help="Only those that lose that with one replica more."
+    "--at-min-isr", "--at-min-isr-partitions", help="Only partitions that reject acks=all after one more failure."
 )
-UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help="Only without a leader.")
+UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help="Only partitions without a leader.")
 NAMES = typer.Argument(metavar="[NAME]…")
-ALL_NAMES = typer.Argument(metavar="[NAME]…", help="All topics when none is named.")
+ALL_NAMES = typer.Argument(metavar="[NAME]…", help="Topics (default: all).")
 
 
-def problems_asked(under_replicated: bool, unavailable: bool, under_min_isr: bool, at_min_isr: bool) -> list[Problem]:
-    """The filters that are given."""
+def selected_problems(
+    under_replicated: bool, unavailable: bool, under_min_isr: bool, at_min_isr: bool
+) -> list[Problem]:
+    """Return the filters that are set."""
     from kctl.topics.describe import Problem
 
-    given = {
+    filters = {
         Problem.UNDER_REPLICATED: under_replicated,
         Problem.UNAVAILABLE: unavailable,
         Problem.UNDER_MIN_ISR: under_min_isr,
         Problem.AT_MIN_ISR: at_min_isr,
     }
-    return [problem for problem, on in given.items() if on]
+    return [problem for problem, on in filters.items() if on]

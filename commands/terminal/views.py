@@ -1,4 +1,4 @@
-"""What several commands show alike: lag rows and their verdict, numbers as ranges, results that lack something."""
+"""Output that several commands share: lag rows and their verdict, number ranges, incomplete results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kctl.lag.gate import By
 
 
-NONE_CURRENT = "no context is current now; choose one with `kctl context use NAME`"
+NONE_CURRENT = "no context is current now; select one with `kctl context use NAME`"
 MAX_LAG_HELP = (
     "Exit 1 if a row has more unread messages, or a commit beyond the end of the log; exit 4 if no lag is known."
 )
@@ -26,27 +26,27 @@ _Value = TypeVar("_Value")
 
 
 def incomplete(failures: Sequence[str]) -> OperationFailed:
-    """The error for a result that was shown and lacks something: exit code 5."""
+    """Return the error for an incomplete result that was printed: exit code 5."""
     for line in failures[1:]:
         output.warn(line)
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-    return OperationFailed(f"the result is not complete: {failures[0]}{more}", hint="what was read is shown")
+    return OperationFailed(f"the result is incomplete: {failures[0]}{more}", hint="the readable part was printed")
 
 
 def report_incomplete(failures: Sequence[str]) -> None:
-    """Raise the error for a result that was shown, if it lacks something."""
+    """Raise the error for a result that was printed, if it is incomplete."""
     if failures:
         raise incomplete(failures)
 
 
 @contextmanager
 def incomplete_after_verdict(failures: Sequence[str]) -> Iterator[None]:
-    """Around the verdict on a result that was shown and may lack something: report both, the verdict first."""
+    """Wrap the verdict on a printed result that may be incomplete: report both, the verdict first."""
     try:
         yield
     except NotHealthy:
         for line in failures:
-            output.warn(f"the result is not complete: {line}")
+            output.warn(f"the result is incomplete: {line}")
         raise
     except NotFound:
         if not failures:
@@ -54,48 +54,48 @@ def incomplete_after_verdict(failures: Sequence[str]) -> Iterator[None]:
     report_incomplete(failures)
 
 
-def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value], list[str]]:
-    """What was read, and why the rest was not. Raises the first failure when nothing was."""
-    good = {key: each for key, each in found.items() if not isinstance(each, KctlError)}
-    failures = [each for each in found.values() if isinstance(each, KctlError)]
-    if failures and not good:
+def split_failures(results: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value], list[str]]:
+    """Return what was read, and why the rest was not. Raises the first failure if nothing was read."""
+    readable = {key: each for key, each in results.items() if not isinstance(each, KctlError)}
+    failures = [each for each in results.values() if isinstance(each, KctlError)]
+    if failures and not readable:
         raise failures[0]
-    return good, [each.message for each in failures]
+    return readable, [each.message for each in failures]
 
 
 def warn_if_overruled(name: str) -> None:
-    """Where a context has become the current one: say that KCTL_CONTEXT comes first, when it names another."""
+    """Warn that KCTL_CONTEXT overrides the context that has just become current."""
     from kctl.contexts.choose import list_contexts, overruled_by
 
     override = overruled_by(name)
     if override:
-        go = f"commands go to {override}" if override in list_contexts() else f"there is no context {override}"
-        output.warn(f"{go}: KCTL_CONTEXT={override} in the environment wins; `unset KCTL_CONTEXT`")
+        effect = f"commands use {override}" if override in list_contexts() else f"there is no context {override}"
+        output.warn(f"{effect}: KCTL_CONTEXT={override} takes precedence; run `unset KCTL_CONTEXT`")
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Sorted numbers as people write them: «0-3,7»."""
+    """Return sorted numbers as ranges: "0-3,7"."""
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers))
 
 
 def spans(numbers: Sequence[int]) -> list[list[int]]:
-    """The same for programs: [first, last] of each run."""
-    found: list[list[int]] = []
+    """Return sorted numbers as runs: [first, last] of each."""
+    runs: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
         else:
-            found.append([number, number])
-    return found
+            runs.append([number, number])
+    return runs
 
 
 def alarm(key: str) -> Callable[[Mapping[str, Any]], str | None]:
-    """A column's style: red when the row's `key` is set and not zero."""
+    """Return a column style: red if the row's `key` is set and not zero."""
     return lambda row: "red" if row.get(key) else None
 
 
 def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[Column]:
-    """The columns of lag rows, one partition each."""
+    """Return the columns of lag rows, one partition each."""
     columns = [
         Column("group", name=True),
         Column("topic", name=True),
@@ -128,7 +128,7 @@ def with_rare(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> l
 
 
 def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
-    """The rows of `rows_by` for people."""
+    """Return a table of `rows_by`."""
     from kctl.lag.gate import By
 
     known = jsonable(rows)
@@ -150,16 +150,16 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
 
 
 def remarks(report: LagReport) -> None:
-    """What the rows do not say by themselves, on stderr."""
+    """Print notes and warnings about a lag report on stderr."""
     deleted = sorted({tp.topic for tp in report.deleted})
     for name in deleted:
         numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
-        output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
-    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
-    if silent and len(silent) <= 10:
-        output.note(f"nothing committed and no members: {', '.join(silent)}")
-    elif silent:
-        output.note(f"{len(silent)} groups have committed nothing and have no members")
+        output.note(f"there are commits for {name} {ranges(numbers)}, which no longer exists")
+    empty = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
+    if empty and len(empty) <= 10:
+        output.note(f"no commits and no members: {', '.join(empty)}")
+    elif empty:
+        output.note(f"{len(empty)} groups have no commits and no members")
     for line in beyond_end(report.rows):
         output.warn(line)
 
@@ -169,9 +169,7 @@ def beyond_end(rows: Sequence[Any]) -> list[str]:
     from kctl.lag.gate import row_name
 
     ahead = [row for row in rows if row.ahead]
-    lines = [
-        f"{row_name(row)}: {_beyond(row)}; was the topic recreated, or the log truncated?" for row in ahead[:_NAMED]
-    ]
+    lines = [f"{row_name(row)}: {_beyond(row)}; the topic was recreated or the log truncated" for row in ahead[:_NAMED]]
     if len(ahead) > _NAMED:
         lines.append(f"and {len(ahead) - _NAMED:,} more commits beyond the end of the log")
     return lines

@@ -1,4 +1,4 @@
-"""--watch: the same look again and again, until Ctrl-C."""
+"""The option --watch: repeat a command until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kctl.errors import AuthenticationFailed, ExitCode, KctlError, NotFound, Usa
 if TYPE_CHECKING:
     from kctl.commands.terminal.invocation import Invocation
 
-WATCH = typer.Option("--watch", help="Repeat until Ctrl-C; with -o json a line for each pass.")
-INTERVAL = typer.Option("--interval", metavar="DURATION", help="Time between passes of --watch.")
+WATCH = typer.Option("--watch", help="Repeat until Ctrl-C; -o json prints one line per pass.")
+INTERVAL = typer.Option("--interval", metavar="DURATION", help="Pause between passes of --watch, e.g. 5s.")
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 _Seen = TypeVar("_Seen")
@@ -26,7 +26,7 @@ _Seen = TypeVar("_Seen")
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A pass as it is shown. rows: for JSON; failures: what could not be read; remarks: says more, on stderr."""
+    """The output of one pass. rows: for JSON. failures: what could not be read. remarks: prints more on stderr."""
 
     rows: Any
     tables: Sequence[output.Table]
@@ -35,25 +35,25 @@ class Shown:
 
 
 class Watching:
-    """Passes with a pause between them. Raises UsageError for a pause or a format that it cannot have."""
+    """Passes with a pause between them. Raises UsageError for an invalid pause or format."""
 
     def __init__(self, inv: Invocation, interval: str, asked_by: str = "--watch") -> None:
-        """asked_by: what the user gave, for errors."""
+        """asked_by: the option, for errors."""
         from kctl.base.units import parse_duration_ms
 
         self._inv = inv
         self._warnings: Sequence[str] = ()
         self._pause_s = parse_duration_ms(interval) / 1000
         if self._pause_s < 0.1:
-            raise UsageError("--interval is at least 100ms")
+            raise UsageError("--interval must be at least 100ms")
         if inv.output not in output.FOR_PEOPLE | {"json"}:
-            raise UsageError(f"{asked_by} shows a table or writes -o json")
+            raise UsageError(f"{asked_by} supports only tables and -o json")
 
     def run(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown], warnings: Sequence[str] = ()) -> NoReturn:
-        """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried; not when
-        the input is wrong, and not with a login that fails: each one counts for an account that is locked after some.
+        """Repeat until Ctrl-C, which exits with 130. warnings: printed with every pass.
 
-        warnings: true for all passes.
+        A failed pass is reported and retried, but not for invalid input, and not for a failed login, which could lock
+        the account.
         """
         self._warnings = warnings
         if self._inv.output == "json":
@@ -68,16 +68,16 @@ class Watching:
     def _pass(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown]) -> None:
         now = datetime.now(timezone.utc)
         try:
-            seen = shown(look())
+            output_of_pass = shown(look())
         except (NotFound, UsageError, AuthenticationFailed):
             raise
         except KctlError as exc:
             output.warn(f"{now:%H:%M:%S} {exc.message}")
             return
         if self._inv.output == "json":
-            output.write_json_line({"time": now, "rows": seen.rows, "failures": seen.failures})
+            output.write_json_line({"time": now, "rows": output_of_pass.rows, "failures": output_of_pass.failures})
         else:
-            self._draw(now, seen)
+            self._draw(now, output_of_pass)
         sys.stdout.flush()
 
     def _warn(self) -> None:
@@ -87,7 +87,7 @@ class Watching:
     def _draw(self, now: datetime, seen: Shown) -> None:
         if sys.stdout.isatty():
             sys.stdout.write(_CLEAR)
-        output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C ends")
+        output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C to stop")
         self._inv.emit(seen.rows, seen.tables)
         self._warn()
         for line in seen.failures:

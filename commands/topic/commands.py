@@ -18,7 +18,7 @@ from kctl.commands.terminal.topic_options import (
     UNAVAILABLE,
     UNDER_MIN_ISR,
     UNDER_REPLICATED,
-    problems_asked,
+    selected_problems,
 )
 from kctl.commands.terminal.views import alarm, report_incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
@@ -53,7 +53,7 @@ def list_(
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
-    problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
+    problems = selected_problems(under_replicated, unavailable, under_min_isr, at_min_isr)
     request = ListRequest(match or (), problems, size, count, internal)
     with inv.connect() as client:
         if watching:

@@ -1,1 +1,1 @@
-"""Reading a cluster's state: topics, configs, groups, offsets, log dirs, the quorum. Changes nothing."""
+"""Cluster state: topics, configs, groups, offsets, log dirs and the quorum. Read-only."""

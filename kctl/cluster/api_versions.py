@@ -1,6 +1,7 @@
-"""What brokers can do: the requests that each has, in which versions, its features, and which release that makes it.
+"""Broker capabilities: supported requests and their versions, features, and the release that these imply.
 
-One ApiVersions to each broker (KIP-35, features: KIP-584), as kafka-broker-api-versions and kafka-features ask.
+One ApiVersions request to each broker (KIP-35, features: KIP-584), as kafka-broker-api-versions and kafka-features
+send.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class VersionRange(NamedTuple):
-    """The lowest and the highest version of a request."""
+    """The lowest and highest supported version of a request."""
 
     lowest: int
     highest: int
@@ -25,9 +26,10 @@ class VersionRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """min_version, max_version: what the broker supports; None for a feature that is in force and unknown to it.
+    """A feature.
 
-    finalized_version: the level in force for the whole cluster, None when the feature is not in use.
+    min_version, max_version: what the broker supports; None if the feature is finalized but unknown to the broker.
+    finalized_version: the level finalized for the whole cluster; None if the feature is not in use.
     """
 
     feature: str
@@ -38,7 +40,10 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class BrokerApis:
-    """versions by api key. finalized_epoch: of the features in force; None when the broker knows of none."""
+    """The requests and features that a broker supports.
+
+    versions: by API key. finalized_epoch: epoch of the finalized features; None if the broker knows none.
+    """
 
     versions: Mapping[int, VersionRange]
     features: tuple[Feature, ...]
@@ -47,7 +52,7 @@ class BrokerApis:
 
 @dataclass(frozen=True, slots=True)
 class ApiOfBrokers:
-    """A request, and who has it in which versions. same: all brokers that answered have it alike."""
+    """A request and its versions by broker. same: all brokers that responded support the same versions."""
 
     api_key: int
     api: str
@@ -57,7 +62,7 @@ class ApiOfBrokers:
 
 @dataclass(frozen=True, slots=True)
 class BrokersVersions:
-    """min_version, max_version: None on brokers that lack the request."""
+    """Brokers that support the same versions. min_version, max_version: None if the brokers lack the request."""
 
     brokers: tuple[int, ...]
     min_version: int | None
@@ -66,7 +71,7 @@ class BrokersVersions:
 
 @dataclass(frozen=True, slots=True)
 class FeatureOfBrokers:
-    """A feature, and the brokers that have it alike; see Feature. finalized_epoch: the newest that they know."""
+    """A feature, and the brokers that support it equally; see Feature. finalized_epoch: the newest of these brokers."""
 
     feature: str
     brokers: tuple[int, ...]
@@ -77,7 +82,7 @@ class FeatureOfBrokers:
 
 
 def fetch_api_versions(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerApis | KctlError]:
-    """What each broker can do; a KctlError for one that does not answer."""
+    """Return what each broker supports; a KctlError for a broker that does not respond."""
     from kafka.protocol.metadata import ApiVersionsRequest
 
     from kctl import __version__
@@ -122,7 +127,7 @@ def _features(answer: Any) -> tuple[Feature, ...]:
 
 
 def compare_apis(apis: Mapping[int, BrokerApis]) -> list[ApiOfBrokers]:
-    """Every request that any broker has, by api key."""
+    """Return every request that any broker supports, by API key."""
     keys = sorted({key for broker in apis.values() for key in broker.versions})
     return [_compared(key, apis) for key in keys]
 
@@ -132,58 +137,58 @@ def _compared(key: int, apis: Mapping[int, BrokerApis]) -> ApiOfBrokers:
     for node in sorted(apis):
         holders.setdefault(apis[node].versions.get(key), []).append(node)
     rows = tuple(
-        BrokersVersions(tuple(nodes), found.lowest if found else None, found.highest if found else None)
-        for found, nodes in holders.items()
+        BrokersVersions(tuple(nodes), supported.lowest if supported else None, supported.highest if supported else None)
+        for supported, nodes in holders.items()
     )
     return ApiOfBrokers(key, api_name(key), len(rows) == 1, rows)
 
 
 def features_of(apis: Mapping[int, BrokerApis]) -> list[FeatureOfBrokers]:
-    """Every feature, by name; several rows where brokers differ."""
+    """Return every feature, by name; several rows if brokers differ."""
     holders: dict[Feature, list[int]] = {}
     for node in sorted(apis):
-        for feature in apis[node].features:
-            holders.setdefault(feature, []).append(node)
+        for each in apis[node].features:
+            holders.setdefault(each, []).append(node)
     return [
         FeatureOfBrokers(
-            found.feature,
+            feature.feature,
             tuple(nodes),
-            found.min_version,
-            found.max_version,
-            found.finalized_version,
+            feature.min_version,
+            feature.max_version,
+            feature.finalized_version,
             max((epoch for node in nodes if (epoch := apis[node].finalized_epoch) is not None), default=None),
         )
-        for found, nodes in sorted(holders.items(), key=lambda item: (item[0].feature, item[1]))
+        for feature, nodes in sorted(holders.items(), key=lambda item: (item[0].feature, item[1]))
     ]
 
 
 def release_of(versions: Mapping[int, VersionRange]) -> str | None:
-    """The release that a broker seems to be: «3.9», «4.2+» for the newest known or a later one; None: too old to tell.
+    """Return the release that a broker appears to run, e.g. "3.9", "4.2+" for the newest known; None: too old to tell.
 
-    Brokers do not tell their release. It is the newest of which all requests that the broker has too are there in at
-    least its versions; releases that cannot be told apart are given as a range.
+    Brokers do not report their release. It is the newest release whose requests are all supported in at least its
+    versions; releases that cannot be distinguished are returned as a range.
     """
     from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
-    fitting = [
+    candidates = [
         release
         for release, known in BROKER_API_VERSIONS.items()
         if all(versions[key].highest >= highest for key, (_, highest) in known.items() if key in versions)
         and known.keys() & versions.keys()
     ]
-    if not fitting:
+    if not candidates:
         return None
-    newest = max(fitting)
-    alike = [
+    newest = max(candidates)
+    indistinguishable = [
         release
-        for release in fitting
+        for release in candidates
         if all(
             BROKER_API_VERSIONS[release].get(key) == BROKER_API_VERSIONS[newest].get(key)
             for key in BROKER_API_VERSIONS[newest]
             if key in versions
         )
     ]
-    first, last = (".".join(map(str, release)) for release in (min(alike), newest))
+    first, last = (".".join(map(str, release)) for release in (min(indistinguishable), newest))
     if newest == max(BROKER_API_VERSIONS):
         return f"{first}+"
     return first if first == last else f"{first} to {last}"

@@ -1,4 +1,4 @@
-"""What configs can be set on, as it is written on a command line: `topic/orders`, `broker/1`, `brokers`."""
+"""Resources that have configs, as written on a command line: `topic/orders`, `broker/1`, `brokers`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal[
     "topic", "broker", "brokers", "client-metrics", "group", "user", "users", "client-id", "clients", "ip", "ips"
 ]
 
-# org.apache.kafka.common.config.ConfigResource.Type; the default of all brokers is the broker without a name.
+# org.apache.kafka.common.config.ConfigResource.Type; the broker with an empty name stands for the default.
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 RESOURCE_TYPES: dict[Kind, int] = {
     "topic": TOPIC_RESOURCE,
@@ -27,21 +27,23 @@ _NOT_AUTHORIZED = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     }
 )  # fmt: skip
-# What has quotas and no other configs; those of all that have none of their own.
+# Resources that have quotas and no other configs. The plurals are defaults.
 QUOTA_KINDS: frozenset[Kind] = frozenset({"user", "users", "client-id", "clients", "ip", "ips"})
 _OF_ALL: dict[str, Kind] = {"brokers": "brokers", "users": "users", "clients": "clients", "ips": "ips"}
 _NAMED: dict[str, Kind] = {
     "group": "group", "client-metrics": "client-metrics", "user": "user", "client-id": "client-id", "ip": "ip",
 }  # fmt: skip
 _HINT = (
-    "write topic/NAME, broker/ID, brokers (the default of all brokers), group/NAME or client-metrics/NAME;"
+    "use topic/NAME, broker/ID, brokers (the default for all brokers), group/NAME or client-metrics/NAME;"
     " for quotas user/NAME, client-id/NAME, ip/ADDRESS, users, clients or ips"
 )
 
 
 class Resource(NamedTuple):
-    """A topic, a broker by its id, a group, a metrics subscription; a user, client id or address, which have quotas.
-    `brokers`, `users`, `clients`, `ips`, without a name: what holds for all that have no value of their own."""
+    """A topic, broker (by id), group or metrics subscription; or a user, client id or IP address, which have quotas.
+
+    `brokers`, `users`, `clients` and `ips` have no name: they hold the defaults.
+    """
 
     kind: Kind
     name: str
@@ -51,7 +53,7 @@ class Resource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """As `parse_resource` takes it."""
+        """Return the text that `parse_resource` parses."""
         return f"{self.kind}/{self.name}" if self.name else self.kind
 
     @property
@@ -72,31 +74,33 @@ class Resource(NamedTuple):
 
 
 def right_hint(operation: str, resource: Resource, error_code: int) -> str | None:
-    """Which ACL is missing, after an error that says that one is; None after others."""
+    """Return a hint that names the missing ACL; None if the error is not an authorization error."""
     if error_code not in _NOT_AUTHORIZED:
         return None
-    whose = f"{resource.kind} {resource.name}" if resource.kind in ("topic", "group") else "the cluster"
-    return f"ask for the ACL operation {operation} on {whose}"
+    owner = f"{resource.kind} {resource.name}" if resource.kind in ("topic", "group") else "the cluster"
+    return f"ask for the ACL operation {operation} on {owner}"
 
 
 def parse_resource(text: str) -> Resource:
-    """«topic/NAME», «broker/ID», «brokers», «group/NAME», «user/NAME», «users» … Raises UsageError."""
+    """Parse "topic/NAME", "broker/ID", "brokers", "group/NAME", "user/NAME", "users" and so on. Raises UsageError."""
     from kctl.cluster.topic_names import check_name, fault_of
 
     kind, slash, name = text.partition("/")
     if text in _OF_ALL:
         return Resource(_OF_ALL[text], "")
     if not slash or not name:
-        meant = "" if slash or fault_of(text) else f"did you mean topic/{text}? "
-        raise UsageError(f"{text!r} is not something that has configs", hint=meant + _HINT)
+        suggestion = "" if slash or fault_of(text) else f"did you mean topic/{text}? "
+        raise UsageError(f"{text!r} is not a resource with configs", hint=suggestion + _HINT)
     if kind == "topic":
         check_name(name)
         return Resource.topic(name)
     if kind == "broker":
         if not (name.isascii() and name.isdigit() and int(name) < 2**31):
-            raise UsageError(f"broker/{name}: a broker's id is a number", hint="kctl broker list shows them")
+            raise UsageError(f"broker/{name}: a broker id is a number", hint="run `kctl broker list` to see the ids")
         return Resource.broker(int(name))
     if kind in _NAMED:
         return Resource(_NAMED[kind], name)
     near = did_you_mean(kind, ("topic", "broker", *_NAMED))
-    raise UsageError(f"{text!r}: {kind!r} is not something that has configs", hint=f"{near} {_HINT}" if near else _HINT)
+    raise UsageError(
+        f"{text!r} is not a resource with configs: unknown kind {kind!r}", hint=f"{near} {_HINT}" if near else _HINT
+    )

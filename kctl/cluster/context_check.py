@@ -1,5 +1,7 @@
-"""Is what a context says true: every server of it, every broker that advertises itself, ZooKeeper and its chroot?
-And as whom, with which rights, does it log in?"""
+"""Check a context: every configured server, every advertised broker address, ZooKeeper and its chroot.
+
+Also reports the principal and the rights of the login.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ _LOGGED_IN_S = preflight.LIMIT_S
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """One server. role: bootstrap, broker or zookeeper; server: «host:port», with its chroot for ZooKeeper.
+    """The check of one server.
 
-    cluster_id: of the cluster that it belongs to, None when it did not say. problem: None when it can be used.
+    role: bootstrap, broker or zookeeper. server: "host:port", for ZooKeeper with the chroot. cluster_id: the cluster
+    that the server belongs to; None: not reported. problem: None if the server is usable.
     """
 
     role: str
@@ -42,9 +45,10 @@ class ServerCheck:
 
 @dataclass(frozen=True, slots=True)
 class ContextCheck:
-    """What was found. brokers: the registered ids; healthy: all servers can be used and are of one cluster.
+    """The check of a context.
 
-    principal: as whom brokers see the login, None without brokers to ask.
+    brokers: the registered ids. healthy: all servers are usable and belong to one cluster. principal: the principal
+    that brokers see; None without brokers.
     """
 
     name: str
@@ -58,14 +62,14 @@ class ContextCheck:
 
 
 def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
-    """Try every server of `target`, and every broker at the address that it advertises.
+    """Connect to every server of `target`, and to every broker at its advertised address.
 
-    Raises what `connect` raises when no bootstrap server can be used: there is nothing to compare then.
+    Raises what `connect` raises if no bootstrap server is usable: then there is nothing to compare.
     """
     if not target.bootstrap_servers and target.zookeeper is None:
-        raise UsageError(f"{target.name} has no servers", hint="give --bootstrap-server or --zookeeper")
+        raise UsageError(f"{target.name} has no servers", hint="set --bootstrap-server or --zookeeper")
     cluster_id, controller, brokers = None, None, {}
-    found: list[ServerCheck] = []
+    checks: list[ServerCheck] = []
     rights: tuple[Right, ...] = ()
     if target.bootstrap_servers:
         with connect(target, timeout_s=timeout_s) as client:
@@ -73,50 +77,50 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
             rights = read_rights(client)
             controller, _ = controller_of(client, state)
         cluster_id, brokers = state.cluster_id, state.brokers
-        found = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
+        checks = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
     if target.zookeeper is not None:
-        found.append(_zookeeper(target.zookeeper, target.zookeeper_security, cluster_id, timeout_s))
+        checks.append(_zookeeper(target.zookeeper, target.zookeeper_security, cluster_id, timeout_s))
     return ContextCheck(
         name=target.name,
         cluster_id=cluster_id,
         controller_id=controller,
         brokers=tuple(sorted(brokers)),
-        healthy=not any(server.problem for server in found),
+        healthy=not any(server.problem for server in checks),
         principal=principal_of(target.security) if target.bootstrap_servers else None,
-        servers=tuple(found),
+        servers=tuple(checks),
         rights=rights,
     )
 
 
 def _brokers(target: Target, advertised: dict[Address, Broker], cluster_id: str | None) -> list[ServerCheck]:
-    """The bootstrap servers, then the brokers that advertise another address, all tried at once.
+    """Check the bootstrap servers, and the brokers that advertise another address, all at once.
 
-    A login that failed on one would have failed before: no account is locked here.
+    A login that can fail has already failed on the first connection, so no account gets locked here.
     """
-    given = [parse_address(server) for server in target.bootstrap_servers]
-    addresses = dict(enumerate(dict.fromkeys((*given, *advertised))))
+    bootstrap = [parse_address(server) for server in target.bootstrap_servers]
+    addresses = dict(enumerate(dict.fromkeys((*bootstrap, *advertised))))
     dialer, deadline = Dialer(target.security), Deadline(_LOGGED_IN_S)
     outcomes = preflight.open_all(addresses, dialer, deadline)
     checks = []
     for number, address in addresses.items():
         outcome = outcomes[number]
-        role = "bootstrap" if address in given else "broker"
+        role = "bootstrap" if address in bootstrap else "broker"
         if role == "broker" and isinstance(outcome, KctlError):
             outcome = advertised_error(advertised[address], outcome)
-        checks.append(_judged(role, str(address), outcome, cluster_id))
+        checks.append(_server_check(role, str(address), outcome, cluster_id))
     return checks
 
 
-def _judged(role: str, server: str, outcome: Connection | KctlError, cluster_id: str | None) -> ServerCheck:
+def _server_check(role: str, server: str, outcome: Connection | KctlError, cluster_id: str | None) -> ServerCheck:
     if isinstance(outcome, KctlError):
         return ServerCheck(role, server, None, outcome.message)
     try:
-        own_id = preflight.read_cluster(outcome, Deadline(_LOGGED_IN_S)).cluster_id
+        server_cluster = preflight.read_cluster(outcome, Deadline(_LOGGED_IN_S)).cluster_id
     except KctlError as exc:
         return ServerCheck(role, server, None, exc.message)
     finally:
         outcome.close()
-    return ServerCheck(role, server, own_id, _other_cluster(own_id, cluster_id))
+    return ServerCheck(role, server, server_cluster, _other_cluster(server_cluster, cluster_id))
 
 
 def _zookeeper(connect_string: str, security: Security, cluster_id: str | None, timeout_s: float) -> ServerCheck:
@@ -125,16 +129,16 @@ def _zookeeper(connect_string: str, security: Security, cluster_id: str | None, 
             try:
                 data, _ = client.get(CLUSTER_ID)
             except NoNode:
-                problem = "no Kafka cluster is registered at this path: is the chroot right?"
+                problem = "no Kafka cluster is registered at this path; check the chroot"
                 return ServerCheck("zookeeper", connect_string, None, problem)
     except KctlError as exc:
         hint = f"; {exc.hint}" if exc.hint else ""
         return ServerCheck("zookeeper", connect_string, None, f"{exc.message}{hint}")
-    own_id = parse_cluster_id(data)
-    return ServerCheck("zookeeper", connect_string, own_id, _other_cluster(own_id, cluster_id))
+    server_cluster = parse_cluster_id(data)
+    return ServerCheck("zookeeper", connect_string, server_cluster, _other_cluster(server_cluster, cluster_id))
 
 
-def _other_cluster(own_id: str | None, cluster_id: str | None) -> str | None:
-    if own_id is None or cluster_id is None or own_id == cluster_id:
+def _other_cluster(server_cluster: str | None, cluster_id: str | None) -> str | None:
+    if server_cluster is None or cluster_id is None or server_cluster == cluster_id:
         return None
-    return f"belongs to another cluster: {own_id}, not {cluster_id}"
+    return f"belongs to another cluster: {server_cluster}, not {cluster_id}"

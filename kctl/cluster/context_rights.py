@@ -1,7 +1,7 @@
-"""With which rights a login sees a cluster: what brokers say of it, without trying anything that changes something.
+"""The rights of a login, as brokers report them; nothing is changed to find out.
 
-Brokers tell the operations that an authorizer allows (KIP-430): for the cluster by DescribeCluster (KIP-700), for the
-topics that may be described by Metadata. What may not even be described is unknown here, never absent.
+Brokers report the operations that the authorizer allows (KIP-430): DescribeCluster for the cluster (KIP-700), Metadata
+for topics. Anything that the login may not describe is unknown, not absent.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.security import Security
 
-# org.apache.kafka.common.acl.AclOperation; the answers have these codes.
+# org.apache.kafka.common.acl.AclOperation: the codes in the responses
 _OPERATIONS = {
     3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE", 9: "CLUSTER_ACTION",
     10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE",
 }  # fmt: skip
-# org.apache.kafka.security.authorizer.AclEntry: what the resource has, and what it is for
+# org.apache.kafka.security.authorizer.AclEntry: the operations of the resource, and their use
 _CLUSTER = {
     8: "list groups and log dirs", 5: "create any topic", 7: "reassign, elect leaders, change ACLs, users and quotas",
-    10: "read broker configs", 11: "change broker configs", 9: "speak as a broker",
+    10: "read broker configs", 11: "change broker configs", 9: "act as a broker",
 }  # fmt: skip
 _TOPIC = {8: "", 3: "consume", 4: "produce", 6: "delete, delete records", 7: "add partitions", 10: "", 11: ""}
 _ANY, _ALL_RESOURCES = 1, 1
 
 
 class Access(str, Enum):
-    """Whether an operation is allowed. PARTLY: on some of the objects."""
+    """The result for one operation. PARTLY: allowed on some of the objects."""
 
     OK = "ok"
     PARTLY = "partly"
@@ -44,7 +44,7 @@ class Access(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One line."""
+    """An operation on a resource, and whether it is allowed."""
 
     resource: str
     operation: str
@@ -53,7 +53,7 @@ class Right:
 
 
 def principal_of(security: Security) -> str:
-    """As whom brokers see this login, unless their own rules map it to another name."""
+    """Return the principal of this login, before any principal mapping rules of the brokers."""
     if security.sasl:
         return f"User:{security.sasl_username}"
     if security.tls and security.has_certificate:
@@ -62,7 +62,7 @@ def principal_of(security: Security) -> str:
 
 
 def read_rights(client: ClusterClient) -> tuple[Right, ...]:
-    """What the login may do. A probe that fails is a line of its own: nothing is raised."""
+    """Return the rights of the login. A probe that fails becomes a row; nothing is raised."""
     cluster = _cluster(client)
     may_describe = any(right.operation == "DESCRIBE" and right.result is Access.OK for right in cluster)
     return (*cluster, *_topics(client), _groups(client, may_describe=may_describe), _acls(client))
@@ -76,11 +76,11 @@ def _cluster(client: ClusterClient) -> list[Right]:
 
 
 def cluster_rights(allowed: Collection[int] | None) -> list[Right]:
-    """The operations of DescribeCluster. There are none without DESCRIBE: of the others nothing is known then."""
+    """Return the rights on the cluster. Without DESCRIBE, brokers report none, so the others are unknown."""
     if allowed is None:
-        return [Right("cluster", "DESCRIBE", Access.UNKNOWN, "the broker does not tell")]
+        return [Right("cluster", "DESCRIBE", Access.UNKNOWN, "the broker does not report it")]
     if not allowed:
-        hidden = "brokers tell only whom they let describe the cluster"
+        hidden = "brokers report this only with DESCRIBE on the cluster"
         return [
             Right("cluster", _OPERATIONS[code], *((Access.DENIED, use) if code == 8 else (Access.UNKNOWN, hidden)))
             for code, use in _CLUSTER.items()
@@ -105,17 +105,19 @@ def _topics(client: ClusterClient) -> list[Right]:
     )
 
 
-def topic_rights(seen: Sequence[Collection[int]]) -> list[Right]:
-    """Return the rights on topics, from the allowed operations of each."""
-    if not seen:
-        return [Right("topics", "DESCRIBE", Access.UNKNOWN, "sees no topic: there is none, or none may be described")]
-    found = []
+def topic_rights(operations: Sequence[Collection[int]]) -> list[Right]:
+    """Return the rights on topics, from the allowed operations of each topic."""
+    if not operations:
+        return [
+            Right("topics", "DESCRIBE", Access.UNKNOWN, "no topic is visible: there is none, or none may be described")
+        ]
+    rights = []
     for code, use in _TOPIC.items():
-        count = sum(1 for each in seen if code in each)
-        result = Access.OK if count == len(seen) else Access.PARTLY if count else Access.DENIED
-        of = f"{'all' if count == len(seen) else f'{count} of the'} {len(seen)} topics that it sees"
-        found.append(Right("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
-    return found
+        count = sum(1 for each in operations if code in each)
+        result = Access.OK if count == len(operations) else Access.PARTLY if count else Access.DENIED
+        of = f"{'all' if count == len(operations) else f'{count} of the'} {len(operations)} visible topics"
+        rights.append(Right("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
+    return rights
 
 
 def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
@@ -129,10 +131,10 @@ def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
         return Right("groups", "DESCRIBE", Access.UNKNOWN, next(iter(listed.unlisted.values())).message)
     count = len(listed.groups)
     if may_describe:
-        return Right("groups", "DESCRIBE", Access.OK, f"sees all {count} groups")
+        return Right("groups", "DESCRIBE", Access.OK, f"all {count} groups are visible")
     if count:
-        return Right("groups", "DESCRIBE", Access.PARTLY, f"sees {count} groups; others, if there are any, are hidden")
-    return Right("groups", "DESCRIBE", Access.UNKNOWN, "sees no group: there is none, or none may be described")
+        return Right("groups", "DESCRIBE", Access.PARTLY, f"{count} groups are visible; there may be others")
+    return Right("groups", "DESCRIBE", Access.UNKNOWN, "no group is visible: there is none, or none may be described")
 
 
 def _acls(client: ClusterClient) -> Right:
@@ -149,10 +151,10 @@ def _acls(client: ClusterClient) -> Right:
     except KctlError as exc:
         return Right("acls", "DESCRIBE", Access.UNKNOWN, exc.message)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
-        return Right("acls", "DESCRIBE", Access.OK, "no authorizer: everybody may do everything")
+        return Right("acls", "DESCRIBE", Access.OK, "no authorizer: everyone may do everything")
     if answer.error_code:
         error = error_for(answer.error_code, answer.error_message, subject="ACLs")
         result = Access.DENIED if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else Access.UNKNOWN
         return Right("acls", "DESCRIBE", result, error.message)
     count = sum(len(resource.acls) for resource in answer.resources)
-    return Right("acls", "DESCRIBE", Access.OK, f"reads all {count} ACLs")
+    return Right("acls", "DESCRIBE", Access.OK, f"all {count} ACLs are readable")

@@ -1,7 +1,7 @@
-"""Who the controller is, which epoch it has and since when: from the metadata quorum, or from ZooKeeper.
+"""The active controller, its epoch, and since when: from the metadata quorum or from ZooKeeper.
 
-With ZooKeeper the controller's own znode is /controller (kafka.zk.ControllerZNode): ephemeral, so it was made when this
-controller was elected. /controller_epoch counts elections.
+With ZooKeeper, the znode /controller (kafka.zk.ControllerZNode) is ephemeral: its creation time is the time of the
+election. /controller_epoch counts elections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A voter or an observer of the metadata quorum; see QuorumReplica. host, port: where a controller listens."""
+    """A voter or observer of the metadata quorum; see QuorumReplica. host, port: address of the controller listener."""
 
     node_id: int
     role: str
@@ -39,10 +39,11 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """metadata: «zookeeper» or «kraft». id: None when there is none. host, port: None where brokers do not tell.
+    """The active controller.
 
-    epoch, since: with ZooKeeper from there, None when no ZooKeeper was given. With KRaft, epoch is the leader's, and
-    since is not known. named_by: broker → the controller that it names (with ZooKeeper); failures: what was not read.
+    metadata: "zookeeper" or "kraft". controller_id: None if there is none. host, port: None if brokers do not report
+    them. epoch, since: from ZooKeeper, None if no ZooKeeper is configured; with KRaft, the leader epoch, and since is
+    None. named_by: broker → the controller that it names (ZooKeeper only). failures: what could not be read.
     """
 
     metadata: str
@@ -59,24 +60,24 @@ class Controller:
 
     @property
     def agreed(self) -> bool:
-        """There is one, and every broker that answered names it."""
+        """Return True if there is a controller, and every broker that responded names it."""
         return self.controller_id is not None and set(self.named_by.values()) <= {self.controller_id}
 
     def require_healthy(self) -> None:
         """Raise NotHealthy if there is no controller, or brokers name different ones."""
         if self.controller_id is None:
-            raise NotHealthy("there is no controller", hint="are enough of ZooKeeper's servers or of the voters up?")
+            raise NotHealthy("there is no controller", hint="start ZooKeeper servers or voters until a majority is up")
         if not self.agreed:
             others = "; ".join(
                 f"broker {node}: {'none' if named is None else named}"
                 for node, named in self.named_by.items()
                 if named != self.controller_id
             )
-            raise NotHealthy(f"broker {self.controller_id} is the controller, but not all brokers say so ({others})")
+            raise NotHealthy(f"broker {self.controller_id} is the controller, but other brokers disagree ({others})")
 
 
 def read_controller(client: ClusterClient) -> Controller:
-    """Raises NotAuthorized where the quorum may not be described, ConnectionFailed's subclasses."""
+    """Return the controller. Raises NotAuthorized if the quorum is not readable, subclasses of ConnectionFailed."""
     quorum = describe_quorum(client)
     if quorum is not None:
         return of_quorum(quorum)
@@ -94,8 +95,8 @@ def read_controller(client: ClusterClient) -> Controller:
 
 
 def of_quorum(quorum: Quorum) -> Controller:
-    """KRaft. Pure."""
-    nodes = {node.id: node for node in reversed(quorum.nodes)}  # the first listener of each counts
+    """Return the controller of a KRaft cluster. Pure."""
+    nodes = {node.id: node for node in reversed(quorum.nodes)}  # use the first listener of each controller
     leader = nodes.get(-1 if quorum.leader_id is None else quorum.leader_id)
 
     def row(replica: QuorumReplica, role: str) -> Voter:
@@ -130,14 +131,14 @@ def of_quorum(quorum: Quorum) -> Controller:
 def of_views(
     state: ClusterState, views: dict[int, BrokerView | KctlError], epoch: Epoch | None, failures: list[str]
 ) -> Controller:
-    """ZooKeeper, which knows best when it was asked; else what most brokers say. Pure."""
+    """Return the controller of a ZooKeeper cluster: from ZooKeeper if read, else as most brokers name it. Pure."""
     named = {node: view.controller_id for node, view in views.items() if isinstance(view, BrokerView)}
-    said = list(named.values())
-    found = epoch.controller if epoch is not None else max(said, key=said.count, default=state.controller_id)
-    broker = state.brokers.get(-1 if found is None else found)
+    ids = list(named.values())
+    controller = epoch.controller if epoch is not None else max(ids, key=ids.count, default=state.controller_id)
+    broker = state.brokers.get(-1 if controller is None else controller)
     return Controller(
         metadata="zookeeper",
-        controller_id=found,
+        controller_id=controller,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
         epoch=None if epoch is None else epoch.epoch,
@@ -152,7 +153,7 @@ def of_views(
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What ZooKeeper says: the controller (None: there is none now), its epoch, and since when it is."""
+    """The election of the controller as recorded in ZooKeeper. controller: None if there is none now."""
 
     controller: int | None
     epoch: int | None
@@ -160,7 +161,10 @@ class Epoch:
 
 
 def read_epoch(zookeeper: str, security: Security) -> Epoch:
-    """From «host:port,…/chroot». Raises NotFound for an unknown chroot, ConnectionFailed's subclasses."""
+    """Read the epoch from "host:port,…/chroot".
+
+    Raises NotFound for an unknown chroot, subclasses of ConnectionFailed.
+    """
     from kctl.zookeeper.session import zookeeper as open_zookeeper
 
     with open_zookeeper(zookeeper, security=security) as zk:
@@ -168,23 +172,23 @@ def read_epoch(zookeeper: str, security: Security) -> Epoch:
 
 
 def epoch_in(zk: ZooKeeper) -> Epoch:
-    """`read_epoch` over a connection that is there: its paths are relative to the chroot."""
-    found, made_ms = _controller_znode(zk)
-    counted = _read(zk, "/controller_epoch")
-    text = counted[0].decode("ascii", "replace") if counted else ""
-    return Epoch(found, int(text) if text.isdigit() else None, _time(made_ms))
+    """Read the epoch over an open connection, whose paths are relative to the chroot."""
+    controller, created_ms = _controller_znode(zk)
+    epoch = _read(zk, "/controller_epoch")
+    text = epoch[0].decode("ascii", "replace") if epoch else ""
+    return Epoch(controller, int(text) if text.isdigit() else None, _time(created_ms))
 
 
 def _controller_znode(zk: ZooKeeper) -> tuple[int | None, int | None]:
-    """The broker's id, and when the znode was made, by ZooKeeper's clock (ms)."""
-    found = _read(zk, "/controller")
-    if found is None:
+    """Return the broker id, and when the znode was created, by ZooKeeper's clock (ms)."""
+    node = _read(zk, "/controller")
+    if node is None:
         return None, None
-    data, stat = found
+    data, stat = node
     try:
         return int(json.loads(data)["brokerid"]), stat.ctime
     except (ValueError, KeyError, TypeError):
-        raise OperationFailed("/controller in ZooKeeper is not what a broker writes") from None
+        raise OperationFailed("/controller in ZooKeeper has invalid contents") from None
 
 
 def _read(zk: ZooKeeper, path: str) -> tuple[bytes, Any] | None:

@@ -1,11 +1,11 @@
-"""The state of a cluster as one value: what planners and reports read.
+"""The state of a cluster as one value, for planners and reports.
 
     {"cluster_id", "controller", "brokers": [{"id", "host", "port", "rack", "log_dirs": [{"path", "total_bytes",
      "usable_bytes", "cordoned", "replicas": [{"topic", "partition", "size_bytes", "offset_lag", "future"}]}]}],
      "topics": [{"name", "topic_id", "configs": {}, "partitions": [{"partition", "leader", "replicas", "isr", "adding",
      "removing", "size_bytes"}]}]}
 
-A reader takes absent keys as unknown: the log_dirs of a broker that did not answer, the sizes in a log dir that is
+An absent key is unknown: the log_dirs of a broker that did not respond, the sizes in an offline log dir or on brokers
 offline or on brokers before 3.3, the configs of topics that may not be described. The controller is null where it is
 not known. Requests: one Metadata, with KRaft one DescribeQuorum, one DescribeLogDirs to each broker, one
 ListPartitionReassignments, DescribeConfigs for 500 topics at a time.
@@ -29,23 +29,21 @@ if TYPE_CHECKING:
 
 
 def export_cluster(client: ClusterClient) -> tuple[dict[str, Any], list[str]]:
-    """The state, and what could not be read (one line each). Raises what ClusterClient.metadata raises."""
+    """Return the state, and a line for each part that could not be read. Raises what ClusterClient.metadata raises."""
     state = client.metadata()
-    lacks: list[str] = []
+    unread: list[str] = []
     moving: Mapping[TopicPartition, Moving] | None = None
     try:
         moving = ongoing_reassignments(client)
     except KctlError as exc:
-        lacks.append(f"reassignments: {exc.message}")
+        unread.append(f"reassignments: {exc.message}")
     controller, failure = controller_of(client, state)
-    lacks += [failure] if failure else []
-    log_dirs = fetch_log_dirs(client, _brokers_to_ask(state))
+    unread += [failure] if failure else []
+    log_dirs = fetch_log_dirs(client, state.brokers)
     configs = fetch_topic_configs(client, state.topics, state.brokers) if state.topics else {}
-    lacks += _unread(log_dirs, configs)
-    return assemble(replace(state, controller_id=controller), log_dirs, configs, moving), lacks
+    unread += _unread(log_dirs, configs)
+    return assemble(replace(state, controller_id=controller), log_dirs, configs, moving), unread
 
-
-def _brokers_to_ask(state: ClusterState) -> list[int]:
     """Brokers that are there; those that are only known as replicas have no address to ask at."""
     return sorted(state.brokers)
 
@@ -56,9 +54,9 @@ def _unread(
     lines = [f"log dirs of broker {node}: {e.message}" for node, e in log_dirs.items() if isinstance(e, KctlError)]
     lines += [
         f"log dir {log_dir.path} of broker {node} is offline: {log_dir.error}"
-        for node, found in log_dirs.items()
-        if not isinstance(found, KctlError)
-        for log_dir in found
+        for node, dirs in log_dirs.items()
+        if not isinstance(dirs, KctlError)
+        for log_dir in dirs
         if log_dir.error
     ]
     failed = [error.message for error in configs.values() if isinstance(error, KctlError)]
@@ -73,7 +71,7 @@ def assemble(
     configs: Mapping[str, list[ConfigEntry] | KctlError],
     moving: Mapping[TopicPartition, Moving] | None,
 ) -> dict[str, Any]:
-    """Put the answers together. Pure; see the module for the shape. moving None: not known."""
+    """Combine the responses; see the module for the shape. Pure. moving: None: unknown."""
     sizes = replica_sizes(log_dirs)
     replica_ids = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
     absent = sorted(replica_ids - state.brokers.keys())
@@ -82,7 +80,7 @@ def assemble(
         "controller": state.controller_id,
         "brokers": [
             *(_broker(state.brokers[node], log_dirs.get(node)) for node in sorted(state.brokers)),
-            *({"id": node} for node in absent),  # hosts replicas, and is down: all else is unknown
+            *({"id": node} for node in absent),  # hosts replicas but is down: everything else is unknown
         ],
         "topics": [
             {
@@ -97,10 +95,10 @@ def assemble(
 
 
 def replica_sizes(log_dirs: Mapping[int, list[LogDir] | KctlError]) -> dict[tuple[str, int], dict[int, int]]:
-    """Bytes of each replica: partition → broker → size; copies under way inside a broker do not count."""
+    """Return the bytes of each replica: partition → broker → size. Future replicas are skipped."""
     sizes: dict[tuple[str, int], dict[int, int]] = {}
-    for node, found in log_dirs.items():
-        for log_dir in () if isinstance(found, KctlError) else found:
+    for node, dirs in log_dirs.items():
+        for log_dir in () if isinstance(dirs, KctlError) else dirs:
             for topic, partition, size, _, future in log_dir.replicas:
                 if not future:
                     sizes.setdefault((topic, partition), {})[node] = size
@@ -127,16 +125,16 @@ def _log_dir(log_dir: LogDir) -> dict[str, Any]:
     return row
 
 
-def _topic_id(found: str | None) -> dict[str, str]:
-    return {} if found is None else {"topic_id": found}
+def _topic_id(topic_id: str | None) -> dict[str, str]:
+    return {} if topic_id is None else {"topic_id": topic_id}
 
 
-def _configs(found: Iterable[ConfigEntry] | KctlError | None) -> dict[str, Any]:
-    """The configs set on the topic itself; brokers' own settings are not the topic's."""
-    if found is None or isinstance(found, KctlError):
+def _configs(entries: Iterable[ConfigEntry] | KctlError | None) -> dict[str, Any]:
+    """Return the configs that are set on the topic itself."""
+    if entries is None or isinstance(entries, KctlError):
         return {}
-    own = {entry.name: entry.value for entry in found if entry.source is ConfigSource.TOPIC}
-    return {"configs": own}
+    configs = {entry.name: entry.value for entry in entries if entry.source is ConfigSource.TOPIC}
+    return {"configs": configs}
 
 
 def _partition(
@@ -151,9 +149,9 @@ def _partition(
         "isr": list(state.isr),
     }
     if moving is not None:
-        found = moving.get(state.tp)
-        row["adding"] = list(found.adding) if found else []
-        row["removing"] = list(found.removing) if found else []
+        move = moving.get(state.tp)
+        row["adding"] = list(move.adding) if move else []
+        row["removing"] = list(move.removing) if move else []
     size = size_of(state, sizes)
     if size is not None:
         row["size_bytes"] = size
@@ -161,9 +159,9 @@ def _partition(
 
 
 def size_of(state: PartitionState, sizes: Mapping[tuple[str, int], Mapping[int, int]]) -> int | None:
-    """Bytes of one replica. sizes: as replica_sizes gives them.
+    """Return the bytes of one replica. sizes: as returned by replica_sizes.
 
-    The leader's log is the partition; a follower may lag, or still hold what the leader has deleted.
+    The leader's log is authoritative: a follower may lag, or still hold segments that the leader has deleted.
     """
     on_disk = sizes.get(state.tp, {})
     return on_disk.get(state.leader, max(on_disk.values(), default=None))

@@ -1,7 +1,7 @@
-"""The JSON files of Kafka's tools: an object, most with `version` 1, and a list of entries. Other keys are ignored.
+"""The JSON files of Kafka's tools: an object, usually with `version` 1, and a list of entries. Other keys are ignored.
 
-As kafka.utils.Json and the tools of Kafka 3.9 and 4.4 read them, but stricter where they guess: what stands behind the
-object, and a key that kctl reads and finds twice, are refused. A byte order mark is passed over, as in all files.
+As parsed by kafka.utils.Json and the tools of Kafka 3.9 and 4.4, but stricter: data after the object, and a duplicate
+of a key that kctl reads, are rejected. A byte order mark is skipped, as in all files.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _SHOWN = 3
 def load_object(
     data: bytes, name: str, *, keys: Collection[str] | None, hint: str | None = None, versioned: bool = True
 ) -> dict[str, Any]:
-    """The object in a file's bytes. name: of the file, for messages.
+    """Return the object in a file's bytes. name: of the file, for messages.
 
-    keys: those that must not be there twice in one object; None: no key may. versioned: the version is looked at.
-    Raises InvalidFile.
+    keys: keys that must not occur twice in one object; None: no key may. versioned: check the version. Raises
+    InvalidFile.
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
             names = [key for key, _ in pairs if keys is None or key in keys]
-            twice = next((key for key in names if names.count(key) > 1), None)
-            if twice is not None:
-                raise ValueError(f"the key {twice!r} is there twice in one object")
-        return found
+            duplicate = next((key for key in names if names.count(key) > 1), None)
+            if duplicate is not None:
+                raise ValueError(f"duplicate key {duplicate!r} in one object")
+        return values
 
     try:
-        document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_no_constant)
+        document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique_keys, parse_constant=_no_constant)
     except RecursionError:
         raise InvalidFile(f"{name} cannot be read: its JSON is nested too deeply") from None
     except UnicodeDecodeError:
@@ -55,12 +55,12 @@ def load_object(
 
 
 def read_partitions(document: Mapping[str, Any], name: str, *, hint: str, take: Callable[[Any], str | None]) -> None:
-    """Give each entry of the list `partitions` to `take`, which returns what is wrong with it. Raises InvalidFile."""
+    """Pass each entry of the list `partitions` to `take`, which returns the entry's problem. Raises InvalidFile."""
     entries = document.get("partitions")
     if not isinstance(entries, list):
         raise InvalidFile(f'{name} has no list "partitions"', hint=hint)
     if not entries:
-        raise InvalidFile(f"{name}: it names no partitions", hint=hint)
+        raise InvalidFile(f"{name} lists no partitions", hint=hint)
     problems = [f"partitions[{number}]: {fault}" for number, entry in enumerate(entries) if (fault := take(entry))]
     if problems:
         more = f" (and {len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
@@ -68,23 +68,23 @@ def read_partitions(document: Mapping[str, Any], name: str, *, hint: str, take: 
 
 
 def entry_fault(entry: Any, keys: Collection[str]) -> str | None:
-    """What is wrong with an entry that has to have a topic, a partition and the other keys; None for nothing."""
+    """Return the problem of an entry, which must have a topic, a partition and the other keys; None: it is valid."""
     if not isinstance(entry, Mapping):
         return f"it is not an object: {shown(entry)}"
     missing = [key for key in ("topic", "partition", *keys) if key not in entry]
     if missing:
         return f"it has no {', no '.join(missing)}"
     topic, number = entry["topic"], entry["partition"]
-    fault = fault_of(topic) if isinstance(topic, str) else "it is no text"
+    fault = fault_of(topic) if isinstance(topic, str) else "it is not a string"
     if fault:
         return f"topic {shown(topic)}: {fault}"
     if type(number) is not int or not 0 <= number < 2**31:
-        return f"partition: {shown(number)} is no partition"
+        return f"partition: {shown(number)} is not a partition number"
     return None
 
 
 def partition_of(entry: Mapping[str, Any]) -> TopicPartition:
-    """The partition of an entry that has no fault."""
+    """Return the partition of a valid entry."""
     return TopicPartition(entry["topic"], entry["partition"])
 
 

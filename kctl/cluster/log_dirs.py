@@ -1,4 +1,4 @@
-"""What is on the brokers' disks, by one DescribeLogDirs to each broker (KIP-113; disk sizes: KIP-827, 3.3)."""
+"""The contents of the brokers' log dirs: one DescribeLogDirs per broker (KIP-113; disk sizes: KIP-827, Kafka 3.3)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 
-CORDONED = "cordoned.log.dirs"  # a broker's config
+CORDONED = "cordoned.log.dirs"  # a broker config
 
 
 class LogDirReplica(NamedTuple):
-    """One replica in a log dir. future: a copy on its way to this log dir (AlterReplicaLogDirs)."""
+    """A replica in a log dir. future: a copy that is being moved to this log dir (AlterReplicaLogDirs)."""
 
     topic: str
     partition: int
@@ -27,8 +27,11 @@ class LogDirReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log dir of a broker. Sizes are None on brokers before 3.3; error: why the dir is offline. cordoned: it is to
-    get no new replicas (KIP-1066, 4.3)."""
+    """A log dir of a broker.
+
+    Sizes: None before Kafka 3.3. error: why the log dir is offline. cordoned: receives no new replicas (KIP-1066, Kafka
+    4.3).
+    """
 
     path: str
     total_bytes: int | None
@@ -39,12 +42,12 @@ class LogDir:
 
     @property
     def receives(self) -> bool:
-        """Whether the broker places new replicas in this log dir."""
+        """Return True if the broker places new replicas in this log dir."""
         return self.error is None and not self.cordoned
 
 
 def is_cordoned(log_dirs: Collection[LogDir]) -> bool:
-    """Whether a broker receives no new replicas, because all its online log dirs are cordoned."""
+    """Return True if a broker receives no new replicas because all its online log dirs are cordoned."""
     online = [each for each in log_dirs if each.error is None]
     return bool(online) and all(each.cordoned for each in online)
 
@@ -52,17 +55,17 @@ def is_cordoned(log_dirs: Collection[LogDir]) -> bool:
 def fetch_log_dirs(
     client: ClusterClient, brokers: Collection[int], *, topics: Mapping[str, Collection[int]] | None = None
 ) -> dict[int, list[LogDir] | KctlError]:
-    """The log dirs of each broker with all replicas, or only those of `topics` (partitions by topic).
+    """Return the log dirs of each broker with all replicas, or only those of `topics` (partitions by topic).
 
-    A broker that does not answer, or may not be asked, is a KctlError.
+    The value is a KctlError for a broker that does not respond or denies access.
     """
     from kafka.protocol.admin import DescribeLogDirsRequest
 
     topic_class = DescribeLogDirsRequest.DescribableLogDirTopic
-    wanted = None
+    requested = None
     if topics is not None:
-        wanted = [topic_class(topic=name, partitions=sorted(numbers)) for name, numbers in topics.items()]
-    responses = client.send_each({node: DescribeLogDirsRequest(topics=wanted) for node in sorted(brokers)})
+        requested = [topic_class(topic=name, partitions=sorted(numbers)) for name, numbers in topics.items()]
+    responses = client.send_each({node: DescribeLogDirsRequest(topics=requested) for node in sorted(brokers)})
     return {node: _parse(node, response) for node, response in responses.items()}
 
 
@@ -74,8 +77,8 @@ def _parse(node: int, response: Any) -> list[LogDir] | KctlError:
     if response.error_code:
         return error_for(response.error_code, None, subject=f"log dirs of broker {node}")
     if not response.results:
-        # Before version 3 of the request, this is all that says «not authorized».
-        return error_for(31, "no log dirs were described", subject=f"log dirs of broker {node}")
+        # Before version 3 of the request, an empty response means "not authorized".
+        return error_for(31, "the response has no log dirs", subject=f"log dirs of broker {node}")
     return [_log_dir(node, row) for row in response.results]
 
 
@@ -87,8 +90,8 @@ def _log_dir(node: int, row: Any) -> LogDir:
         error = error_for(row.error_code, None, subject=f"log dir {row.log_dir} of broker {node}").message
     return LogDir(
         path=row.log_dir,
-        total_bytes=_known(row.total_bytes),
-        usable_bytes=_known(row.usable_bytes),
+        total_bytes=_size(row.total_bytes),
+        usable_bytes=_size(row.usable_bytes),
         replicas=[
             LogDirReplica(topic.name, p.partition_index, p.partition_size, p.offset_lag, p.is_future_key)
             for topic in row.topics
@@ -99,5 +102,5 @@ def _log_dir(node: int, row: Any) -> LogDir:
     )
 
 
-def _known(size: int | None) -> int | None:
+def _size(size: int | None) -> int | None:
     return None if size is None or size < 0 else size

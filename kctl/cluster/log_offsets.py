@@ -1,4 +1,4 @@
-"""Where logs begin and end, and other questions to the leaders of many partitions at once."""
+"""Log start and end offsets, and other requests to the leaders of many partitions at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """Both ends of one partition's log."""
+    """The log start and log end offset of a partition."""
 
     start: int
     end: int
@@ -37,10 +37,10 @@ def read_log_offsets(
     read_committed: bool = False,
     state: ClusterState | None = None,
 ) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, KctlError]]:
-    """Both ends of each partition's log; which partitions do not exist; and which could not be read, and why.
+    """Return both ends of each partition's log; the partitions that do not exist; why others are unreadable.
 
-    Leaders that have just changed are looked up again, twice. state: metadata of now with all of these partitions,
-    which saves looking for leaders first.
+    Leaders that have just changed are looked up again, twice. state: current metadata with all of these partitions,
+    which saves the first lookup.
     """
 
     def both_ends(by_leader: ByLeader) -> dict[TopicPartition, LogOffsets | KctlError]:
@@ -54,7 +54,7 @@ def read_log_offsets(
 def read_offsets_at(
     client: ClusterClient, partitions: Collection[TopicPartition], time_ms: int
 ) -> tuple[dict[TopicPartition, int], set[TopicPartition], dict[TopicPartition, KctlError]]:
-    """As `read_log_offsets`: the offset of the first record that is not older than time_ms, −1 when none is."""
+    """Return the first offset with a timestamp of at least time_ms, −1 if there is none; see `read_log_offsets`."""
     return ask_leaders(client, partitions, lambda by_leader: fetch_offsets_each(client, by_leader, time_ms))
 
 
@@ -70,52 +70,52 @@ def ask_leaders(
     ask: Callable[[ByLeader], Mapping[TopicPartition, _Answer | KctlError]],
     state: ClusterState | None = None,
 ) -> tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]:
-    """The answers of leaders; which partitions do not exist; and which had none, and why.
+    """Return the leaders' responses; the partitions that do not exist; why the other partitions have no response.
 
-    ask: given partitions by leader, the answer about each. It is asked again about those that failed, after looking up
-    their leaders anew, twice. A topic that may not be described has no answers, and takes none from the others.
-    state: metadata of now with all of the partitions.
+    ask: maps partitions by leader to a response for each partition. It is called again for partitions that failed,
+    after a new lookup of their leaders, twice. A topic that may not be described fails alone. state: current metadata
+    with all of the partitions.
     """
     answers: dict[TopicPartition, _Answer] = {}
-    deleted: set[TopicPartition] = set()
-    refused: dict[TopicPartition, KctlError] = {}
+    missing: set[TopicPartition] = set()
+    denied: dict[TopicPartition, KctlError] = {}
     unread: dict[TopicPartition, KctlError] = {}
     pending: Collection[TopicPartition] = partitions
     for pause in (*LEADER_PAUSES_S, None):
         if not pending:
             break
-        known = state or client.metadata({tp.topic for tp in pending}, keep_errors=True)
+        current = state or client.metadata({tp.topic for tp in pending}, keep_errors=True)
         state = None
-        unread = {tp: known.failed[tp.topic] for tp in pending if tp.topic in known.failed}
-        by_leader, gone, leaderless = _by_leader(known, [tp for tp in pending if tp not in unread])
-        deleted |= gone
+        unread = {tp: current.failed[tp.topic] for tp in pending if tp.topic in current.failed}
+        by_leader, unknown, leaderless = _by_leader(current, [tp for tp in pending if tp not in unread])
+        missing |= unknown
         unread |= {tp: OperationFailed("no leader") for tp in leaderless}
         for tp, answer in ask(by_leader).items():
             if isinstance(answer, KctlError):
                 unread[tp] = answer
             else:
                 answers[tp] = answer
-        refused |= {tp: error for tp, error in unread.items() if isinstance(error, NotAuthorized)}
-        pending = [tp for tp in unread if tp not in refused]
+        denied |= {tp: error for tp, error in unread.items() if isinstance(error, NotAuthorized)}
+        pending = [tp for tp in unread if tp not in denied]
         if pending and pause is not None:
             time.sleep(pause)
-    return answers, deleted, unread | refused
+    return answers, missing, unread | denied
 
 
 def _by_leader(
     state: ClusterState, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], set[TopicPartition], list[TopicPartition]]:
-    """Partitions by the broker that leads them; those that do not exist; those without a leader."""
+    """Return the partitions by leader; those that do not exist; those without a leader."""
     leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions}
     by_leader: dict[int, list[TopicPartition]] = {}
-    gone: set[TopicPartition] = set()
+    missing: set[TopicPartition] = set()
     leaderless: list[TopicPartition] = []
     for tp in partitions:
         leader = leaders.get(tp)
         if leader is None:
-            gone.add(tp)
+            missing.add(tp)
         elif leader < 0:
             leaderless.append(tp)
         else:
             by_leader.setdefault(leader, []).append(tp)
-    return by_leader, gone, leaderless
+    return by_leader, missing, leaderless

@@ -1,4 +1,4 @@
-"""What each broker says of the others: who is there, and who the controller is."""
+"""Each broker's view of the cluster: the live brokers and the controller."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """brokers: those that it lists as alive. controller_id: None when it knows none; with KRaft it is any broker."""
+    """A broker's view. brokers: live brokers. controller_id: None if it knows none; with KRaft, a random broker."""
 
     brokers: tuple[int, ...]
     controller_id: int | None
 
 
 def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerView | KctlError]:
-    """Each broker's view, by one Metadata without topics to each; a KctlError for one that does not answer."""
+    """Return each broker's view, by one Metadata without topics; a KctlError for a broker that does not respond."""
     return {
         node: state if isinstance(state, KctlError) else BrokerView(tuple(sorted(state.brokers)), state.controller_id)
         for node, state in client.metadata_of_each(sorted(brokers), ()).items()
@@ -30,10 +30,10 @@ def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, Bro
 
 
 def down_brokers(client: ClusterClient) -> list[int]:
-    """Brokers that are not alive, and that replicas or a KRaft controller know.
+    """Return brokers that are not live, but host replicas or are registered with the KRaft controller.
 
-    Of what this user may see: where fenced brokers are not told, replicas are what is left. Raises ConnectionFailed's
-    subclasses.
+    Limited to what this user may see: if fenced brokers are not reported, only hosts of visible replicas. Raises
+    subclasses of ConnectionFailed.
     """
     state = client.metadata()
     fenced = fenced_brokers(client)
@@ -43,20 +43,20 @@ def down_brokers(client: ClusterClient) -> list[int]:
 
 
 def told_apart(client: ClusterClient, node: int, error: KctlError) -> KctlError:
-    """`error` of a request to a broker; that it is down, where it is not in the cluster though replicas are on it."""
+    """Return `error` of a request to a broker; that the broker is down, if it hosts replicas but is not live."""
     if not isinstance(error, NotFound):
         return error
     try:
-        known = down_brokers(client)
+        down = down_brokers(client)
     except KctlError:
         return error
-    return NotFound(f"broker {node} is down", hint=error.hint) if node in known else error
+    return NotFound(f"broker {node} is down", hint=error.hint) if node in down else error
 
 
 def fenced_brokers(client: ClusterClient) -> dict[int, Broker] | KctlError:
-    """Brokers that are registered with a KRaft controller and not alive (KIP-1073, brokers ≥ 4.0); else none.
+    """Return brokers that are registered with a KRaft controller but not live (KIP-1073, Kafka 4.0); else none.
 
-    The error when a broker has it and does not tell. Raises ConnectionFailed's subclasses.
+    Returns the error if a broker supports the request but fails it. Raises subclasses of ConnectionFailed.
     """
     from kafka.protocol.admin import DescribeClusterRequest
 

@@ -1,7 +1,7 @@
-"""Committed offsets by coordinator, log offsets by leader: the two requests that lag is made of.
+"""Committed offsets from coordinators, log offsets from leaders: the two requests that lag is computed from.
 
-Each function here asks one broker, so that a Spark executor can do its share; `kctl.lag.collect` asks all of them
-at once.
+Most functions query one broker, so that a Spark executor can do its share; `kctl.lag.collect` queries all of them at
+once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
-_CONSUMER, _DEBUGGING_REPLICA = -1, -2  # as a replica id; the latter sees all of a log, and not only the leader's
+_CONSUMER, _DEBUGGING_REPLICA = -1, -2  # replica ids; followers respond to the latter, too, with their own log end
 
 Committed: TypeAlias = dict[TopicPartition, int]
 
 
 class Commit(NamedTuple):
-    """What a group committed for a partition. leader_epoch: of the last record read, −1 when it was not told."""
+    """A committed offset. leader_epoch: of the last record read, −1 if not committed."""
 
     offset: int
     leader_epoch: int
@@ -34,12 +34,12 @@ class Commit(NamedTuple):
 
 
 class OffsetSpec(IntEnum):
-    """The «timestamp» of a ListOffsets request that stands for a place in the log."""
+    """The special timestamps of a ListOffsets request."""
 
-    LATEST = -1  # for consumers the high watermark: what they can read up to
+    LATEST = -1  # for consumers the high watermark
     EARLIEST = -2  # the log start offset
     MAX_TIMESTAMP = -3  # the record with the largest timestamp (KIP-734, brokers ≥ 3.0)
-    EARLIEST_LOCAL = -4  # the first offset on the leader's disk, tiered storage left out (KIP-405, ≥ 3.6)
+    EARLIEST_LOCAL = -4  # the first offset on the leader's disk, without tiered storage (KIP-405, ≥ 3.6)
     LATEST_TIERED = -5  # the last offset in tiered storage (KIP-1005, ≥ 3.9)
 
 
@@ -47,7 +47,7 @@ _LIST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, Off
 
 
 class Listed(NamedTuple):
-    """A row of a ListOffsets answer; both are −1 where no record is what was asked for."""
+    """A row of a ListOffsets response; both are −1 if no record matches."""
 
     offset: int
     timestamp_ms: int
@@ -56,22 +56,22 @@ class Listed(NamedTuple):
 def fetch_committed(
     client: ClusterClient, coordinator_id: int, groups: Sequence[str]
 ) -> dict[str, Committed | KctlError]:
-    """What each group has committed, from its coordinator; a failure of a group is its value.
+    """Return the committed offsets of each group, from its coordinator; a failure of a group is its value.
 
-    One OffsetFetch for all groups (version 8, KIP-709, brokers ≥ 3.0), one for each group on older brokers.
+    One OffsetFetch for all groups (version 8, KIP-709, Kafka 3.0), one per group on older brokers.
     """
     return fetch_committed_each(client, {coordinator_id: groups})
 
 
 def fetch_committed_each(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
-    """`fetch_committed` from several coordinators at once."""
+    """Return `fetch_committed` of several coordinators at once."""
     return _fetch(client, by_node, _committed_offset)
 
 
 def fetch_commits_each(
     client: ClusterClient, by_node: ByCoordinator
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """`fetch_committed_each` with all that was committed beside the offset."""
+    """Return `fetch_committed_each` with everything that was committed with the offset."""
     return _fetch(client, by_node, _commit)
 
 
@@ -81,7 +81,7 @@ def _committed_offset(row: Any) -> int:
 
 
 def _commit(row: Any) -> Commit:
-    epoch = getattr(row, "committed_leader_epoch", None)  # brokers ≥ 2.1 have it
+    epoch = getattr(row, "committed_leader_epoch", None)  # brokers ≥ 2.1
     return Commit(row.committed_offset, -1 if epoch is None else epoch, row.metadata or "")
 
 
@@ -101,7 +101,7 @@ def _batched_request(groups: Sequence[str]) -> object:
     return OffsetFetchRequest(
         groups=[group(group_id=name, topics=None) for name in groups],
         min_version=8,
-        max_version=9,  # 10 speaks of topics by id
+        max_version=9,  # 10 identifies topics by id
     )
 
 
@@ -150,10 +150,10 @@ def fetch_offsets(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
-    """One end of the log of each partition, from its leader, by one ListOffsets. A failure is a value.
+    """Return one end of the log of each partition, from its leader, by one ListOffsets. A failure is a value.
 
-    read_committed: LATEST is the last stable offset, before the first open transaction.
-    NotFound: the topic or partition is gone. Any other error: the broker does not lead it, or did not answer.
+    read_committed: LATEST is the last stable offset, before the first open transaction. NotFound: the topic or
+    partition does not exist. Any other error: the broker does not lead the partition, or did not respond.
     """
     return fetch_offsets_each(client, {leader_id: list(partitions)}, spec, read_committed=read_committed)
 
@@ -165,7 +165,7 @@ def fetch_offsets_each(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
-    """`fetch_offsets` from several leaders at once."""
+    """Return `fetch_offsets` of several leaders at once."""
     return list_offsets_each(client, by_leader, spec, _offset, read_committed=read_committed)
 
 
@@ -177,44 +177,44 @@ def list_offsets_each(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, _Value | KctlError]:
-    """`value` of the row of each partition, from several leaders at once; a failure is a value.
+    """Return `value` of each partition's row, from several leaders at once; a failure is a value.
 
-    timestamp_ms: the first record that is not older; or an OffsetSpec.
+    timestamp_ms: of the first record at or after this time, or an OffsetSpec.
     """
     requests = {node: _list_request(tps, timestamp_ms, read_committed) for node, tps in by_leader.items()}
     responses = client.send_each(requests)
-    found: dict[TopicPartition, _Value | KctlError] = {}
+    results: dict[TopicPartition, _Value | KctlError] = {}
     for node, partitions in by_leader.items():
         response = responses[node]
         if isinstance(response, KctlError):
-            found.update(dict.fromkeys(partitions, response))
+            results.update(dict.fromkeys(partitions, response))
             continue
-        answered = parse_listed(response, value)
-        missing = OperationFailed("nothing was answered")
-        found.update({tp: answered.get(tp, missing) for tp in partitions})
-    return found
+        rows = parse_listed(response, value)
+        missing = OperationFailed("missing in the response")
+        results.update({tp: rows.get(tp, missing) for tp in partitions})
+    return results
 
 
 def listed(row: Any) -> Listed:
-    """A row as it is, for list_offsets_each."""
+    """Return a row unchanged, for list_offsets_each."""
     return Listed(row.offset, row.timestamp)
 
 
 def fetch_replica_ends(
     client: ClusterClient, by_node: Mapping[int, Sequence[TopicPartition]]
 ) -> dict[int, dict[TopicPartition, int | KctlError]]:
-    """The log end offsets that brokers have in their own replicas, leaders or not, in sync or not.
+    """Return the log end offsets of the brokers' own replicas, whether leader or in sync or not.
 
-    As a debugging replica (ListOffsetsRequest.DEBUGGING_REPLICA_ID), whom followers answer too.
+    Sent as a debugging replica (ListOffsetsRequest.DEBUGGING_REPLICA_ID), to which followers respond, too.
     """
     responses = client.send_each(
         {node: _list_request(tps, OffsetSpec.LATEST, False, _DEBUGGING_REPLICA) for node, tps in by_node.items()}
     )
-    found: dict[int, dict[TopicPartition, int | KctlError]] = {}
+    ends: dict[int, dict[TopicPartition, int | KctlError]] = {}
     for node, response in responses.items():
         failed = isinstance(response, KctlError)
-        found[node] = dict.fromkeys(by_node[node], response) if failed else parse_listed(response, _offset)
-    return found
+        ends[node] = dict.fromkeys(by_node[node], response) if failed else parse_listed(response, _offset)
+    return ends
 
 
 def _list_request(
@@ -241,20 +241,20 @@ def _lowest_version(timestamp_ms: int) -> int:
 
 
 def parse_listed(response: Any, value: Callable[[Any], _Value]) -> dict[TopicPartition, _Value | KctlError]:
-    """A ListOffsets answer by partition: `value` of each row, or that row's error."""
+    """Return a ListOffsets response by partition: `value` of each row, or the row's error."""
     from kctl.protocol.client import error_for
 
-    found: dict[TopicPartition, _Value | KctlError] = {}
+    results: dict[TopicPartition, _Value | KctlError] = {}
     for topic in response.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
             if row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                found[tp] = NotFound(f"partition {tp} does not exist on its leader")
+                results[tp] = NotFound(f"partition {tp} does not exist on its leader")
             elif row.error_code:
-                found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
+                results[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
             else:
-                found[tp] = value(row)
-    return found
+                results[tp] = value(row)
+    return results
 
 
 def _offset(row: Any) -> int:

@@ -1,4 +1,4 @@
-"""The metadata quorum of a KRaft cluster (KIP-595, KIP-836), as kafka-metadata-quorum shows it."""
+"""The metadata quorum of a KRaft cluster (KIP-595, KIP-836), as kafka-metadata-quorum describes it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 @dataclass(frozen=True, slots=True)
 class QuorumReplica:
-    """A voter or an observer. lag: records of the metadata log that it has not fetched; None when it is not known.
+    """A voter or an observer. lag: records of the metadata log that it has not fetched; None: unknown.
 
-    last_fetch_timestamp_ms, last_caught_up_timestamp_ms: by the leader's clock, ms since epoch; None where the leader
-    does not tell (before 3.3), or of a voter that has not fetched since it leads.
+    last_fetch_timestamp_ms, last_caught_up_timestamp_ms: by the leader's clock, ms since the epoch; None if the leader
+    does not report them (before 3.3), or if a voter has not fetched since the election.
     """
 
     id: int
@@ -33,7 +33,7 @@ class QuorumReplica:
 
 @dataclass(frozen=True, slots=True)
 class QuorumNode:
-    """Where a controller listens (brokers ≥ 3.9)."""
+    """The address of a controller listener (Kafka 3.9)."""
 
     id: int
     listener: str
@@ -43,7 +43,7 @@ class QuorumNode:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """leader_id: None while there is none. nodes: empty on brokers before 3.9."""
+    """The metadata quorum. leader_id: None if there is no leader. nodes: empty before Kafka 3.9."""
 
     leader_id: int | None
     leader_epoch: int
@@ -54,7 +54,7 @@ class Quorum:
 
 
 def describe_quorum(client: ClusterClient) -> Quorum | None:
-    """The quorum; None with ZooKeeper. Raises NotAuthorized, ConnectionFailed's subclasses."""
+    """Return the quorum; None with ZooKeeper. Raises NotAuthorized, subclasses of ConnectionFailed."""
     if client.api_version(DESCRIBE_QUORUM) is None:
         return None
     from kafka.protocol.admin import DescribeQuorumRequest
@@ -68,9 +68,12 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
         )
     )
     if answer.error_code:
-        said = getattr(answer, "error_message", None)
+        message = getattr(answer, "error_message", None)
         raise error_for(
-            answer.error_code, said, subject="the metadata quorum", hint="it needs an ACL for Describe on the cluster"
+            answer.error_code,
+            message,
+            subject="the metadata quorum",
+            hint="requires the ACL operation DESCRIBE on the cluster",
         )
     rows = [row for each in answer.topics for row in each.partitions]
     if not rows:
@@ -82,8 +85,9 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
 
 
 def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
-    """The controller, or why it is not known. With KRaft brokers name any one of themselves in Metadata; the quorum
-    knows better, if it may be asked. Raises ConnectionFailed's subclasses.
+    """Return the controller, or why it is unknown. Raises subclasses of ConnectionFailed.
+
+    With KRaft, Metadata names a random broker as the controller, so the quorum is asked.
     """
     try:
         quorum = describe_quorum(client)
@@ -97,10 +101,10 @@ def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | Non
 
 
 def parse_quorum(row: Any, nodes: Any) -> Quorum:
-    """The partition of a DescribeQuorum answer, and its nodes."""
+    """Return the quorum from the partition of a DescribeQuorum response, and its nodes."""
     leader = None if row.leader_id < 0 else row.leader_id
     ends = {r.replica_id: r.log_end_offset for r in row.current_voters}
-    leader_end = _known(ends.get(row.leader_id, -1))
+    leader_end = _optional(ends.get(row.leader_id, -1))
     return Quorum(
         leader_id=leader,
         leader_epoch=row.leader_epoch,
@@ -112,24 +116,24 @@ def parse_quorum(row: Any, nodes: Any) -> Quorum:
 
 
 def _replica(row: Any, leader_end: int | None) -> QuorumReplica:
-    end = _known(row.log_end_offset)
+    end = _optional(row.log_end_offset)
     directory = getattr(row, "replica_directory_id", None)
     return QuorumReplica(
         id=row.replica_id,
         directory_id=None if directory is None or not directory.int else _kafka_uuid(directory),
         log_end_offset=end,
         lag=None if end is None or leader_end is None else max(0, leader_end - end),
-        last_fetch_timestamp_ms=_known(row.last_fetch_timestamp),
-        last_caught_up_timestamp_ms=_known(row.last_caught_up_timestamp),
+        last_fetch_timestamp_ms=_optional(row.last_fetch_timestamp),
+        last_caught_up_timestamp_ms=_optional(row.last_caught_up_timestamp),
     )
 
 
-def _known(value: int | None) -> int | None:
+def _optional(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
 def _kafka_uuid(value: Any) -> str:
-    """As Kafka writes them: base64url without padding."""
+    """Return a UUID as Kafka writes it: base64url without padding."""
     import base64
 
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")

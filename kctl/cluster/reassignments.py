@@ -1,4 +1,4 @@
-"""Which partitions are being moved right now (KIP-455, brokers ≥ 2.4)."""
+"""Partitions under reassignment (KIP-455, Kafka 2.4)."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 
-_LIMIT_S = 10.0  # a controller that does not answer costs no more, where its answer is not all
+_LIMIT_S = 10.0  # limit where the rest of the result is useful without the controller's response
 
 
 class Moving(NamedTuple):
-    """Brokers that a partition is gaining and losing."""
+    """The brokers that a partition is gaining and losing."""
 
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
 
 def reassignments_if_told(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, Moving] | KctlError:
-    """All partitions under reassignment, or why nobody could tell: for those who know all else without it."""
+    """Return all partitions under reassignment, or why they are unknown: for callers that can continue without."""
     if state.controller_id is None:
         return OperationFailed("the cluster has no controller")
     try:
-        found = ongoing_reassignments(client, timeout_s=min(client.timeout_s, _LIMIT_S))
+        moving = ongoing_reassignments(client, timeout_s=min(client.timeout_s, _LIMIT_S))
     except KctlError as exc:
         return exc
-    return NotSupported("brokers before 2.4 do not tell") if found is None else found
+    return NotSupported("brokers before 2.4 do not report reassignments") if moving is None else moving
 
 
 def ongoing_reassignments(
     client: ClusterClient, partitions: Collection[TopicPartition] | None = None, *, timeout_s: float | None = None
 ) -> dict[TopicPartition, Moving] | None:
-    """All partitions under reassignment, or those among `partitions`, as the controller has them.
+    """Return all partitions under reassignment, or those among `partitions`, from the controller.
 
-    None when it cannot tell (too old).
+    None if the controller is too old to report them.
     """
     from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
     from kctl.protocol.client import error_for
 
     topic_class = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
-    asked = None
+    requested = None
     if partitions is not None:
         by_topic = numbers_by_topic(sorted(partitions))
-        asked = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
+        requested = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
     try:
-        response = client.send_to_controller(ListPartitionReassignmentsRequest(topics=asked), timeout_s=timeout_s)
+        response = client.send_to_controller(ListPartitionReassignmentsRequest(topics=requested), timeout_s=timeout_s)
     except NotSupported:
         return None
     if response.error_code:

@@ -1,4 +1,4 @@
-"""What brokers leave out of lists without a word: groups, for who may not describe the cluster, and topics."""
+"""What brokers silently omit from lists: groups if the user may not describe the cluster, and topics."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 READ, WRITE, DELETE, _DESCRIBE = 3, 4, 6, 8  # org.apache.kafka.common.acl.AclOperation
-NEED_ALL_TOPICS = "all need an ACL for Describe on topic *"
-# No topic can have this name, whatever else the cluster has; rights are looked at before names are.
+NEED_ALL_TOPICS = "seeing all topics requires the ACL operation DESCRIBE on topic *"
+# Not a valid topic name, so no topic can have it; brokers check rights before names.
 _NO_TOPIC = "kctl asks whether all topics may be described"
 
 
 def cluster_operations(client: ClusterClient) -> Collection[int] | None:
-    """What the user may do with the cluster, as codes of AclOperation (KIP-430); None when the broker does not tell.
+    """Return the user's operations on the cluster, as codes of AclOperation (KIP-430); None: not reported.
 
-    Raises KctlError when it cannot be asked: brokers before 2.8.
+    Raises KctlError if the request fails, as on brokers before 2.8.
     """
     from kafka.protocol.admin import DescribeClusterRequest
 
@@ -34,8 +34,10 @@ def cluster_operations(client: ClusterClient) -> Collection[int] | None:
 
 
 def may_describe_cluster(client: ClusterClient) -> bool | None:
-    """Whether the user has Describe on the cluster, so that ListGroups tells all groups (KafkaApis.handleListGroups
-    answers others with those that they may describe). None when it cannot be told: brokers before 2.8."""
+    """Return whether the user has DESCRIBE on the cluster; None: unknown (brokers before 2.8).
+
+    Without DESCRIBE, ListGroups returns only the groups that the user may describe (KafkaApis.handleListGroups).
+    """
     try:
         allowed = cluster_operations(client)
     except KctlError:
@@ -44,9 +46,11 @@ def may_describe_cluster(client: ClusterClient) -> bool | None:
 
 
 def may_describe_all_topics(client: ClusterClient) -> bool | None:
-    """Whether the user may describe a topic of any name, so that lists of topics, of their partitions and of committed
-    offsets are whole: brokers leave hidden topics out of those (KafkaApis.handleTopicMetadataRequest,
-    fetchAllOffsetsForGroup). A denial of single topics beside a right on all is not seen. None when it cannot be told.
+    """Return whether the user may describe topics of any name; None: unknown.
+
+    If not, brokers silently omit topics from lists of topics, partitions and committed offsets
+    (KafkaApis.handleTopicMetadataRequest, fetchAllOffsetsForGroup). A denial for single topics beside a grant for all
+    goes unnoticed.
     """
     try:
         client.metadata([_NO_TOPIC])
@@ -58,8 +62,10 @@ def may_describe_all_topics(client: ClusterClient) -> bool | None:
 
 
 def topics_denied(client: ClusterClient, names: Collection[str], operation: int) -> list[str]:
-    """Those of the topics on which brokers say that the user has not this right (KIP-430); none where they do not tell,
-    as before 2.3. operation: READ, WRITE, DELETE."""
+    """Return the topics on which the user lacks this right (KIP-430); none if brokers do not report it (before 2.3).
+
+    operation: READ, WRITE, DELETE.
+    """
     try:
         state = client.metadata(sorted(names), operations=True, keep_errors=True)
     except KctlError:
@@ -68,8 +74,6 @@ def topics_denied(client: ClusterClient, names: Collection[str], operation: int)
 
 
 def refuse_hidden_topics(client: ClusterClient, *, hint: str) -> None:
-    """Raise NotAuthorized when brokers leave commits of groups out, for topics that the user may not describe."""
+    """Raise NotAuthorized if brokers omit commits for topics that the user may not describe."""
     if may_describe_all_topics(client) is False:
-        raise NotAuthorized(
-            "not authorized to describe all topics: there may be more commits than brokers tell", hint=hint
-        )
+        raise NotAuthorized("not authorized to describe all topics: brokers may omit commits", hint=hint)

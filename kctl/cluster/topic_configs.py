@@ -1,4 +1,4 @@
-"""Topics' configs that are not Kafka's defaults, and where they were set."""
+"""Topic configs that differ from Kafka's defaults, and where they were set."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kctl.errors import ConnectionFailed, KctlError
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
+_TOPICS_PER_REQUEST = 500  # the configs of a topic take about 2 kB in a response
 _DEFAULT_SOURCE = 5
 _SILENT_S = 10.0
 MIN_ISR = "min.insync.replicas"
 
 
 class ConfigSource(Enum):
-    """Where a value comes from (DescribeConfigsResponse.ConfigSource); of a quota, whose it is."""
+    """Where a value comes from (DescribeConfigsResponse.ConfigSource); for a quota, its entity."""
 
     TOPIC = "topic"
     DYNAMIC_BROKER = "dynamic broker"
@@ -40,7 +40,7 @@ class ConfigSource(Enum):
 
     @classmethod
     def of(cls, code: int) -> ConfigSource:
-        """By the number that DescribeConfigs has for it."""
+        """Return the source with this code in DescribeConfigs."""
         return _SOURCES.get(code, cls.OTHER)
 
 
@@ -55,13 +55,13 @@ _SOURCES = {
 }
 
 
-# Kafka's defaults of what log.retention.hours, log.roll.hours and the like can set for all topics. Brokers call such a
-# value a default, too: they leave out synonyms before the one in ms (kafka.server.ConfigHelper.configSynonyms).
+# Kafka's defaults of configs that log.retention.hours, log.roll.hours and the like can set for all topics. Brokers
+# report such a value as a default: they only consider the synonym in ms (kafka.server.ConfigHelper.configSynonyms).
 KAFKAS_DEFAULTS = {"retention.ms": "604800000", "segment.ms": "604800000", "segment.jitter.ms": "0"}
 
 
 def topic_source(name: str, value: str | None, code: int) -> ConfigSource:
-    """Where a topic's value comes from. code: what the broker said. Pure."""
+    """Return where the value of a topic config comes from. code: as reported by the broker. Pure."""
     if code == _DEFAULT_SOURCE and value != KAFKAS_DEFAULTS.get(name, value):
         return ConfigSource.STATIC_BROKER
     return ConfigSource.of(code)
@@ -69,7 +69,7 @@ def topic_source(name: str, value: str | None, code: int) -> ConfigSource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A config that differs from Kafka's default. value is None when the broker keeps it to itself."""
+    """A config that differs from Kafka's default. value: None if the broker does not disclose it."""
 
     name: str
     value: str | None
@@ -77,7 +77,7 @@ class ConfigEntry:
 
 
 def min_isr_in(entries: Collection[ConfigEntry]) -> int:
-    """min.insync.replicas among the configs of a topic that are not the default; which is 1. Pure."""
+    """Return min.insync.replicas from a topic's non-default configs (default: 1). Pure."""
     value = next((entry.value for entry in entries if entry.name == MIN_ISR), None)
     return int(value) if value and value.isdigit() else 1
 
@@ -91,34 +91,34 @@ def fetch_topic_configs(
     defaults: bool = False,
     limit_s: float = _SILENT_S,
 ) -> dict[str, list[ConfigEntry] | KctlError]:
-    """The configs of each topic that are not the default, sorted by name; a topic's failure is its value.
+    """Return the non-default configs of each topic, sorted by name; a topic's failure is its value.
 
-    names: only these configs. defaults: those that are the default as well.
-    Some hundred topics are asked of each broker at once: any broker can answer for any topic. limit_s: for one
-    answer. While ZooKeeper is down no broker gives one; then the others are not waited for as well.
+    names: only these configs. defaults: include defaults. Batches of topics go to all brokers at once: any broker can
+    describe any topic. limit_s: for one response. While ZooKeeper is down no broker responds; after the first timeout
+    the other brokers are not tried.
     """
     configs: dict[str, list[ConfigEntry] | KctlError] = {}
     ordered = sorted(topics)
     pending = [ordered[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(ordered), _TOPICS_PER_REQUEST)]
-    able = sorted(brokers)
-    last: KctlError = ConnectionFailed("there is no broker that could tell a topic's configs")
-    while pending and able:
-        asked = dict(zip(able, pending, strict=False))
-        pending = pending[len(asked) :]
-        began = time.monotonic()
+    usable = sorted(brokers)
+    last: KctlError = ConnectionFailed("no broker is available to describe topic configs")
+    while pending and usable:
+        assigned = dict(zip(usable, pending, strict=False))
+        pending = pending[len(assigned) :]
+        started = time.monotonic()
         responses = client.send_each(
-            {node: _request(chunk, names) for node, chunk in asked.items()},
+            {node: _request(chunk, names) for node, chunk in assigned.items()},
             timeout_s=min(limit_s, client.timeout_s),
         )
-        silent = time.monotonic() - began > limit_s / 2  # connecting fails sooner
-        for node, chunk in asked.items():
+        silent = time.monotonic() - started > limit_s / 2  # a failure to connect is faster
+        for node, chunk in assigned.items():
             response = responses[node]
             if isinstance(response, KctlError):
                 configs.update(dict.fromkeys(chunk, response))
             else:
                 configs.update(_parse(response, chunk, defaults=defaults))
-            if isinstance(response, ConnectionFailed):  # a broker that is down: the next one can tell as well
-                able = [] if silent else [other for other in able if other != node]
+            if isinstance(response, ConnectionFailed):  # the broker is down: try the next one
+                usable = [] if silent else [other for other in usable if other != node]
                 pending.append(chunk)
                 last = response
     for chunk in pending:
@@ -144,13 +144,13 @@ def _request(topics: Sequence[str], names: Collection[str] | None) -> Any:
 def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:
     from kctl.protocol.client import error_for
 
-    # Topics that this user may not describe are left out of the answer, silently.
-    found: dict[str, list[ConfigEntry] | KctlError] = {
-        name: error_for(29, "they were not described", subject=f"configs of topic {name}") for name in names
+    # Brokers silently omit topics that the user may not describe.
+    configs: dict[str, list[ConfigEntry] | KctlError] = {
+        name: error_for(29, "missing in the response", subject=f"configs of topic {name}") for name in names
     }
     for row in response.results:
         if row.error_code:
-            found[row.resource_name] = error_for(
+            configs[row.resource_name] = error_for(
                 row.error_code, row.error_message, subject=f"configs of topic {row.resource_name}"
             )
         else:
@@ -159,6 +159,6 @@ def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, 
                 for c in row.configs
                 if defaults or not c.is_default
             )
-            told = (entry for entry in entries if defaults or entry.source is not ConfigSource.DEFAULT)
-            found[row.resource_name] = sorted(told, key=lambda entry: entry.name)
-    return found
+            selected = (entry for entry in entries if defaults or entry.source is not ConfigSource.DEFAULT)
+            configs[row.resource_name] = sorted(selected, key=lambda entry: entry.name)
+    return configs

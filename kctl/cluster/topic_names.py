@@ -1,4 +1,4 @@
-"""Which topic names Kafka accepts, and which of them collide.
+"""Valid topic names, and names that collide.
 
 Source: org.apache.kafka.common.internals.Topic (validate, hasCollision, isInternal), Kafka 3.9.
 """
@@ -18,7 +18,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def fault_of(name: str) -> str | None:
-    """What is wrong with `name`, as the end of a sentence; None when Kafka accepts it."""
+    """Return why `name` is invalid, as the end of a sentence; None if Kafka accepts it."""
     if not name:
         return "it is empty"
     if name in {".", ".."}:
@@ -26,32 +26,32 @@ def fault_of(name: str) -> str | None:
     if not _LEGAL.fullmatch(name):
         return "only ASCII letters, digits, '.', '_' and '-' are allowed"
     if len(name) > MAX_NAME_LENGTH:
-        return f"it has {len(name)} characters, {MAX_NAME_LENGTH} are allowed"
+        return f"it has {len(name)} characters; the maximum is {MAX_NAME_LENGTH}"
     return None
 
 
 def check_name(name: str) -> str:
-    """`name` itself. Raises UsageError when no broker would accept it."""
+    """Return `name`. Raises UsageError if Kafka does not accept it."""
     fault = fault_of(name)
     if fault:
         shown = name if len(name) <= 60 else name[:57] + "…"
         pattern = meant_as_pattern(name)
-        hint = f"{pattern}; for example orders" if pattern else "for example orders, or billing.orders-v2"
+        hint = f"{pattern}; a topic name is e.g. orders" if pattern else "valid names: orders, billing.orders-v2"
         raise UsageError(f"{shown!r} is not a topic name: {fault}", hint=hint)
     return name
 
 
 def unified(name: str) -> str:
-    """The name under which metrics know the topic: '.' and '_' are one there."""
+    """Return the topic's name in metrics, where '.' and '_' are the same."""
     return name.replace(".", "_")
 
 
 def collisions(name: str, existing: Iterable[str]) -> list[str]:
-    """Other topics whose names differ from `name` only in '.' and '_'; brokers refuse to create beside them."""
+    """Return other topics whose names differ from `name` only in '.' and '_'; Kafka rejects such a name."""
     key = unified(name)
     return sorted(other for other in existing if other != name and unified(other) == key)
 
 
 def is_internal(name: str) -> bool:
-    """Kafka's own topics, which are hidden from lists and never deleted by kctl."""
+    """Return True for an internal topic; kctl hides internal topics in lists and never deletes them."""
     return name in INTERNAL_TOPICS

@@ -1,4 +1,4 @@
-"""The topics that a command is about: by name, by pattern, or all of them."""
+"""Select the topics of a command: by name, by pattern, or all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def choose(
     client: ClusterClient, names: Sequence[str] = (), match: Sequence[str] = (), *, internal: bool = False
 ) -> tuple[ClusterState, list[TopicState]]:
-    """The topics named (in that order), those that match any of `match`, or all when neither is given; by name.
+    """Return the state and the selected topics: by name (in that order), by pattern, or all if neither is set.
 
-    internal: patterns and «all» take Kafka's own as well. The state has the topics named, or all there are. Raises
-    UsageError for impossible names and patterns, NotFound for unknown names and patterns without a match.
+    internal: patterns and "all" include internal topics. The state has the named topics, or all topics. Raises
+    UsageError for invalid names and patterns, NotFound for unknown names and patterns without a match.
     """
     patterns = parse_patterns("--match", match)
     exact = list(dict.fromkeys(check_name(name) for name in names))
@@ -31,14 +31,14 @@ def choose(
         state = known_topics(client, exact)
         return state, [state.topics[name] for name in exact]
     state = client.metadata()
-    known = [name for name, topic in state.topics.items() if internal or name in exact or not hidden(topic)]
-    if not known and not exact and not patterns:
+    available = [name for name, topic in state.topics.items() if internal or name in exact or not hidden(topic)]
+    if not available and not exact and not patterns:
         return state, []
-    return state, [state.topics[name] for name in select(known, exact=exact, patterns=patterns)]
+    return state, [state.topics[name] for name in select(available, exact=exact, patterns=patterns)]
 
 
 def only_chosen(client: ClusterClient, names: Sequence[str] = (), match: Sequence[str] = ()) -> ClusterState:
-    """The cluster with the topics that `choose` gives, Kafka's own too. Raises as `choose` does."""
+    """Return the state with only the topics that `choose` selects, internal ones included. Raises as `choose` does."""
     state, chosen = choose(client, names, match, internal=True)
     return replace(state, topics={topic.name: topic for topic in chosen})
 
@@ -46,34 +46,34 @@ def only_chosen(client: ClusterClient, names: Sequence[str] = (), match: Sequenc
 def not_seen(
     client: ClusterClient, names: Sequence[str], chosen: Sequence[TopicState], *, filtered: bool = False
 ) -> tuple[list[str], list[str]]:
-    """What is to be said of topics that brokers hide from this user: doubts, and failures.
+    """Return warnings and failures about topics that brokers hide from this user.
 
-    Of all topics, where none is seen; with a filter also where some are. A filter that had nothing to look at has
-    failed.
+    Without a filter only if no topic is visible, with a filter also if some are. A filter that could not match anything
+    is a failure.
     """
     if names or (chosen and not filtered) or may_describe_all_topics(client) is not False:
         return [], []
     if chosen:
-        return [f"only topics that this user may describe were looked at: {NEED_ALL_TOPICS}"], []
-    line = f"there is no topic, or none that this user may describe: {NEED_ALL_TOPICS}"
+        return [f"only topics that this user may describe were examined; {NEED_ALL_TOPICS}"], []
+    line = f"there is no topic, or none that this user may describe; {NEED_ALL_TOPICS}"
     return ([], [line]) if filtered else ([line], [])
 
 
 def choose_to_change(
     client: ClusterClient, names: Sequence[str], match: Sequence[str] = ()
 ) -> tuple[ClusterState, list[TopicState]]:
-    """`choose` for commands that change topics: some have to be chosen, and none of them is Kafka's own (Refused)."""
+    """Select topics to change: at least one, and no internal ones (Refused)."""
     if not names and not match:
-        raise UsageError("no topic is named", hint="give names, or --match REGEX")
+        raise UsageError("no topic is selected", hint="name topics, or set --match REGEX")
     state, chosen = choose(client, names, match)
-    own = [topic.name for topic in chosen if hidden(topic)]
-    if own:
-        raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
+    internal = [topic.name for topic in chosen if hidden(topic)]
+    if internal:
+        raise Refused(f"internal topic: {', '.join(internal)}", hint="it holds committed offsets or transaction state")
     return state, chosen
 
 
 def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | None) -> list[TopicPartition]:
-    """`chosen_states`, by topic and number. Raises NotFound."""
+    """Return the partitions of `chosen_states`, by topic and number. Raises NotFound."""
     return [state.tp for state in chosen_states(topics, numbers)]
 
 
@@ -82,22 +82,22 @@ def chosen_states(topics: Iterable[TopicState], numbers: Collection[int] | None)
 
     Raises NotFound if a topic lacks one of the numbers.
     """
-    found: list[PartitionState] = []
+    states: list[PartitionState] = []
     for topic in topics:
         missing = set(numbers or ()) - {p.partition for p in topic.partitions}
         if missing:
             raise no_partition(topic.name, missing, len(topic.partitions))
-        found += [p for p in topic.partitions if numbers is None or p.partition in numbers]
-    return found
+        states += [p for p in topic.partitions if numbers is None or p.partition in numbers]
+    return states
 
 
 def hidden(topic: TopicState) -> bool:
-    """Kafka's own topic: not for people's lists."""
+    """Return True if the topic is internal and therefore not listed."""
     return topic.internal or is_internal(topic.name)
 
 
 def known_topics(client: ClusterClient, names: Collection[str]) -> ClusterState:
-    """The state with exactly these topics. Raises UsageError for impossible names, NotFound for unknown ones."""
+    """Return the state with exactly these topics. Raises UsageError for invalid names, NotFound for unknown ones."""
     state = client.metadata([check_name(name) for name in names])
     missing = [name for name in dict.fromkeys(names) if name not in state.topics]
     if missing:
@@ -106,5 +106,5 @@ def known_topics(client: ClusterClient, names: Collection[str]) -> ClusterState:
 
 
 def unknown_topics(client: ClusterClient, missing: Sequence[str]) -> NotFound:
-    """The error for topics that do not exist, with what was probably meant."""
+    """Return the error for topics that do not exist, with suggestions."""
     return not_there(missing, client.metadata().topics)

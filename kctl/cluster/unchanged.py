@@ -31,7 +31,7 @@ class Grows(int):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The facts behind a plan, and a function that reads them again. An object missing from its result is gone."""
+    """The facts behind a plan, and a function that reads them again. Objects missing in its result no longer exist."""
 
     facts: ObjectFacts
     look: Callable[[], ObjectFacts]
@@ -106,11 +106,11 @@ def topics(
         ends = _log_ends(client, current, [topic for topic in present if _without_id(before, topic.name)])
         return {f"topic {t.name}": {**_topic_facts(t, replicas=replicas), **ends.get(t.name, {})} for t in present}
 
-    planned = facts(before)
+    basis = facts(before)
     for name, topic_id in (ids or {}).items():
         if topic_id is not None:
-            planned[f"topic {name}"] = {**planned.get(f"topic {name}", {}), TOPIC_ID: topic_id}
-    return Basis(planned, lambda: facts(client.metadata(topic_names)))
+            basis[f"topic {name}"] = {**basis.get(f"topic {name}", {}), TOPIC_ID: topic_id}
+    return Basis(basis, lambda: facts(client.metadata(topic_names)))
 
 
 def _without_id(state: ClusterState, name: str) -> bool:
@@ -118,14 +118,14 @@ def _without_id(state: ClusterState, name: str) -> bool:
 
 
 def _topic_facts(topic: TopicState, *, replicas: bool) -> dict[str, object]:
-    placed = {f"replicas of partition {p.partition}": p.replicas for p in topic.partitions} if replicas else {}
-    return {TOPIC_ID: topic.topic_id, "number of partitions": len(topic.partitions), **placed}
+    replica_facts = {f"replicas of partition {p.partition}": p.replicas for p in topic.partitions} if replicas else {}
+    return {TOPIC_ID: topic.topic_id, "number of partitions": len(topic.partitions), **replica_facts}
 
 
 def _log_ends(
     client: ClusterClient, state: ClusterState, without_id: Iterable[TopicState]
 ) -> dict[str, dict[str, object]]:
-    """Return the log start and end of topics without an id; partitions without a leader are left out."""
+    """Return the log start and end of topics without an id; partitions without a leader are skipped."""
     from kctl.cluster.log_offsets import read_log_offsets
 
     partitions = [p.tp for topic in without_id for p in topic.partitions if not p.offline]
@@ -149,7 +149,7 @@ def leaderless(client: ClusterClient, state: ClusterState, partitions: Collectio
         return {
             f"partition {p.tp}": {
                 "leader": "none" if p.offline else p.leader,
-                "replicas that are up": tuple(node for node in p.replicas if node in current.brokers),
+                "live replicas": tuple(node for node in p.replicas if node in current.brokers),
             }
             for topic in current.topics.values()
             for p in topic.partitions

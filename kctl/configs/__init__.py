@@ -1,1 +1,1 @@
-"""Configs of topics, brokers and groups: what they mean, where they are set, how they are changed and compared."""
+"""Configs of topics, brokers and groups: description, sources, changes and comparison."""

@@ -27,12 +27,12 @@ def of_changes(client: ClusterClient, plan: Plan) -> Basis:
 def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:
     """Return a basis of config values: resource → name → the value and where it is set.
 
-    For a sensitive config, only the place is known.
+    For a sensitive config, only the source is compared.
     """
     from kctl.configs.describe import describe_each
 
     def look() -> ObjectFacts:
-        found: dict[str, dict[str, object]] = {}
+        facts: dict[str, dict[str, object]] = {}
         names = {name for known in shown.values() for name in known}
         for resource, entries in (describe_each(client, list(shown), names=names) if shown else {}).items():
             if isinstance(entries, NotFound):
@@ -40,8 +40,8 @@ def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]])
             if isinstance(entries, KctlError):
                 raise entries
             now = {c.name: (c.value, c.source.value if c.source else None) for c in entries}
-            found |= facts_of(resource, {name: now.get(name, (None, None)) for name in shown[resource]})
-        return found
+            facts |= facts_of(resource, {name: now.get(name, (None, None)) for name in shown[resource]})
+        return facts
 
     def facts_of(resource: Resource, known: Mapping[str, Shown]) -> dict[str, dict[str, object]]:
         return {f"{name} of {resource}": {"value": value, "place": source} for name, (value, source) in known.items()}

@@ -1,7 +1,7 @@
-"""Changing configs of one resource: planned, checked by the brokers, done, and read back.
+"""Change configs of one resource: plan, validate by the brokers, apply, and verify.
 
-Everything of one call is one request (IncrementalAlterConfigs, KIP-339): all of it is done or nothing. What nobody
-named stays as it is.
+All changes are one request (IncrementalAlterConfigs, KIP-339), applied completely or not at all. Other configs stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kctl.protocol.codes import ApiKey
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_READ_BACK_S = 15.0  # brokers hear of a change from ZooKeeper or the metadata log
+_READ_BACK_S = 15.0  # brokers learn of a change through ZooKeeper or the metadata log
 _SETTLE_S = 3.0
 _POLL_S = 0.1
 
@@ -46,8 +46,10 @@ _PLANNED: dict[Operation, ItemResult] = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What shall be done to one config. value: None for unset; never shown for a sensitive one. file: the properties
-    file that has it."""
+    """A change of one config.
+
+    value: None for unset; never printed if sensitive. file: the properties file that it comes from.
+    """
 
     name: str
     operation: Operation
@@ -57,10 +59,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ChangedConfig:
-    """One config, before and after (planned: as asked for; done: as read back). Values are those that hold, wherever
-    they are set; None when sensitive, or not set on `brokers`.
+    """One config, before and after (planned: as requested; done: as read back).
 
-    result: «would set», «set», «would unset», «unset», «appended» …, or «unchanged».
+    Values are effective values, wherever they are set; None if sensitive, or not set on `brokers`. result: "would set",
+    "set", "would unset", "unset", "appended" and so on, or "unchanged".
     """
 
     resource: str
@@ -75,7 +77,7 @@ class ChangedConfig:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """rows: for each edit, in the order given. edits: those that change something."""
+    """A planned change. rows: one for each edit, in order. edits: only those that change something."""
 
     resource: Resource
     rows: list[ChangedConfig]
@@ -86,22 +88,21 @@ class Plan:
 def plan_changes(
     client: ClusterClient, resource: Resource, make_edits: Callable[[Mapping[str, Config]], Sequence[Edit]]
 ) -> Plan:
-    """What edits would do, checked here and then by the brokers (validate_only). Nothing is changed.
+    """Return the effect of edits, validated here and by the brokers (validate_only). Nothing is changed.
 
-    make_edits: the edits, once the resource's configs are known: only then it is known what is a secret.
-
-    Raises NotFound for an unknown config or resource, Refused for a value of another type, for one that a broker reads
-    only when it starts, and for what the brokers refuse.
+    make_edits: returns the edits for the current configs, which say what is sensitive. Raises NotFound for an unknown
+    config or resource, Refused for a value of another type, for a config that brokers read only at startup, and for
+    what the brokers reject.
     """
     known = by_name(describe(client, resource))
     edits = make_edits(known)
     if any(edit.operation in {"append", "subtract"} for edit in edits):
         client.require(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, "--append and --subtract")
     check(resource, edits, known)
-    before = {edit.name: find_key(known, edit.name) or _leftover(edit.name) for edit in edits}
+    before = {edit.name: find_key(known, edit.name) or _undefined(edit.name) for edit in edits}
     _check_appended(client, edits, before, resource)
-    before |= _with_brokers_values(client, resource, edits, before)
-    todo = [edit for edit in edits if not _holds(resource, edit, before[edit.name])]
+    before |= _with_inherited_values(client, resource, edits, before)
+    todo = [edit for edit in edits if not _is_in_effect(resource, edit, before[edit.name])]
     rows = [_planned(resource, edit, before[edit.name], changes=edit in todo) for edit in edits]
     if todo:
         failed = alter_dynamic(client, {resource: _changes(todo)}, validate_only=True)
@@ -113,52 +114,54 @@ def plan_changes(
 def _check_appended(
     client: ClusterClient, edits: Sequence[Edit], before: Mapping[str, Config], resource: Resource
 ) -> None:
-    """Raise NotSupported if the controller would fail: 2.3 appends only to a list that has a value of its own."""
+    """Raise NotSupported if the controller would fail: 2.3 appends only to a list that is set on the resource."""
     for edit in edits:
-        bare = edit.operation in {"append", "subtract"} and before[edit.name].own(resource.kind) is None
-        if bare and client.api_version(ApiKey.OFFSET_DELETE) is None:  # of 2.4
+        not_set = edit.operation in {"append", "subtract"} and before[edit.name].own(resource.kind) is None
+        if not_set and client.api_version(ApiKey.OFFSET_DELETE) is None:  # of 2.4
             raise NotSupported(
-                f"{resource.path} has no {edit.name} of its own; brokers before 2.4 cannot {edit.operation} then",
-                hint=f"set the whole list: kctl config set {resource.path} {edit.name}=VALUE",
+                f"{edit.name} is not set on {resource.path}: brokers before 2.4 cannot {edit.operation} to it",
+                hint=f"set the whole list: `kctl config set {resource.path} {edit.name}=VALUE`",
             )
 
 
-def _with_brokers_values(
+def _with_inherited_values(
     client: ClusterClient, resource: Resource, edits: Sequence[Edit], before: Mapping[str, Config]
 ) -> dict[str, Config]:
-    """The configs that shall be unset and whose chain does not say what will hold then, with what a broker says."""
+    """Return configs to unset whose synonyms lack the inherited value, with that value added."""
     if resource.kind != "topic":
         return {}
-    behind = values_behind(client, [before[edit.name] for edit in edits if edit.operation == "unset"])
-    return {name: replace(before[name], synonyms=(*before[name].synonyms, synonym)) for name, synonym in behind.items()}
+    inherited = values_behind(client, [before[edit.name] for edit in edits if edit.operation == "unset"])
+    return {
+        name: replace(before[name], synonyms=(*before[name].synonyms, synonym)) for name, synonym in inherited.items()
+    }
 
 
 def refuse_internal(resource: Resource) -> None:
-    """Raise Refused for Kafka's own topics: with cleanup.policy=delete there, brokers delete what groups committed."""
+    """Raise Refused for internal topics: with cleanup.policy=delete, brokers would delete committed offsets."""
     from kctl.cluster.topic_names import is_internal
 
     if resource.kind == "topic" and is_internal(resource.name):
         raise Refused(
-            f"topic {resource.name} is Kafka's own: it holds the groups' offsets or transactions",
-            hint="nothing was changed; --force changes its configs all the same",
+            f"topic {resource.name} is internal: it holds committed offsets or transaction state",
+            hint="nothing was changed; use --force to change its configs anyway",
         )
 
 
 def check(resource: Resource, edits: Sequence[Edit], known: Mapping[str, Config]) -> None:
-    """Raise what `plan_changes` says for edits that cannot be right. Pure."""
-    found = {edit.name: find_key(known, edit.name) for edit in edits}
-    # What is set and not known (of a plugin that is gone) can still be taken away.
-    wrong = [e.name for e in edits if found[e.name] is None and e.operation != "unset"]
-    if wrong:
-        raise unknown(resource, wrong, known)
-    fixed = [name for name, config in found.items() if config is not None and config.read_only]
-    if fixed:
+    """Raise the errors of `plan_changes` for invalid edits. Pure."""
+    configs = {edit.name: find_key(known, edit.name) for edit in edits}
+    # An unknown config that is set (e.g. of a removed plugin) can still be unset.
+    undefined = [e.name for e in edits if configs[e.name] is None and e.operation != "unset"]
+    if undefined:
+        raise unknown(resource, undefined, known)
+    read_only = [name for name, config in configs.items() if config is not None and config.read_only]
+    if read_only:
         raise Refused(
-            f"{', '.join(fixed)}: a broker reads this only when it starts",
-            hint="write it into server.properties and restart the broker",
+            f"{', '.join(read_only)}: brokers read this only at startup",
+            hint="set it in server.properties and restart the broker",
         )
     for edit in edits:
-        config = found[edit.name]
+        config = configs[edit.name]
         if config is not None and edit.value is not None:
             _check_value(edit.name, edit.operation, edit.value, config)
 
@@ -168,12 +171,12 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
         if config.type == UNKNOWN_TYPE and name not in _LISTS:
             raise NotSupported(
                 f"{name} may not be a list: these brokers do not report config types",
-                hint=f"Kafka 2.6 or newer is needed; or replace the value: kctl config set with {name}=VALUE",
+                hint=f"requires Kafka 2.6; or replace the value: `kctl config set` with {name}=VALUE",
             )
         if config.type not in {"list", UNKNOWN_TYPE}:
-            raise Refused(f"{name} is no list ({config.type})", hint=f"kctl config set with {name}=VALUE replaces it")
+            raise Refused(f"{name} is not a list ({config.type})", hint=f"use `kctl config set` with {name}=VALUE")
         if not items(value):
-            raise UsageError(f"there is nothing to {operation} to {name}")
+            raise UsageError(f"{name}: no items to {operation}")
         return
     fault = fault_of(config.type, value)
     if fault is None:
@@ -184,24 +187,24 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
     )
 
 
-def _leftover(name: str) -> Config:
+def _undefined(name: str) -> Config:
     return Config(name, None, None, None, "unknown", False, False, ())
 
 
-def _holds(resource: Resource, edit: Edit, config: Config) -> bool:
-    """Whether it is already as the edit wants it. Of a sensitive value only its absence is known."""
-    own = config.own(resource.kind)
+def _is_in_effect(resource: Resource, edit: Edit, config: Config) -> bool:
+    """Return True if the config already is as the edit requests. A sensitive value can only be known to be absent."""
+    current = config.own(resource.kind)
     if edit.operation == "unset":
-        return own is None
+        return current is None
     if config.sensitive:
         return False
     if edit.operation == "set":
-        return own is not None and same(config.type, own.value, edit.value)
-    there = items(own.value if own is not None else None)
-    wanted = items(edit.value)
+        return current is not None and same(config.type, current.value, edit.value)
+    present = items(current.value if current is not None else None)
+    requested = items(edit.value)
     if edit.operation == "append":
-        return own is not None and all(item in there for item in wanted)
-    return own is not None and not any(item in there for item in wanted)
+        return current is not None and all(item in present for item in requested)
+    return current is not None and not any(item in present for item in requested)
 
 
 def _changes(edits: Sequence[Edit]) -> dict[str, str | Items | None]:
@@ -224,22 +227,22 @@ def _planned(resource: Resource, edit: Edit, config: Config, *, changes: bool) -
 
 
 def _expected(resource: Resource, edit: Edit, config: Config) -> tuple[str | None, str | None]:
-    """The value that will hold, and where it is set."""
-    own = config.own(resource.kind)
+    """Return the expected effective value, and where it is set."""
+    current = config.own(resource.kind)
     if edit.operation == "unset":
-        below = [s for s in config.synonyms if s is not own]
+        below = [s for s in config.synonyms if s is not current]
         if resource.kind == "brokers" or not below:
             return None, None
         return below[0].value, below[0].source.value
     source = OWN_SOURCE[resource.kind].value
     if edit.operation == "set":
         return (edit.value or "").strip(), source
-    # Without a value of its own a list grows from Kafka's default (ConfigAdminManager.prepareIncrementalConfigs).
-    there = items(own.value if own is not None else config.default)
-    given = items(edit.value)
+    # A list that is not set starts from Kafka's default (ConfigAdminManager.prepareIncrementalConfigs).
+    present = items(current.value if current is not None else config.default)
+    requested = items(edit.value)
     if edit.operation == "append":
-        return ",".join([*there, *(item for item in given if item not in there)]), source
-    return ",".join(item for item in there if item not in given), source
+        return ",".join([*present, *(item for item in requested if item not in present)]), source
+    return ",".join(item for item in present if item not in requested), source
 
 
 def _row(resource: Resource, name: str, result: ItemResult, before: Config, after: Config) -> ChangedConfig:
@@ -256,7 +259,7 @@ def _row(resource: Resource, name: str, result: ItemResult, before: Config, afte
 
 
 def _without_secrets(error: KctlError, edits: Sequence[Edit], known: Mapping[str, Config]) -> KctlError:
-    """The error without a sensitive value that a broker may have repeated in it."""
+    """Return the error with sensitive values hidden, which a broker may have repeated."""
     for edit in edits:
         if edit.value and known[edit.name].sensitive:
             error.message = error.message.replace(edit.value.strip(), "[hidden]")
@@ -265,9 +268,9 @@ def _without_secrets(error: KctlError, edits: Sequence[Edit], known: Mapping[str
 
 
 def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> list[ChangedConfig]:
-    """Do what was planned, and wait until the brokers show it: the rows as read back.
+    """Apply a plan, and wait until the brokers show it. Return the rows as read back.
 
-    Raises what a broker refuses; OutcomeUnknown without an answer, or when the change was taken and is not seen.
+    Raises what a broker rejects; OutcomeUnknown without a response, or if the change was accepted but does not appear.
     """
     resource = plan.resource
     if not plan.edits:
@@ -282,56 +285,56 @@ def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> lis
 
 
 def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[str, Config]:
-    """The changed configs as the brokers show them. A broker lists a value before it works by it: both are awaited."""
+    """Return the changed configs as brokers show them, once listed and in effect (the list is updated first)."""
     names = [edit.name for edit in plan.edits]
-    patience = Deadline(deadline.at_most(_SETTLE_S).left_s)
+    settle_deadline = Deadline(deadline.at_most(_SETTLE_S).left_s)
     while True:
-        found = describe_each(client, [plan.resource], names=names)[plan.resource]
-        if isinstance(found, KctlError):
-            raise _unread(plan.resource, found)
-        known = by_name(found)
-        after = {name: known.get(name) or _leftover(name) for name in names}
-        late = [e.name for e in plan.edits if not _done(plan.resource, e, after[e.name])]
-        if not late and plan.resource.kind == "brokers":
+        configs = describe_each(client, [plan.resource], names=names)[plan.resource]
+        if isinstance(configs, KctlError):
+            raise _unread(plan.resource, configs)
+        known = by_name(configs)
+        after = {name: known.get(name) or _undefined(name) for name in names}
+        pending = [e.name for e in plan.edits if not _is_done(plan.resource, e, after[e.name])]
+        if not pending and plan.resource.kind == "brokers":
             try:
-                late = _late_brokers(client, plan)
+                pending = _late_brokers(client, plan)
             except KctlError as exc:
                 raise _unread(plan.resource, exc) from None
-        if not late and (patience.expired or all(_settled(config) for config in after.values())):
+        if not pending and (settle_deadline.expired or all(_is_settled(config) for config in after.values())):
             return after
         if deadline.expired:
             raise OutcomeUnknown(
-                f"the brokers took the change of {plan.resource}, but do not show it yet: {', '.join(late)}",
-                hint=f"kctl config get {plan.resource.path} {' '.join(names)} shows it when they do",
+                f"the brokers accepted the change of {plan.resource}, but do not show it yet: {', '.join(pending)}",
+                hint=f"check again with `kctl config get {plan.resource.path} {' '.join(names)}`",
             )
         time.sleep(_POLL_S)
 
 
 def _unread(resource: Resource, error: KctlError) -> OutcomeUnknown:
-    text = f"the brokers took the change of {resource}, but it cannot be read back: {error.message}"
+    text = f"the brokers accepted the change of {resource}, but it is not verified: {error.message}"
     return OutcomeUnknown(text, hint=error.hint)
 
 
 def _late_brokers(client: ClusterClient, plan: Plan) -> list[str]:
-    """The brokers that do not show a change for all brokers. One that went away reads it when it comes back."""
+    """Return the brokers that do not show a change for all brokers. Unreachable ones read it when they return."""
     late = []
-    for node, found in describe_brokers_on_each(client, [edit.name for edit in plan.edits]).items():
-        if isinstance(found, KctlError):
+    for node, configs in describe_brokers_on_each(client, [edit.name for edit in plan.edits]).items():
+        if isinstance(configs, KctlError):
             continue
-        known = by_name(found)
-        if not all(_done(plan.resource, edit, known.get(edit.name) or _leftover(edit.name)) for edit in plan.edits):
+        known = by_name(configs)
+        if not all(_is_done(plan.resource, edit, known.get(edit.name) or _undefined(edit.name)) for edit in plan.edits):
             late.append(f"broker {node}")
     return late
 
 
-def _done(resource: Resource, edit: Edit, config: Config) -> bool:
+def _is_done(resource: Resource, edit: Edit, config: Config) -> bool:
     if config.sensitive and edit.operation != "unset":
         return config.own(resource.kind) is not None
-    return _holds(resource, edit, config)
+    return _is_in_effect(resource, edit, config)
 
 
-def _settled(config: Config) -> bool:
-    """Whether the value that a broker works by is the first of the chain, however either is written."""
+def _is_settled(config: Config) -> bool:
+    """Return True if the effective value is the first of the synonyms, however each is written."""
     first = config.synonyms[0] if config.synonyms else None
     if config.sensitive or first is None or first.name != config.name:
         return True

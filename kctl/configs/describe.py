@@ -1,7 +1,7 @@
-"""Every config of a resource: its value, where that comes from, its default, type and meaning (KIP-133, KIP-569).
+"""Describe every config of a resource: value, source, default, type and documentation (KIP-133, KIP-569).
 
-DescribeConfigs gives the chain of values that hold one behind the other («synonyms»): what is set on the topic, on the
-broker, for all brokers, in server.properties, and Kafka's default.
+DescribeConfigs returns the chain of values that override each other ("synonyms"): set on the topic, on the broker, for
+all brokers, in server.properties, and Kafka's default.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from kctl.protocol.codes import ErrorCode
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_PER_REQUEST = 200  # a topic's configs with their chains take some 5 kB in a response
+_PER_REQUEST = 200  # the configs of a topic with synonyms take about 5 kB in a response
 _DOCUMENTED_SINCE = 3  # Kafka 2.6
-# org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType; brokers before 2.6 do not tell it.
+# org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType; not reported before Kafka 2.6
 _TYPES = {
     1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "double", 7: "list", 8: "class", 9: "password",
 }  # fmt: skip
 UNKNOWN_TYPE = "unknown"
 
 
-# What brokers take and do not describe (DynamicConfig.Broker, QuotaConfig): name → documentation.
+# Configs that brokers accept but do not describe (DynamicConfig.Broker, QuotaConfig): name → documentation.
 _UNDESCRIBED = {
     "leader.replication.throttled.rate": (
         "A long representing the upper bound (bytes/sec) on replication traffic for leaders enumerated in the property "
@@ -49,18 +49,18 @@ _UNDESCRIBED = {
     ),
 }
 _DEFAULT_SOURCE = 5
-_OLD = "brokers before 4.0 say this of kinds of configs that they do not know, and to users without rights"
+_OLD = "brokers before 4.0 report this for unknown kinds of resources, and to users without rights"
 _NO_LIMIT = str(2**63 - 1)
 
 
 def describe(client: ClusterClient, resource: Resource, *, documentation: bool = False) -> list[Config]:
-    """All configs of one resource, by name. Raises the KctlError with which a broker refused."""
-    found = describe_each(client, [resource], documentation=documentation)[resource]
-    if isinstance(found, NotFound) and resource.kind == "topic":
-        raise NotFound(found.message, hint=did_you_mean(resource.name, client.metadata().topics) or found.hint)
-    if isinstance(found, KctlError):
-        raise found
-    return found
+    """Return all configs of one resource, by name. Raises the broker's error."""
+    configs = describe_each(client, [resource], documentation=documentation)[resource]
+    if isinstance(configs, NotFound) and resource.kind == "topic":
+        raise NotFound(configs.message, hint=did_you_mean(resource.name, client.metadata().topics) or configs.hint)
+    if isinstance(configs, KctlError):
+        raise configs
+    return configs
 
 
 def describe_each(
@@ -70,48 +70,48 @@ def describe_each(
     names: Collection[str] | None = None,
     documentation: bool = False,
 ) -> dict[Resource, list[Config] | KctlError]:
-    """The configs of each resource by name, or why they are not to be had. names: only these.
+    """Return the configs of each resource by name, or why they are not readable. names: only these.
 
-    Each broker is asked for itself, all at once; everything else any broker tells, some hundred at a time. `brokers`
-    has every config that can be set there, by what one broker describes. documentation needs Kafka 2.6.
+    Each broker describes its own configs, all at once; any broker describes other resources, in batches. `brokers` has
+    every config that can be set there, as one broker describes them. documentation requires Kafka 2.6.
     """
     keys = None if names is None else sorted(names)
     brokers = [r for r in resources if r.kind == "broker"]
-    found: dict[Resource, list[Config] | KctlError] = {}
+    results: dict[Resource, list[Config] | KctlError] = {}
     if brokers:
         requests = {int(r.name): _request([r], keys, documentation) for r in brokers}
         answers = client.send_each(requests)
         for node, answer in answers.items():
             if isinstance(answer, KctlError):
                 answers[node] = told_apart(client, node, answer)
-        found.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
+        results.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
     if any(r.kind == "brokers" for r in resources):
         try:
-            found[Resource.brokers()] = _all_brokers(client, keys, documentation)
+            results[Resource.brokers()] = _all_brokers(client, keys, documentation)
         except KctlError as exc:
-            found[Resource.brokers()] = exc
+            results[Resource.brokers()] = exc
     quotas = [r for r in resources if r.kind in QUOTA_KINDS]
     if quotas:
-        found |= read_quotas(client, quotas, keys)
+        results |= read_quotas(client, quotas, keys)
     others = [r for r in resources if r.kind not in ("broker", "brokers") and r.kind not in QUOTA_KINDS]
     for start in range(0, len(others), _PER_REQUEST):
         chunk = others[start : start + _PER_REQUEST]
         try:
             answer = client.send(_request(chunk, keys, documentation))
         except KctlError as exc:
-            found.update(dict.fromkeys(others[start:], exc))
+            results.update(dict.fromkeys(others[start:], exc))
             break
-        found.update((r, _configs_of(r, answer, keys)) for r in chunk)
-    return found | _missing_topics(client, found)
+        results.update((r, _configs_of(r, answer, keys)) for r in chunk)
+    return results | _missing_topics(client, results)
 
 
 def _missing_topics(
-    client: ClusterClient, found: Mapping[Resource, list[Config] | KctlError]
+    client: ClusterClient, results: Mapping[Resource, list[Config] | KctlError]
 ) -> dict[Resource, NotFound]:
-    """The topics that are not there, with what was probably meant."""
+    """Return errors with suggestions for topics that do not exist."""
     from kctl.base.name_patterns import not_there
 
-    missing = [r for r, error in found.items() if r.kind == "topic" and isinstance(error, NotFound)]
+    missing = [r for r, error in results.items() if r.kind == "topic" and isinstance(error, NotFound)]
     try:
         known = client.metadata().topics if missing else {}
     except KctlError:
@@ -120,7 +120,7 @@ def _missing_topics(
 
 
 def describe_brokers_on_each(client: ClusterClient, names: Collection[str]) -> dict[int, list[Config] | KctlError]:
-    """What each broker knows to be set for all brokers: node → its configs of these names, or why it does not tell."""
+    """Return the configs of `brokers` as each broker knows them: node → configs of these names, or the error."""
     resource, keys = Resource.brokers(), sorted(names)
     answers = client.send_each({node: _request([resource], keys, False) for node in client.metadata(()).brokers})
     return {node: _configs_of(resource, answer, keys) for node, answer in answers.items()}
@@ -141,34 +141,35 @@ def _request(resources: Iterable[Resource], keys: list[str] | None, documentatio
 
 
 def _all_brokers(client: ClusterClient, keys: list[str] | None, documentation: bool) -> list[Config] | KctlError:
-    """What is set for all brokers, in the list of what can be: both from one broker, in one request; from the next when
-    that cannot be reached.
+    """Return what is set for all brokers, within the list of configs that can be set.
+
+    Both come from one broker, in one request; from the next broker if the first is unreachable.
     """
     all_ = Resource.brokers()
-    answer: Any = OperationFailed("no broker is there to be asked")
+    answer: Any = OperationFailed("no broker is available")
     for node in sorted(client.metadata(()).brokers):
-        one = Resource.broker(node)
-        answer = client.send_each({node: _request([one, all_], keys, documentation)})[node]
+        broker = Resource.broker(node)
+        answer = client.send_each({node: _request([broker, all_], keys, documentation)})[node]
         if not isinstance(answer, ConnectionFailed):
             break
     if isinstance(answer, KctlError):
         return answer
-    known, own = _configs_of(one, answer, keys), _configs_of(all_, answer, keys)
-    if isinstance(own, KctlError):
-        return own
+    known, overall = _configs_of(broker, answer, keys), _configs_of(all_, answer, keys)
+    if isinstance(overall, KctlError):
+        return overall
     if isinstance(known, KctlError):
         return known
-    set_there = {config.name: config for config in own}
-    merged = {c.name: _for_all(c, set_there.get(c.name)) for c in known if not c.read_only}
-    return sorted((set_there | merged).values(), key=lambda config: config.name)
+    cluster_configs = {config.name: config for config in overall}
+    merged = {c.name: _for_all(c, cluster_configs.get(c.name)) for c in known if not c.read_only}
+    return sorted((cluster_configs | merged).values(), key=lambda config: config.name)
 
 
-def _for_all(known: Config, own: Config | None) -> Config:
-    """A config as `brokers` has it: what is set for all, nothing of what that one broker has besides."""
+def _for_all(known: Config, overall: Config | None) -> Config:
+    """Return a config as it is for `brokers`: what is set for all, without what is set on that one broker."""
     below = tuple(s for s in known.synonyms if s.source is ConfigSource.DEFAULT)
-    if own is None or own.source is None:
+    if overall is None or overall.source is None:
         return replace(known, value=None, source=None, synonyms=below)
-    return replace(known, value=own.value, source=own.source, synonyms=(*own.synonyms, *below))
+    return replace(known, value=overall.value, source=overall.source, synonyms=(*overall.synonyms, *below))
 
 
 def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list[Config] | KctlError:
@@ -188,21 +189,23 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c, resource.kind) for c in row.configs}
         if resource.kind == "topic":
-            configs = {name: _of_topic(config) for name, config in configs.items()}
+            configs = {name: _topic_config(config) for name, config in configs.items()}
         if resource.kind == "broker":
             _add_undescribed(configs, keys)
         return sorted(configs.values(), key=lambda config: config.name)
-    # Left out silently when it may not be described.
+    # Brokers silently omit resources that the user may not describe.
     code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
     return error_for(
-        code, "they were not described", subject=f"configs of {resource}",
+        code, "missing in the response", subject=f"configs of {resource}",
         hint=right_hint("DescribeConfigs", resource, code),
     )  # fmt: skip
 
 
-def _of_topic(config: Config) -> Config:
-    """A topic's config, of which a broker may say that the value of log.retention.hours is the default, or, beside a
-    value of the topic's own, no default."""
+def _topic_config(config: Config) -> Config:
+    """Return a topic config with its actual source and default.
+
+    Brokers report a value of log.retention.hours as the default, and no default for a config that is set on the topic.
+    """
     if config.default is None and config.name in KAFKAS_DEFAULTS:
         config = replace(config, default=KAFKAS_DEFAULTS[config.name])
     if config.source is not ConfigSource.DEFAULT:
@@ -236,18 +239,18 @@ def _add_undescribed(configs: dict[str, Config], keys: list[str] | None) -> None
     for name, documentation in _UNDESCRIBED.items():
         if keys is not None and name not in keys:
             continue
-        found = configs.get(name)
+        current = configs.get(name)
         default = Synonym(name, _NO_LIMIT, ConfigSource.DEFAULT)
-        if found is None:
+        if current is None:
             configs[name] = Config(
                 name, _NO_LIMIT, ConfigSource.DEFAULT, _NO_LIMIT, "long", False, False, (default,), documentation
             )
         else:
             configs[name] = replace(
-                found, type="long", default=_NO_LIMIT, sensitive=False, read_only=False, documentation=documentation
+                current, type="long", default=_NO_LIMIT, sensitive=False, read_only=False, documentation=documentation
             )
 
 
 def by_name(configs: Iterable[Config]) -> Mapping[str, Config]:
-    """Configs by their names."""
+    """Return configs by name."""
     return {config.name: config for config in configs}

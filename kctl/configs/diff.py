@@ -1,4 +1,4 @@
-"""In which configs resources differ."""
+"""Compare configs of resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kctl.base.config_values import comparable
 from kctl.base.grouping import grouped
 from kctl.configs.model import Config
 
-# What every broker has to have for itself.
+# Configs that are specific to a broker.
 OF_ONE_BROKER = frozenset(
     {
         *("advertised.listeners", "listeners", "controller.listener.names"),
@@ -21,7 +21,7 @@ OF_ONE_BROKER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value, where it is set, and the resources (as `topic/orders`, `broker/1`) that have it. Both None: not set."""
+    """A value, its source, and the resources (`topic/orders`, `broker/1`) that have it. Both None: not set."""
 
     value: str | None
     source: str | None
@@ -30,7 +30,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A config and the values that it has. sensitive: the values are not told; those set are counted as one."""
+    """A config and its different values. sensitive: values are not disclosed; all that are set count as one."""
 
     name: str
     sensitive: bool
@@ -40,23 +40,23 @@ class Difference:
 def differences(
     configs: Mapping[str, Sequence[Config]], *, leave_out: frozenset[str] = frozenset()
 ) -> list[Difference]:
-    """The configs whose values are not the same on all resources, by name. Pure.
+    """Return the configs that differ between resources, by name. Pure.
 
-    configs: resource → its configs. A config that one of them does not know counts as not set there.
+    configs: resource → its configs. A config that a resource does not know counts as not set.
     """
-    known = {resource: {config.name: config for config in each} for resource, each in configs.items()}
-    names = sorted({name for each in known.values() for name in each} - leave_out)
-    found = []
+    by_resource = {resource: {config.name: config for config in each} for resource, each in configs.items()}
+    names = sorted({name for each in by_resource.values() for name in each} - leave_out)
+    results = []
     for name in names:
-        rows = [(resource, each.get(name)) for resource, each in known.items()]
+        rows = [(resource, each.get(name)) for resource, each in by_resource.items()]
         values = [_value(group) for group in grouped(rows, lambda row: _key(row[1])).values()]
         if len(values) > 1:
-            found.append(Difference(name, any(c is not None and c.sensitive for _, c in rows), values))
-    return found
+            results.append(Difference(name, any(c is not None and c.sensitive for _, c in rows), values))
+    return results
 
 
 def _key(config: Config | None) -> tuple[bool, object]:
-    """What decides whether two are the same: the value; of a sensitive one only whether it is set."""
+    """Return the value to compare; for a sensitive config, only whether it is set."""
     if config is None:
         return False, None
     if config.sensitive:
@@ -75,7 +75,7 @@ def _value(rows: Sequence[tuple[str, Config | None]]) -> Value:
 
 
 def not_compared(configs: Mapping[str, Sequence[Config]]) -> list[str]:
-    """Sensitive configs that more than one resource has set: nobody tells whether their values are the same. Pure."""
+    """Return sensitive configs that several resources have set: whether their values are equal is unknown. Pure."""
     counts: dict[str, int] = {}
     for each in configs.values():
         for config in each:

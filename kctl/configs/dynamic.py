@@ -1,7 +1,7 @@
-"""Configs set while brokers run, on a topic, a broker or all brokers, read and changed one by one (KIP-339, KIP-226).
+"""Read and change dynamic configs of topics, brokers and all brokers, one by one (KIP-339, KIP-226).
 
-Any broker reads and changes the configs of a topic. Those of a broker only that broker itself does
-(ConfigAdminManager.validateResourceNameIsCurrentNodeId): what is set on a broker that is down stays until it is back.
+Any broker reads and changes topic configs. Only the broker itself reads and changes its own configs
+(ConfigAdminManager.validateResourceNameIsCurrentNodeId): while a broker is down, its configs cannot be changed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
 
 _DYNAMIC_BROKER_SOURCE = 2
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
-_PER_REQUEST = 100  # a change is a few writes in ZooKeeper, one after the other
+_PER_REQUEST = 100  # each change takes several sequential writes in ZooKeeper
 
 
 class Items(NamedTuple):
-    """Items, separated by commas, to put into a list or (append False) to take out of it."""
+    """Comma-separated items to append to a list, or to remove from it (append False)."""
 
     text: str
     append: bool
@@ -46,24 +46,24 @@ Changes = Mapping[str, "str | Items | None"]
 def read_dynamic(
     client: ClusterClient, resources: Collection[Resource], names: Collection[str]
 ) -> dict[Resource, Values]:
-    """What is set on each resource itself: name → value, None for what is not (a default, or the whole cluster's).
+    """Return what is set on each resource itself: name → value, None if not set there.
 
     Raises the KctlError of the first resource that could not be read.
     """
-    found: dict[Resource, Values] = {}
+    results: dict[Resource, Values] = {}
     for resource, values in try_read_dynamic(client, resources, names).items():
         if isinstance(values, KctlError):
             raise values
-        found[resource] = values
-    return found
+        results[resource] = values
+    return results
 
 
 def try_read_dynamic(
     client: ClusterClient, resources: Collection[Resource], names: Collection[str]
 ) -> dict[Resource, Values | KctlError]:
-    """`read_dynamic`, with the failure of a resource as its value; NotFound: the topic or broker is not there."""
-    wanted = sorted(names)
-    return _read_topics(client, resources, wanted) | _read_brokers(client, resources, wanted)
+    """Return `read_dynamic`, with the failure of a resource as its value; NotFound: it does not exist."""
+    ordered = sorted(names)
+    return _read_topics(client, resources, ordered) | _read_brokers(client, resources, ordered)
 
 
 def _read_topics(
@@ -72,15 +72,15 @@ def _read_topics(
     topics = [resource.name for resource in resources if resource.kind == "topic"]
     if not topics:
         return {}
-    found: dict[Resource, Values | KctlError] = {}
+    results: dict[Resource, Values | KctlError] = {}
     brokers = client.metadata(()).brokers
     for topic, entries in fetch_topic_configs(client, topics, brokers, names=names, limit_s=client.timeout_s).items():
         if isinstance(entries, KctlError):
-            found[Resource.topic(topic)] = entries
+            results[Resource.topic(topic)] = entries
         else:
-            own = {entry.name: entry.value for entry in entries if entry.source is ConfigSource.TOPIC}
-            found[Resource.topic(topic)] = {name: own.get(name) for name in names}
-    return found
+            topic_values = {entry.name: entry.value for entry in entries if entry.source is ConfigSource.TOPIC}
+            results[Resource.topic(topic)] = {name: topic_values.get(name) for name in names}
+    return results
 
 
 def _read_brokers(
@@ -111,22 +111,22 @@ def _broker_values(node: int, answer: Any, names: Sequence[str]) -> Values | Kct
 
     if isinstance(answer, KctlError):
         return answer
-    if not answer.results:  # silently, when it may not be described
-        return error_for(31, "its configs were not described", subject=f"broker {node}")
+    if not answer.results:  # brokers silently omit what the user may not describe
+        return error_for(31, "its configs are missing in the response", subject=f"broker {node}")
     (row,) = answer.results
     if row.error_code:
         return error_for(row.error_code, row.error_message, subject=f"broker {node}")
-    own = {c.name: c.value for c in row.configs if c.config_source == _DYNAMIC_BROKER_SOURCE}
-    return {name: own.get(name) for name in names}
+    broker_values = {c.name: c.value for c in row.configs if c.config_source == _DYNAMIC_BROKER_SOURCE}
+    return {name: broker_values.get(name) for name in names}
 
 
 def alter_dynamic(
     client: ClusterClient, changes: Mapping[Resource, Changes], *, validate_only: bool = False
 ) -> dict[Resource, KctlError]:
-    """Set each value; None deletes it, so that a default holds again. Other configs stay. Returns what failed.
+    """Set each value, and return the failures. None deletes a value, so that the inherited value applies.
 
-    To delete what is not set is no failure. OutcomeUnknown for a resource: read it again. validate_only: the brokers
-    check everything and change nothing.
+    Other configs stay unchanged. Deleting a value that is not set succeeds. OutcomeUnknown for a resource: read it
+    again. validate_only: the brokers validate everything and change nothing.
     """
     todo = {resource: values for resource, values in changes.items() if values}
     failed = _alter_brokers(client, {r: values for r, values in todo.items() if r.kind == "broker"}, validate_only)
@@ -152,23 +152,23 @@ def _alter_brokers(
 def _alter_others(
     client: ClusterClient, changes: Mapping[Resource, Changes], validate_only: bool
 ) -> dict[Resource, KctlError]:
-    """Different topics through different brokers at once: each broker reads, changes and writes a topic as a whole."""
+    """Change topics through several brokers at once: each request reads and writes whole topics."""
     failed: dict[Resource, KctlError] = {}
     resources = sorted(changes)
     pending = [resources[i : i + _PER_REQUEST] for i in range(0, len(resources), _PER_REQUEST)]
-    able = sorted(client.metadata(()).brokers) if pending else []
-    last: KctlError = ConnectionFailed("there is no broker that could change configs")
-    while pending and able:
-        asked = dict(zip(able, pending, strict=False))
-        pending = pending[len(asked) :]
-        requests = {node: _request({r: changes[r] for r in chunk}, validate_only) for node, chunk in asked.items()}
+    usable = sorted(client.metadata(()).brokers) if pending else []
+    last: KctlError = ConnectionFailed("no broker is available to change configs")
+    while pending and usable:
+        assigned = dict(zip(usable, pending, strict=False))
+        pending = pending[len(assigned) :]
+        requests = {node: _request({r: changes[r] for r in chunk}, validate_only) for node, chunk in assigned.items()}
         for node, answer in client.send_each(requests, changes=not validate_only).items():
-            if isinstance(answer, ConnectionFailed):  # it was not sent: another broker can do it as well
-                able.remove(node)
-                pending.append(asked[node])
+            if isinstance(answer, ConnectionFailed):  # not sent: try another broker
+                usable.remove(node)
+                pending.append(assigned[node])
                 last = answer
             else:
-                failed |= _errors(answer, asked[node])
+                failed |= _errors(answer, assigned[node])
     return failed | {resource: _named(resource, last) for chunk in pending for resource in chunk}
 
 
@@ -203,16 +203,18 @@ def _text(value: str | Items | None) -> str | None:
     return value.text if isinstance(value, Items) else value
 
 
-def _errors(answer: Any, asked: Sequence[Resource]) -> dict[Resource, KctlError]:
+def _errors(answer: Any, resources: Sequence[Resource]) -> dict[Resource, KctlError]:
     from kctl.protocol.client import error_for
 
     if isinstance(answer, KctlError):
-        return {resource: _named(resource, answer) for resource in asked}
-    codes = {(row.resource_type, row.resource_name): (row.error_code, row.error_message) for row in answer.responses}
+        return {resource: _named(resource, answer) for resource in resources}
+    codes = {
+        (each.resource_type, each.resource_name): (each.error_code, each.error_message) for each in answer.responses
+    }
     failed: dict[Resource, KctlError] = {}
-    for resource in asked:
-        known = codes.get((resource.type_code, resource.name))
-        code, message = known or (-1, "the broker's answer does not name it")
+    for resource in resources:
+        row = codes.get((resource.type_code, resource.name))
+        code, message = row or (-1, "missing in the broker's response")
         if code:
             failed[resource] = error_for(
                 code, message, subject=f"configs of {resource}", hint=right_hint("AlterConfigs", resource, code)

@@ -1,4 +1,4 @@
-"""What shall be changed, from «key=value» texts; secrets come from files, never from the command line."""
+"""Parse config edits from "key=value"; secrets come from files, never from the command line."""
 
 from __future__ import annotations
 
@@ -14,62 +14,62 @@ from kctl.configs.keys import find_key
 from kctl.configs.model import Config
 from kctl.errors import InvalidFile, UsageError
 
-_MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more
+_MAX_VALUE_BYTES = 1_000_000  # maximum of ZooKeeper and the metadata log
 
 
 def parse_edits(
     values: Iterable[str], append: Iterable[str] = (), subtract: Iterable[str] = (), *, file: str | None = None
 ) -> list[Edit]:
-    """Edits of «key=value» texts, and of the lines of a properties file. Raises UsageError for none, without «=», and
-    for a key that is named twice; NotFound and InvalidFile for a file that cannot be read.
+    """Parse "key=value" texts and a properties file.
+
+    Raises UsageError if there are none, if "=" is missing, and for a duplicate key; NotFound and InvalidFile for a
+    file.
     """
     edits = [_edit(pair, "set") for pair in values]
     edits += _in_file(file) if file is not None else ()
     edits += [_edit(pair, "append") for pair in append]
     edits += [_edit(pair, "subtract") for pair in subtract]
     if not edits:
-        raise UsageError(
-            "nothing to set was given", hint="write KEY=VALUE, --append KEY=ITEM, --subtract KEY=ITEM or --file FILE"
-        )
-    return _once_each(edits)
+        raise UsageError("nothing to set", hint="use KEY=VALUE, --append KEY=ITEM, --subtract KEY=ITEM or --file FILE")
+    return _check_unique(edits)
 
 
 def _in_file(file: str) -> list[Edit]:
     data, name = read_input(Path(file), max_bytes=_MAX_VALUE_BYTES)
-    found = load_properties(data, source=name)
-    return [Edit(key, "set", value.strip(), file) for key, value in found.items()]
+    values = load_properties(data, source=name)
+    return [Edit(key, "set", value.strip(), file) for key, value in values.items()]
 
 
 def removals(keys: Iterable[str]) -> list[Edit]:
-    """Edits that unset. Raises UsageError for what is no key, and for a key that is named twice. Pure."""
-    found = []
+    """Return edits that unset configs. Raises UsageError for an invalid or duplicate key. Pure."""
+    edits = []
     for key in keys:
         if "=" in key or not key.strip():
-            raise UsageError(f"{key!r} is not a config's name", hint="to unset, the name alone is given")
-        found.append(Edit(key.strip(), "unset"))
-    return _once_each(found)
+            raise UsageError(f"{key!r} is not a config name", hint="to unset a config, use its name only")
+        edits.append(Edit(key.strip(), "unset"))
+    return _check_unique(edits)
 
 
 def _edit(pair: str, operation: Operation) -> Edit:
     key, sign, value = pair.partition("=")
     if not sign or not key.strip():
-        # Not repeated: it may be a password whose key was forgotten.
-        raise UsageError("a config is given as KEY=VALUE", hint="for example retention.ms=3600000")
+        # Do not print the text: it may be a password without its key.
+        raise UsageError("a config must be KEY=VALUE", hint="e.g. retention.ms=3600000")
     return Edit(key.strip(), operation, value.strip())
 
 
-def _once_each(edits: Sequence[Edit]) -> list[Edit]:
+def _check_unique(edits: Sequence[Edit]) -> list[Edit]:
     names = [edit.name for edit in edits]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(f"{', '.join(twice)}: given twice", hint="each config is changed once by a command")
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise UsageError(f"duplicate config: {', '.join(duplicates)}", hint="use each config once")
     if sum(edit.value == "@-" for edit in edits if edit.file is None) + any(edit.file == "-" for edit in edits) > 1:
-        raise UsageError("stdin has only one value", hint="take the others from files: KEY=@FILE")
+        raise UsageError("stdin can hold only one value", hint="use KEY=@FILE for the others")
     return list(edits)
 
 
 def read_values(pairs: Sequence[str]) -> dict[str, str]:
-    """«key=value» texts as a mapping, the values of «@FILE» and «@-» read: of resources that have no secrets.
+    """Return "key=value" texts as a mapping, with "@FILE" and "@-" read; for resources without secrets.
 
     Raises UsageError as parse_edits does; NotFound and InvalidFile for a file.
     """
@@ -78,11 +78,11 @@ def read_values(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def with_files(edits: Sequence[Edit], known: Mapping[str, Config], warn: Warn = ignore) -> list[Edit]:
-    """The edits with the values of «@FILE» and «@-» read.
+    """Return the edits with the values of "@FILE" and "@-" read.
 
-    warn: gets a line for a secret's file that others can read. Raises UsageError for a sensitive value on the command
-    line and for a secret's file that everybody may write to, NotFound and InvalidFile for one that is not there or
-    cannot be a value.
+    warn: called if others can read the file of a secret. Raises UsageError for a sensitive value on the command line
+    and for a world-writable file of a secret, NotFound and InvalidFile for a file that does not exist or has no valid
+    value.
     """
     return [_with_file(edit, find_key(known, edit.name), warn) for edit in edits]
 
@@ -98,7 +98,7 @@ def _with_file(edit: Edit, config: Config | None, warn: Warn) -> Edit:
         if config.sensitive:
             raise UsageError(
                 f"{edit.name} is sensitive: its value must not be on the command line, where others can see it",
-                hint=f"give {edit.name}=@FILE of a file that only you can read, or {edit.name}=@- for stdin",
+                hint=f"use {edit.name}=@FILE with a file that only you can read, or {edit.name}=@- for stdin",
             )
         return edit
     if config.sensitive:
@@ -107,7 +107,7 @@ def _with_file(edit: Edit, config: Config | None, warn: Warn) -> Edit:
 
 
 def _read(key: str, value: str, max_bytes: int) -> str:
-    """The value, or what the file has that it names."""
+    """Return the value, or the contents of the file that it names."""
     if not value.startswith("@"):
         return value
     data, name = read_input(Path(value[1:]), max_bytes=max_bytes)

@@ -1,4 +1,4 @@
-"""What a config means, as the cluster's own version documents it."""
+"""The meaning of configs, as documented by the cluster's version of Kafka."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a config of a kind of resource («topic», «broker», «user» and «ip» for quotas) means.
+    """The meaning of a config of a kind of resource ("topic", "broker"; "user" and "ip" for quotas).
 
-    server_config: for a topic's config the name that its default has in server.properties.
+    server_config: for a topic config, the name of its default in server.properties.
     """
 
     name: str
@@ -36,75 +36,75 @@ class Explanation:
 
 
 def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanation], list[str]]:
-    """What each name means, for brokers, topics and quotas; and what could not be asked, as warnings.
+    """Return the meaning of each name for brokers, topics and quotas, and warnings about what could not be read.
 
-    Raises NotFound for a name that neither has; Refused, NotAuthorized or OperationFailed for one that those may have
-    who could not be asked; what a broker refused when nothing could be asked.
+    Raises NotFound for an unknown name; Refused, NotAuthorized or OperationFailed if the name may belong to a resource
+    that could not be read; the broker's error if nothing could be read.
     """
     quotas: dict[Kind, Mapping[str, Config]] = {
         all_.kind: by_name(quota_configs(all_, {})) for all_ in (Resource("user", ""), Resource("ip", ""))
     }
-    if all(any(name in each for each in quotas.values()) for name in names):  # of these kctl knows all itself
+    if all(any(name in each for each in quotas.values()) for name in names):  # kctl knows the quotas itself
         return explanations(names, quotas, Resource("users", "")), []
     answers, warnings = _ask(client)
     known: dict[Kind, Mapping[str, Config]] = {}
     for resource, answer in answers.items():
         if isinstance(answer, KctlError):
-            warnings.append(f"what a {resource.kind} can have is not told: {answer.message}")
+            warnings.append(f"the configs of a {resource.kind} are unknown: {answer.message}")
         else:
             known[resource.kind] = by_name(answer)
     if not known:
         for answer in answers.values():
             if isinstance(answer, KctlError):
                 raise answer
-        raise OperationFailed("no broker is there to be asked")
+        raise OperationFailed("no broker is available")
     try:
         return explanations(names, known | quotas, next(each for each in answers if each.kind in known)), warnings
     except NotFound as exc:
         if not warnings:
             raise
-        raise _not_told(exc, warnings, answers.values()) from None
+        raise _incomplete(exc, warnings, answers.values()) from None
 
 
 def _ask(client: ClusterClient) -> tuple[dict[Resource, list[Config] | KctlError], list[str]]:
-    """All configs of a broker and of a topic, or why they are not told; and a warning when there is no topic."""
+    """Return all configs of a broker and of a topic, or the errors; and a warning if there is no topic."""
     state = client.metadata()
     answers: dict[Resource, list[Config] | KctlError] = {}
-    for node in sorted(state.brokers):  # any will do that can be reached
-        asked = Resource.broker(node)
-        answers = describe_each(client, [asked], documentation=True)
-        if not isinstance(answers[asked], ConnectionFailed):
+    for node in sorted(state.brokers):  # any reachable broker
+        broker = Resource.broker(node)
+        answers = describe_each(client, [broker], documentation=True)
+        if not isinstance(answers[broker], ConnectionFailed):
             break
-    if not state.topics:  # a topic has to be there to be asked about; any will do
-        return answers, ["the cluster has no topic: what topics can have is not told"]
+    if not state.topics:  # configs of topics can only be described for an existing topic
+        return answers, ["the cluster has no topic: the configs of topics are unknown"]
     return answers | describe_each(client, [Resource.topic(min(state.topics))], documentation=True), []
 
 
-def _not_told(absent: NotFound, warnings: Sequence[str], answers: Iterable[object]) -> KctlError:
-    """The error for names that those who told do not have, when others did not tell. Pure."""
+def _incomplete(absent: NotFound, warnings: Sequence[str], answers: Iterable[object]) -> KctlError:
+    """Return the error for unknown names if not all kinds of resources could be read. Pure."""
     text = "; ".join((absent.message, *warnings))
     errors = [answer for answer in answers if isinstance(answer, KctlError)]
     if not errors:
-        return Refused(text, hint="`kctl topic create` makes a topic that can be asked about")
+        return Refused(text, hint="create a topic with `kctl topic create`, and try again")
     if all(isinstance(error, NotAuthorized) for error in errors):
         return NotAuthorized(text, hint=errors[0].hint, details=errors[0].details)
     return OperationFailed(text, hint=errors[0].hint)
 
 
 def explanations(
-    names: Iterable[str], known: Mapping[Kind, Mapping[str, Config]], asked: Resource
+    names: Iterable[str], known: Mapping[Kind, Mapping[str, Config]], resource: Resource
 ) -> list[Explanation]:
-    """For each name, topics first, what is known of it. Raises NotFound. Pure."""
-    found: list[Explanation] = []
+    """Return what is known about each name, topics first. Raises NotFound. Pure."""
+    results: list[Explanation] = []
     missing = []
     for name in dict.fromkeys(names):
         configs = [(kind, config) for kind in sorted(known, reverse=True) if (config := find_key(known[kind], name))]
-        found += [_explained(kind, config) for kind, config in configs]
+        results += [_explained(kind, config) for kind, config in configs]
         if not configs:
             missing.append(name)
     if missing:
-        raise unknown(asked, missing, {name: c for each in known.values() for name, c in each.items()})
-    return found
+        raise unknown(resource, missing, {name: c for each in known.values() for name, c in each.items()})
+    return results
 
 
 def _explained(kind: Kind, config: Config) -> Explanation:

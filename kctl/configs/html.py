@@ -1,4 +1,4 @@
-"""Kafka documents its configs in HTML, for its web pages; people at a terminal read text."""
+"""Convert Kafka's HTML documentation of configs to plain text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAG = re.compile(r"</?(?:code|b|i|em|strong|pre|a|span|div)\b[^>]*>", re.IGNORE
 
 
 def plain(text: str) -> str:
-    """Text without tags: links as «text (address)», items as lines with a dash, spaces and lines otherwise single."""
+    """Return text without tags: links as "text (address)", items as lines with a dash, whitespace collapsed."""
     text = _LINK.sub(lambda match: match[2] if match[1].startswith("#") else f"{match[2]} ({match[1]})", text)
     text = _ITEM.sub("\n- ", _BREAKS.sub("\n", text))
     text = html.unescape(_TAG.sub("", text))

@@ -1,4 +1,4 @@
-"""Finding the config that somebody names, and what to say of one that is not known."""
+"""Look up configs by name, and report unknown names with suggestions."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ _LISTENER = "listener.name."
 
 
 def find_key(known: Mapping[str, Config], name: str) -> Config | None:
-    """The config of a name; for «listener.name.LISTENER.[MECHANISM.]KEY» with the type of KEY. Pure."""
-    own = known.get(name)
+    """Return the config of a name; for "listener.name.LISTENER.[MECHANISM.]KEY" with the type of KEY. Pure."""
+    exact = known.get(name)
     if not name.startswith(_LISTENER):
-        return own
+        return exact
     _, _, rest = name.removeprefix(_LISTENER).partition(".")
     for key in (rest, rest.partition(".")[2]):
         base = known.get(key)
         if base is not None:
-            # With the prefix even those can be set that a broker otherwise reads only once (KIP-226).
+            # With the prefix, even configs that are otherwise read-only can be set (KIP-226).
             unset = replace(base, name=name, value=None, source=None, synonyms=())
-            return replace(own or unset, type=base.type, sensitive=base.sensitive, read_only=False)
-    return own
+            return replace(exact or unset, type=base.type, sensitive=base.sensitive, read_only=False)
+    return exact
 
 
 def unknown(resource: Resource, names: Iterable[str], known: Mapping[str, Config]) -> NotFound:
-    """The error for names that a resource has no configs of, with the ones that were probably meant."""
-    wrong = list(names)
-    meant = list(dict.fromkeys(each for name in wrong for each in _alike(name, known)))
-    text = ", ".join(wrong)
+    """Return the error for names that are not configs of a resource, with suggestions."""
+    missing = list(names)
+    suggestions = list(dict.fromkeys(each for name in missing for each in _alike(name, known)))
+    text = ", ".join(missing)
     return NotFound(
-        f"{resource} has no config {text}" if len(wrong) == 1 else f"{resource} has no configs {text}",
-        hint=f"did you mean {' or '.join(meant)}?"
-        if meant
-        else f"kctl config get {resource.path} --all shows what there is",
-        details={"unknown": wrong, "did_you_mean": meant},
+        f"{resource} has no config {text}" if len(missing) == 1 else f"{resource} has no configs {text}",
+        hint=f"did you mean {' or '.join(suggestions)}?"
+        if suggestions
+        else f"run `kctl config get {resource.path} --all` to see all configs",
+        details={"unknown": missing, "did_you_mean": suggestions},
     )
 
 
 def _alike(name: str, known: Mapping[str, Config]) -> list[str]:
-    # A topic's config has the prefix «log.» on a broker, and the other way round.
+    # A topic config has the prefix "log." on a broker, and vice versa.
     for other in (f"log.{name}", name.removeprefix("log.")):
         if other != name and other in known:
             return [other]

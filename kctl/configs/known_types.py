@@ -43,7 +43,7 @@ def type_of(kind: Kind, name: str) -> str | None:
 def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
     """Return why a text is not a value of the config's type, and a hint; None if it may be, or the config is unknown.
 
-    What every broker says that has the config.
+    Every broker that has the config reports the same.
     """
     type_ = type_of(kind, name)
     fault = None if type_ is None else fault_of(type_, value)
@@ -55,7 +55,7 @@ def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | No
 
 
 def fault_in(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
-    """Return why every broker up to Kafka 4.4 refuses a value, and a hint; None if one may accept it."""
+    """Return why every broker up to Kafka 4.4 rejects a value, and a hint; None if one may accept it."""
     from kctl.deploy.broker_settings import problem_of
 
     fault = type_fault(kind, name, value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kctl.cluster.config_resources import Kind
 from kctl.cluster.topic_configs import ConfigSource
 
-# The source that a value has which is set on the resource itself.
+# The source of a value that is set on the resource itself.
 OWN_SOURCE: dict[Kind, ConfigSource] = {
     "topic": ConfigSource.TOPIC,
     "broker": ConfigSource.DYNAMIC_BROKER,
@@ -25,7 +25,7 @@ OWN_SOURCE: dict[Kind, ConfigSource] = {
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A value that is set somewhere, under that place's name of the config. value is None when it is sensitive."""
+    """A value, its source, and the config's name there. value: None if sensitive."""
 
     name: str
     value: str | None
@@ -34,10 +34,10 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A config of one resource. value is None when it is not set, or sensitive (is_set tells which).
+    """A config of one resource.
 
-    source: None for one that is not set on `brokers`. read_only: a broker takes it from server.properties alone.
-    synonyms: the chain of values, the one that holds first. documentation: only when it was asked for.
+    value: None if not set or sensitive. source: None if not set on `brokers`. read_only: only set in server.properties.
+    synonyms: the chain of values, the effective one first. documentation: only if requested.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Config:
         return self.source in (None, ConfigSource.DEFAULT)
 
     def own(self, kind: Kind) -> Synonym | None:
-        """What is set on the resource itself."""
+        """Return the value that is set on the resource itself."""
         source = OWN_SOURCE[kind]
         for synonym in self.synonyms:
             if synonym.source is source:

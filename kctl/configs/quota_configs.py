@@ -1,6 +1,6 @@
-"""Quotas as the configs of users, client ids and addresses: read, explained, changed and compared like all others.
+"""Quotas as configs of users, client ids and IP addresses: read, explained, changed and compared like all others.
 
-kafka-configs has them as entity types of its own; brokers have requests of their own for them (KIP-546).
+kafka-configs has them as entity types; brokers have separate requests for them (KIP-546).
 """
 
 from __future__ import annotations
@@ -22,65 +22,65 @@ if TYPE_CHECKING:
 _LONG, _INT = str(2**63 - 1), str(2**31 - 1)
 # org.apache.kafka.server.config.QuotaConfig: name → type, default, meaning
 _CLIENT = {
-    "consumer_byte_rate": ("long", _LONG, "Bytes a second that a broker lets the client fetch."),
+    "consumer_byte_rate": ("long", _LONG, "Bytes per second that the client may fetch from a broker."),
     "controller_mutation_rate": (
         "double",
         _INT,
-        "Partitions a second that may be created and deleted, with their topics or alone (KIP-599).",
+        "Partitions per second that may be created and deleted, with their topics or alone (KIP-599).",
     ),
-    "producer_byte_rate": ("long", _LONG, "Bytes a second that a broker takes from the client."),
+    "producer_byte_rate": ("long", _LONG, "Bytes per second that the client may send to a broker."),
     "request_percentage": (
         "double", _INT,
-        "Share of the time of a broker's request and network threads, in percent of one thread (KIP-124).",
+        "Time on a broker's request and network threads, in percent of one thread (KIP-124).",
     ),
 }  # fmt: skip
-_ADDRESS = {"connection_creation_rate": ("int", _INT, "Connections a second that a broker lets the address open.")}
-_EACH = " Each broker counts for itself."
-# What holds where there is no value of its own.
+_ADDRESS = {"connection_creation_rate": ("int", _INT, "Connections per second that the address may open to a broker.")}
+_EACH = " Enforced by each broker separately."
+# Where a resource inherits from.
 _BEHIND: dict[Kind, Kind] = {"user": "users", "client-id": "clients", "ip": "ips"}
 
 
 def read_quotas(
     client: ClusterClient, resources: Collection[Resource], names: Collection[str] | None = None
 ) -> dict[Resource, list[Config] | KctlError]:
-    """Every quota that each can have, by name; with why, when they are not told. names: only these."""
+    """Return every quota of each resource, by name, or the error. names: only these."""
     try:
-        there = list_quotas(client)
+        quotas = list_quotas(client)
     except KctlError as exc:
         return dict.fromkeys(resources, exc)
     return {
-        resource: [c for c in quota_configs(resource, there) if names is None or c.name in names]
+        resource: [c for c in quota_configs(resource, quotas) if names is None or c.name in names]
         for resource in resources
     }
 
 
-def quota_configs(resource: Resource, there: Quotas) -> list[Config]:
-    """The configs of a user, a client id or an address, of all quotas that there are. Pure."""
-    found = []
+def quota_configs(resource: Resource, quotas: Quotas) -> list[Config]:
+    """Return the configs of a user, client id or IP address, from all quotas. Pure."""
+    configs = []
     for name, (type_, default, meaning) in _known(resource.kind).items():
         chain = [
             Synonym(name, _text(values[name]), OWN_SOURCE[each.kind])
             for each in _chain(resource)
-            if name in (values := there.get(_entity(each), {}))
+            if name in (values := quotas.get(_entity(each), {}))
         ]
         chain.append(Synonym(name, default, ConfigSource.DEFAULT))
         first = chain[0]
-        found.append(
+        configs.append(
             Config(name, first.value, first.source, default, type_, False, False, tuple(chain), meaning + _EACH)
         )
-    return found
+    return configs
 
 
-def pairs_with(resource: Resource, there: Quotas) -> list[Entity]:
-    """Those who have quotas for a user and a client id together, of which the resource is one. Pure."""
-    mine = _entity(resource).parts.items()
-    return [who for who in there if len(who.parts) > 1 and mine <= who.parts.items()]
+def pairs_with(resource: Resource, quotas: Quotas) -> list[Entity]:
+    """Return the pairs of user and client id with quotas that the resource is part of. Pure."""
+    parts = _entity(resource).parts.items()
+    return [entity for entity in quotas if len(entity.parts) > 1 and parts <= entity.parts.items()]
 
 
 def alter_quotas(
     client: ClusterClient, changes: Mapping[Resource, Mapping[str, str | None]], *, validate_only: bool
 ) -> dict[Resource, KctlError]:
-    """Set each value, None takes it away; what failed."""
+    """Set each value (None: delete it), and return the failures."""
     failed: dict[Resource, KctlError] = {}
     for resource, values in changes.items():
         try:
@@ -94,12 +94,12 @@ def alter_quotas(
     return failed
 
 
-def _changes(who: Entity, values: Mapping[str, str | None]) -> list[QuotaChange]:
+def _changes(entity: Entity, values: Mapping[str, str | None]) -> list[QuotaChange]:
     rows = []
     for key, text in values.items():
         after = None if text is None else check_value(key, float(str(comparable("double", text))))
         result = ItemResult.WOULD_UNSET if after is None else ItemResult.WOULD_SET
-        rows.append(QuotaChange(str(who), who.user, who.client_id, who.ip, key, None, after, result))
+        rows.append(QuotaChange(str(entity), entity.user, entity.client_id, entity.ip, key, None, after, result))
     return rows
 
 

@@ -1,6 +1,6 @@
 """The facts behind planned changes of groups: states, members and committed offsets. See kctl.cluster.unchanged.
 
-A classic group's generation is in no answer: state and members stand for it. Newer groups have an epoch.
+No response has the generation of a classic group, so its state and members are compared. Newer groups have an epoch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Basis:
     offsets: dict[str, dict[TopicPartition, int | None]] = {}
     for row in rows:
         offsets.setdefault(row.group, {})[TopicPartition(row.topic, row.partition)] = row.old_offset
-    return _offsets(client, offsets).also(topics(client, {tp.topic for known in offsets.values() for tp in known}))
+    return _offsets(client, offsets).also(topics(client, {tp.topic for each in offsets.values() for tp in each}))
 
 
 def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> Basis:
@@ -50,8 +50,8 @@ def of_members(client: ClusterClient, group: str, rows: Iterable[RemovedMember])
     names = {row.member_id: row.group_instance_id or row.client_id for row in rows}
 
     def look() -> ObjectFacts:
-        found = describe_groups(client, [group]).groups.get(group)
-        members = {member.member_id for member in (found.members or () if found is not None else ())}
+        group_now = describe_groups(client, [group]).groups.get(group)
+        members = {member.member_id for member in (group_now.members or () if group_now is not None else ())}
         return _present(names, members)
 
     return Basis(_present(names, names), look)
@@ -62,40 +62,43 @@ def _present(names: Mapping[str, str], members: Iterable[str]) -> ObjectFacts:
 
 
 def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, members: bool = True) -> Basis:
-    """whole: offsets that were committed for other partitions count as well. members: so do state and members."""
+    """Return a basis of committed offsets.
+
+    whole: with the number of all commits. members: with the state and members.
+    """
     described = describe_groups(client, list(before))
 
     def look() -> ObjectFacts:
-        found = describe_groups(client, list(before))
-        for error in found.failed_groups.values():
+        current = describe_groups(client, list(before))
+        for error in current.failed_groups.values():
             if not isinstance(error, NotFound):
                 raise error
-        committed = [name for name, group in found.groups.items() if group.type != SHARE]
-        known = {name: group.coordinator for name, group in found.groups.items()}
+        committed = [name for name, group in current.groups.items() if group.type != SHARE]
+        coordinators = {name: group.coordinator for name, group in current.groups.items()}
         offsets: dict[str, dict[TopicPartition, int | None]] = {name: {} for name in before}
-        for name, commits in fetch_commits(client, committed, known=known).items():
+        for name, commits in fetch_commits(client, committed, known=coordinators).items():
             if isinstance(commits, KctlError):
                 raise commits
             offsets[name] = {tp: commit.offset for tp, commit in commits.items()}
-        return _facts(found.groups, offsets, before, whole=whole, members=members)
+        return _facts(current.groups, offsets, before, whole=whole, members=members)
 
     return Basis(_facts(described.groups, before, before, whole=whole, members=members), look)
 
 
 def _facts(
-    groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool, members: bool
+    groups: Mapping[str, Group], offsets: Offsets, before: Offsets, *, whole: bool, members: bool
 ) -> ObjectFacts:
-    found: dict[str, dict[str, object]] = {}
-    for name, partitions in wanted.items():
+    facts: dict[str, dict[str, object]] = {}
+    for name, partitions in before.items():
         group = groups.get(name)
         if members:
-            found[f"group {name}"] = {
+            facts[f"group {name}"] = {
                 "state": "absent" if group is None else group.state,
                 "epoch": None if group is None else group.epoch,
                 "members": () if group is None else tuple(member.member_id for member in group.members or ()),
             }
         if whole:
-            found[f"group {name}"]["number of committed offsets"] = len(offsets[name])
+            facts[f"group {name}"]["number of committed offsets"] = len(offsets[name])
         for tp in partitions:
-            found[f"the offset of group {name} for {tp}"] = {"committed": offsets[name].get(tp)}
-    return found
+            facts[f"the offset of group {name} for {tp}"] = {"committed": offsets[name].get(tp)}
+    return facts

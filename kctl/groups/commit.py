@@ -1,7 +1,7 @@
-"""Committing offsets for a group without members: OffsetCommit with generation −1, as consumers do that manage their
-partitions themselves (KafkaApis.handleOffsetCommitRequest; GroupMetadataManager.validateOffsetCommit).
+"""Commit offsets for a group without members: OffsetCommit with generation −1, like consumers without group management.
 
-A request becomes one batch in the offsets topic, which must not be larger than that takes: large ones are divided.
+Source: KafkaApis.handleOffsetCommitRequest; GroupMetadataManager.validateOffsetCommit. A request becomes one batch in
+the offsets topic, so large requests are split to stay below the maximum batch size.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _HAS_MEMBERS = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )  # fmt: skip
-_BATCH_BYTES = 400_000  # offsets.topic's max.message.bytes is 1 MB by default
-_ENTRY_BYTES = 80  # what an entry needs beside its names
+_BATCH_BYTES = 400_000  # max.message.bytes of the offsets topic (default: 1 MB)
+_ENTRY_BYTES = 80  # size of an entry without its names
 
 
 class OffsetToCommit(NamedTuple):
@@ -34,7 +34,7 @@ class OffsetToCommit(NamedTuple):
     metadata: str = ""
 
 
-Outcomes: TypeAlias = dict[TopicPartition, KctlError | None]
+CommitErrors: TypeAlias = dict[TopicPartition, KctlError | None]
 
 
 def commit_offsets(
@@ -42,32 +42,33 @@ def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]],
     *,
     known: Mapping[str, int] | None = None,
-) -> dict[str, Outcomes]:
-    """Group → partition → its error, or None when the coordinator took the offset. The same request again is harmless.
+) -> dict[str, CommitErrors]:
+    """Return group → partition → the error, or None if the offset was committed. Repeating the request is harmless.
 
-    A request is of one group; all coordinators have one at the same time. known: coordinators of groups that were seen
-    already, which saves the look-up. After a batch of a group that was not answered, the rest of it is not sent.
+    A request has one group; all coordinators get one at the same time. known: known coordinators of groups, which saves
+    the lookup. If a batch of a group fails, its later batches are not sent.
     """
     batches = {group: list(_batches(group, each)) for group, each in offsets.items()}
-    outcomes: dict[str, Outcomes] = {group: {} for group in offsets}
+    errors: dict[str, CommitErrors] = {group: {} for group in offsets}
     for turn in range(max(map(len, batches.values()), default=0)):
         now = {group: each[turn] for group, each in batches.items() if turn < len(each)}
-        lost = {group: error for group in now if (error := _lost(outcomes[group])) is not None}
-        for group, error in lost.items():
-            outcomes[group] |= dict.fromkeys(now[group], OperationFailed(f"not sent, because before: {error.message}"))
-        rest = [group for group in now if group not in lost]
+        failed = {group: error for group in now if (error := _blocking_error(errors[group])) is not None}
+        for group, error in failed.items():
+            not_sent = OperationFailed(f"not sent, because of an earlier failure: {error.message}")
+            errors[group] |= dict.fromkeys(now[group], not_sent)
+        rest = [group for group in now if group not in failed]
         for group, answer in ask_coordinators(client, rest, partial(_send, client, now), known=known).items():
             if isinstance(answer, KctlError):
-                outcomes[group] |= dict.fromkeys(now[group], answer)
+                errors[group] |= dict.fromkeys(now[group], answer)
             else:
-                outcomes[group] |= {tp: answer.get(tp, _no_word(tp)) for tp in now[group]}
-    return outcomes
+                errors[group] |= {tp: answer.get(tp, _missing(tp)) for tp in now[group]}
+    return errors
 
 
-def _lost(outcomes: Outcomes) -> KctlError | None:
-    """Why what comes after them is not sent."""
-    found = (error for error in outcomes.values() if error is not None and error.exit_code != Refused.exit_code)
-    return next(found, None)
+def _blocking_error(errors: CommitErrors) -> KctlError | None:
+    """Return the error after which later batches are not sent."""
+    blocking = (error for error in errors.values() if error is not None and error.exit_code != Refused.exit_code)
+    return next(blocking, None)
 
 
 def _batches(
@@ -88,7 +89,7 @@ def _batches(
 
 def _send(
     client: ClusterClient, batches: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], by_node: ByCoordinator
-) -> dict[str, Outcomes | KctlError]:
+) -> dict[str, CommitErrors | KctlError]:
     return send_one_by_one(client, by_node, lambda group: _request(group, batches[group]), _parse)
 
 
@@ -113,18 +114,18 @@ def _request(group: str, batch: Mapping[TopicPartition, OffsetToCommit]) -> obje
         retention_time_ms=-1,
         topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
         min_version=2,
-        max_version=9,  # 10 speaks of topics by id
+        max_version=9,  # 10 identifies topics by id
     )
 
 
-def _parse(answer: Any, group: str) -> Outcomes | KctlError:
-    outcomes: Outcomes = {}
+def _parse(answer: Any, group: str) -> CommitErrors | KctlError:
+    errors: CommitErrors = {}
     for topic in answer.topics:
         for row in topic.partitions:
             if row.error_code in MOVED:
                 return failure(row.error_code, None, group)
-            outcomes[TopicPartition(topic.name, row.partition_index)] = _error(row.error_code, group, topic.name)
-    return outcomes
+            errors[TopicPartition(topic.name, row.partition_index)] = _error(row.error_code, group, topic.name)
+    return errors
 
 
 def _error(code: int, group: str, topic: str) -> KctlError | None:
@@ -135,5 +136,5 @@ def _error(code: int, group: str, topic: str) -> KctlError | None:
     return error_for(code, None, subject=f"group {group!r}, topic {topic}")
 
 
-def _no_word(tp: TopicPartition) -> KctlError:
-    return OperationFailed(f"the coordinator's answer does not name {tp}")
+def _missing(tp: TopicPartition) -> KctlError:
+    return OperationFailed(f"{tp} is missing in the coordinator's response")

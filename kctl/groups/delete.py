@@ -1,6 +1,6 @@
-"""Deleting groups, and offsets of groups: what would be lost is told first, and what became of it looked at afterwards.
+"""Delete groups, and offsets of groups: plan with what is lost, delete, and verify.
 
-A group can be deleted when it has no members; an offset, when no member subscribes to its topic. The brokers decide
+A group can be deleted if it has no members; an offset if no member subscribes to its topic. The brokers decide
 (GroupCoordinatorService.deleteGroups, deleteOffsets).
 """
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeletedOffset:
-    """An offset that a group had committed.
+    """A committed offset to delete.
 
-    result: «would delete», «deleted», «absent» or «failed»; that of its group, when the group is deleted.
+    result: "would delete", "deleted", "absent" or "failed"; if the whole group is deleted, the result of the group.
     """
 
     group: str
@@ -46,7 +46,7 @@ class DeletedOffset:
 
 @dataclass(frozen=True, slots=True)
 class DeletedGroup:
-    """What becomes of one group, and what is lost with it. result: «would delete», «deleted», «absent» or «failed»."""
+    """A group to delete, with its committed offsets. result: "would delete", "deleted", "absent" or "failed"."""
 
     group: str
     result: ItemResult
@@ -58,19 +58,19 @@ class DeletedGroup:
 
 
 def plan_delete(client: ClusterClient, names: Sequence[str], *, if_exists: bool = False) -> list[DeletedGroup]:
-    """What deleting would remove. Raises NotFound (unless `if_exists`), Refused when any of the groups has members."""
-    found = describe_groups(client, names)
-    missing = [name for name in names if isinstance(found.failed_groups.get(name), NotFound)]
+    """Return what would be deleted. Raises NotFound (unless `if_exists`), Refused if a group has members."""
+    described = describe_groups(client, names)
+    missing = [name for name in names if isinstance(described.failed_groups.get(name), NotFound)]
     if missing and not if_exists:
         raise missing_groups(client, missing)
-    for name, error in found.failed_groups.items():
+    for name, error in described.failed_groups.items():
         if name not in missing:
             raise error
-    refuse_active({name: group for name, group in found.groups.items() if is_active(group)})
-    committed = [name for name, group in found.groups.items() if group.type != SHARE]
-    known = {name: group.coordinator for name, group in found.groups.items()}
-    commits = fetch_commits(client, committed, known=known)
-    return [_plan(name, found.groups.get(name), commits.get(name, {})) for name in names]
+    refuse_active({name: group for name, group in described.groups.items() if is_active(group)})
+    committed = [name for name, group in described.groups.items() if group.type != SHARE]
+    coordinators = {name: group.coordinator for name, group in described.groups.items()}
+    commits = fetch_commits(client, committed, known=coordinators)
+    return [_plan(name, described.groups.get(name), commits.get(name, {})) for name in names]
 
 
 def _plan(name: str, group: Group | None, commits: Mapping[TopicPartition, Commit] | KctlError) -> DeletedGroup:
@@ -85,31 +85,30 @@ def _plan(name: str, group: Group | None, commits: Mapping[TopicPartition, Commi
 
 
 def delete_groups(client: ClusterClient, plan: Sequence[DeletedGroup]) -> tuple[list[DeletedGroup], list[KctlError]]:
-    """Delete what `plan` says «would delete», look whether it is gone, and say what was seen; and the error of each row
-    that failed."""
+    """Delete the rows of `plan` with "would delete", and verify. Return the rows with results, and the errors."""
     names = [row.group for row in plan if row.result is ItemResult.WOULD_DELETE]
     outcomes = ask_coordinators(client, names, partial(_delete, client))
-    left = describe_groups(client, names)
-    done = []
+    remaining = describe_groups(client, names)
+    results = []
     errors: list[KctlError] = []
     for row in plan:
         if row.result is not ItemResult.WOULD_DELETE:
-            done.append(row)
-        elif isinstance(left.failed_groups.get(row.group), NotFound):
-            done.append(_with_result(row, ItemResult.DELETED))
+            results.append(row)
+        elif isinstance(remaining.failed_groups.get(row.group), NotFound):
+            results.append(_with_result(row, ItemResult.DELETED))
         else:
-            error = _why_not(outcomes.get(row.group), left.failed_groups.get(row.group))
+            error = _failure(outcomes.get(row.group), remaining.failed_groups.get(row.group))
             errors.append(error)
-            done.append(_with_result(row, ItemResult.FAILED, error.message))
-    return done, errors
+            results.append(_with_result(row, ItemResult.FAILED, error.message))
+    return results, errors
 
 
-def _why_not(outcome: object, unseen: KctlError | None) -> KctlError:
+def _failure(outcome: object, read_error: KctlError | None) -> KctlError:
     if isinstance(outcome, KctlError):
         return outcome
-    if unseen is not None:
-        return OperationFailed(f"deleted, but whether it is gone could not be seen: {unseen.message}")
-    return OperationFailed("it is there again")
+    if read_error is not None:
+        return OperationFailed(f"deleted, but not verified: {read_error.message}")
+    return OperationFailed("it still exists")
 
 
 def _with_result(row: DeletedGroup, result: ItemResult, error: str | None = None) -> DeletedGroup:
@@ -132,54 +131,55 @@ def _delete(client: ClusterClient, by_node: ByCoordinator) -> dict[str, bool | K
 
 
 def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[TopicChoice]) -> list[DeletedOffset]:
-    """The offsets of a group's that are chosen. Raises NotFound for a group or a topic that is not there, Refused for
-    share groups."""
+    """Return the selected offsets of a group.
+
+    Raises NotFound for an unknown group or topic, Refused for share groups.
+    """
     from kctl.cluster.topics import known_topics
 
-    found = describe_existing(client, [group])[group]
-    if found.type == SHARE:
+    described = describe_existing(client, [group])[group]
+    if described.type == SHARE:
         raise Refused(f"{group!r} is a share group, which has no committed offsets", hint="nothing was changed")
-    commits = fetch_commits(client, [group], known={group: found.coordinator})[group]
+    commits = fetch_commits(client, [group], known={group: described.coordinator})[group]
     if isinstance(commits, KctlError):
         raise commits
     chosen = matching(commits, choices)
     without = {choice.topic for choice in choices} - {tp.topic for tp in chosen}
-    if without:  # a slip, when there is no such topic; else there is nothing left to do
+    if without:  # raise if a topic does not exist; otherwise nothing is left to do
         known_topics(client, sorted(without))
-    named = {TopicPartition(choice.topic, number) for choice in choices for number in choice.partitions or ()}
+    requested = {TopicPartition(choice.topic, number) for choice in choices for number in choice.partitions or ()}
     rows = [DeletedOffset(group, *tp, ItemResult.WOULD_DELETE, commits[tp].offset) for tp in chosen]
-    rows += [DeletedOffset(group, *tp, ItemResult.ABSENT, None) for tp in named.difference(chosen)]
+    rows += [DeletedOffset(group, *tp, ItemResult.ABSENT, None) for tp in requested.difference(chosen)]
     return sorted(rows, key=lambda row: (row.topic, row.partition))
 
 
 def delete_offsets(
     client: ClusterClient, group: str, plan: Sequence[DeletedOffset]
 ) -> tuple[list[DeletedOffset], list[KctlError]]:
-    """Delete what `plan` says «would delete», read it back, and say what was seen; and the error of each row that
-    failed."""
+    """Delete the rows of `plan` with "would delete", and verify. Return the rows with results, and the errors."""
     todo = [TopicPartition(row.topic, row.partition) for row in plan if row.result is ItemResult.WOULD_DELETE]
     answer = ask_coordinators(client, [group], partial(_delete_offsets, client, todo))[group]
     outcomes = dict.fromkeys(todo, answer) if isinstance(answer, KctlError) else answer
-    left = fetch_commits(client, [group])[group]
-    done = [
-        _read_back(row, outcomes.get(TopicPartition(row.topic, row.partition)), left)
+    remaining = fetch_commits(client, [group])[group]
+    results = [
+        _read_back(row, outcomes.get(TopicPartition(row.topic, row.partition)), remaining)
         if row.result is ItemResult.WOULD_DELETE
         else (row, None)
         for row in plan
     ]
-    return [row for row, _ in done], [error for _, error in done if error is not None]
+    return [row for row, _ in results], [error for _, error in results if error is not None]
 
 
 def _read_back(
-    row: DeletedOffset, error: KctlError | None, left: Mapping[TopicPartition, Commit] | KctlError
+    row: DeletedOffset, error: KctlError | None, remaining: Mapping[TopicPartition, Commit] | KctlError
 ) -> tuple[DeletedOffset, KctlError | None]:
-    if isinstance(left, KctlError):
-        error = error or OperationFailed(f"deleted, but it could not be read back: {left.message}")
+    if isinstance(remaining, KctlError):
+        error = error or OperationFailed(f"deleted, but not verified: {remaining.message}")
         return replace(row, result=ItemResult.FAILED, error=error.message), error
-    there = left.get(TopicPartition(row.topic, row.partition))
-    if there is None:
+    commit = remaining.get(TopicPartition(row.topic, row.partition))
+    if commit is None:
         return replace(row, result=ItemResult.DELETED), None
-    error = error or OperationFailed(f"{there.offset} is committed, as read back")
+    error = error or OperationFailed(f"offset {commit.offset} is still committed")
     return replace(row, result=ItemResult.FAILED, error=error.message), error
 
 
@@ -212,5 +212,5 @@ def _delete_offsets(
 def _offset_error(code: int, group: str, topic: str) -> KctlError | None:
     if code == ErrorCode.NONE:
         return None
-    hint = "stop the consumers that read it first" if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC else None
+    hint = "stop the group's consumers of the topic first" if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC else None
     return error_for(code, None, subject=f"group {group!r}, topic {topic}", hint=hint)

@@ -1,4 +1,4 @@
-"""All that groups have committed, as a file keeps it."""
+"""Export of all committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportedOffset:
-    """What a group committed for a partition. The field names are the JSON keys, which `group import` reads."""
+    """A committed offset. The field names are the JSON keys, which `group import` reads."""
 
     group: str
     topic: str
@@ -30,15 +30,18 @@ class ExportedOffset:
 
 
 def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[TopicChoice] = ()) -> list[ExportedOffset]:
-    """The offsets of all groups named, of the topics chosen, sorted. Raises NotFound for a group or a topic that is not
-    there, NotAuthorized where brokers do not tell all that is wanted, and any error: an export with a hole is none."""
-    found = describe_existing(client, groups)
-    for group in found.values():
+    """Return the committed offsets of the groups, in the selected topics, sorted.
+
+    Raises NotFound for an unknown group or topic, NotAuthorized if brokers may omit offsets, and any other error: an
+    export must be complete.
+    """
+    described = describe_existing(client, groups)
+    for group in described.values():
         if group.type == SHARE:
             raise Refused(f"{group.group!r} is a share group, which has no committed offsets")
     if not choices:
-        refuse_hidden_topics(client, hint="--topic chooses topics that this user may describe")
-    known = {name: group.coordinator for name, group in found.items()}
+        refuse_hidden_topics(client, hint="use --topic to select topics that this user may describe")
+    known = {name: group.coordinator for name, group in described.items()}
     rows: list[ExportedOffset] = []
     for name, commits in sorted(fetch_commits(client, groups, known=known).items()):
         if isinstance(commits, KctlError):
@@ -52,7 +55,7 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
 
 
 def _check_topics(client: ClusterClient, without: Collection[str]) -> None:
-    """What is not committed is no hole, unless the topic is hidden or mistyped."""
+    """Raise if a topic without commits is hidden or does not exist."""
     from kctl.cluster.topics import known_topics
 
     if without:

@@ -1,8 +1,8 @@
-"""Files of committed offsets: our own export (JSON or YAML), plans (JSON), and the CSV of Kafka's own tool.
+"""Files of committed offsets: exports of kctl (JSON or YAML), plans (JSON), and the CSV of Kafka's tool.
 
     group,topic,partition,offset     or, for one group,     topic,partition,offset
 
-A file comes from a person: its size is bounded, and every value is checked before anything is asked of a broker.
+Files may be edited by hand: their size is limited, and every value is checked before any broker is contacted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kctl.model import TopicPartition
 
 MAX_BYTES = 64 << 20
 _MAX_PARTITION, _MAX_OFFSET = 2**31 - 1, 2**63 - 1
-_OFFSET_KEYS = ("new_offset", "committed_offset", "offset")  # of plans, exports and lag, of Kafka's tool
-_HINT = "`kctl group export -o json` writes such a file; Kafka's tool writes topic,partition,offset"
+_OFFSET_KEYS = ("new_offset", "committed_offset", "offset")  # in plans; exports and lag; Kafka's tool
+_HINT = "use a file from `kctl group export -o json`, or CSV lines topic,partition,offset as in Kafka's tool"
 
 
 class FileOffset(NamedTuple):
-    """A line of a file. group: None where the file does not say."""
+    """An offset in a file. group: None if the file does not name it."""
 
     group: str | None
     tp: TopicPartition
@@ -36,33 +36,37 @@ class FileOffset(NamedTuple):
 
 
 def read_offsets_file(path: Path) -> list[FileOffset]:
-    """What a file says, «-» being stdin. Raises NotFound, and InvalidFile with the place of what is wrong."""
+    """Return the offsets in a file, "-" being stdin.
+
+    Raises NotFound, and InvalidFile with the location of the error.
+    """
     data, name = read_input(path, max_bytes=MAX_BYTES, hint=_HINT)
     return parse_offsets(data, name)
 
 
 def parse_offsets(data: bytes, name: str) -> list[FileOffset]:
-    """As read_offsets_file, of bytes at hand. name: what errors call it."""
+    """Parse the contents of a file. name: for messages. Raises InvalidFile."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise InvalidFile(f"{name}:{data.count(bytes([10]), 0, exc.start) + 1}: not UTF-8 text", hint=_HINT) from None
-    seen: dict[tuple[str | None, TopicPartition], str] = {}
-    found: list[FileOffset] = []
-    for where, row in _rows(text, data, name):
-        offset = _offset(where, row)
+    first_location: dict[tuple[str | None, TopicPartition], str] = {}
+    offsets: list[FileOffset] = []
+    for location, row in _rows(text, data, name):
+        offset = _offset(location, row)
         key = (offset.group, offset.tp)
-        if key in seen:
-            raise InvalidFile(f"{where}: {offset.tp} is there twice, first in {seen[key]}", hint="nothing was changed")
-        seen[key] = where
-        found.append(offset)
-    if not found:
+        if key in first_location:
+            message = f"{location}: duplicate {offset.tp}, first in {first_location[key]}"
+            raise InvalidFile(message, hint="nothing was changed")
+        first_location[key] = location
+        offsets.append(offset)
+    if not offsets:
         raise InvalidFile(f"{name} has no offsets", hint=_HINT)
-    return found
+    return offsets
 
 
 def _rows(text: str, data: bytes, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The place and the fields of each row."""
+    """Yield the location and fields of each row."""
     start = text.lstrip()[:2]
     if start[:1] in {"[", "{"}:
         yield from _json_rows(text, name)
@@ -83,17 +87,17 @@ def _json_rows(text: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _no_constant(text: str) -> object:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _objects(value: object, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(value, list):
         raise InvalidFile(f"{name}: not a list of offsets", hint=_HINT)
     for number, row in enumerate(value, 1):
-        where = f"{name}: entry {number}"
+        location = f"{name}: entry {number}"
         if not isinstance(row, dict):
-            raise InvalidFile(f"{where} is not an object", hint=_HINT)
-        yield where, row
+            raise InvalidFile(f"{location} is not an object", hint=_HINT)
+        yield location, row
 
 
 def _csv_rows(text: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -101,7 +105,7 @@ def _csv_rows(text: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     header: list[str] | None = None
     try:
         for cells in reader:
-            where = f"{name}:{reader.line_num}"
+            location = f"{name}:{reader.line_num}"
             if not any(cell.strip() for cell in cells):
                 continue
             if header is None and {"topic", "partition"} <= set(cells):
@@ -109,20 +113,20 @@ def _csv_rows(text: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 continue
             names = header or (["group"] if len(cells) == 4 else []) + ["topic", "partition", "offset"]
             if len(names) != len(cells):
-                raise InvalidFile(f"{where}: {len(cells)} columns, not {len(names)}", hint=_HINT)
-            yield where, dict(zip(names, cells, strict=True))
+                raise InvalidFile(f"{location}: {len(cells)} columns instead of {len(names)}", hint=_HINT)
+            yield location, dict(zip(names, cells, strict=True))
     except csv.Error as exc:
         raise InvalidFile(f"{name}:{reader.line_num}: not CSV: {exc}", hint=_HINT) from None
 
 
-def _offset(where: str, row: Mapping[str, Any]) -> FileOffset:
+def _offset(location: str, row: Mapping[str, Any]) -> FileOffset:
     group, topic = row.get("group"), row.get("topic")
     key = next((key for key in _OFFSET_KEYS if key in row), None)
     if not isinstance(topic, str) or not (group is None or isinstance(group, str)) or key is None:
-        raise InvalidFile(f"{where} has no topic, partition and offset", hint=_HINT)
+        raise InvalidFile(f"{location} has no topic, partition and offset", hint=_HINT)
     metadata = row.get("metadata")
     if not isinstance(metadata, (str, type(None))):
-        raise InvalidFile(f"{where}: its metadata is not text")
+        raise InvalidFile(f"{location}: its metadata is not text")
     try:
         check_name(topic)
         if group is not None:
@@ -130,28 +134,28 @@ def _offset(where: str, row: Mapping[str, Any]) -> FileOffset:
         if metadata:
             metadata.encode()
     except (KctlError, UnicodeEncodeError) as exc:
-        raise InvalidFile(f"{where}: {getattr(exc, 'message', 'its metadata is not UTF-8 text')}") from None
-    partition = _whole(where, "partition", row.get("partition"), _MAX_PARTITION)
-    offset = _whole(where, key, row[key], _MAX_OFFSET)
+        raise InvalidFile(f"{location}: {getattr(exc, 'message', 'its metadata is not UTF-8 text')}") from None
+    partition = _whole(location, "partition", row.get("partition"), _MAX_PARTITION)
+    offset = _whole(location, key, row[key], _MAX_OFFSET)
     return FileOffset(group, TopicPartition(topic, partition), OffsetToCommit(offset, metadata or ""))
 
 
-def _whole(where: str, what: str, value: object, most: int) -> int:
+def _whole(location: str, what: str, value: object, most: int) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) <= 20:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise InvalidFile(f"{where}: {what} {value!r} is not a whole number from 0 to {most}", hint=_HINT)
+        raise InvalidFile(f"{location}: {what} {value!r} is not a whole number from 0 to {most}", hint=_HINT)
     return value
 
 
 def by_group(offsets: Iterable[FileOffset], only: str | None = None) -> dict[str, dict[TopicPartition, OffsetToCommit]]:
-    """The offsets of each group. only: the group that lines without one are of. Raises InvalidFile without it."""
-    found: dict[str, dict[TopicPartition, OffsetToCommit]] = {}
+    """Return the offsets of each group. only: the group of lines without a group; None: raise InvalidFile."""
+    offsets_by_group: dict[str, dict[TopicPartition, OffsetToCommit]] = {}
     for group, tp, entry in offsets:
         name = only if group is None else group
         if name is None:
-            raise InvalidFile("the file does not say of which group its offsets are", hint="name one group")
-        if tp in found.setdefault(name, {}):
-            raise InvalidFile(f"the file has two offsets of {tp} for group {name!r}")
-        found[name][tp] = entry
-    return found
+            raise InvalidFile("the file does not name the group of its offsets", hint="name exactly one group")
+        if tp in offsets_by_group.setdefault(name, {}):
+            raise InvalidFile(f"the file has two offsets for {tp} of group {name!r}")
+        offsets_by_group[name][tp] = entry
+    return offsets_by_group

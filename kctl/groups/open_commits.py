@@ -1,8 +1,8 @@
-"""Offsets that were committed within a transaction which is still open: they take effect when it is committed, over
-whatever was committed meanwhile.
+"""Offsets committed in a transaction that is still open.
 
-Brokers tell it by UNSTABLE_OFFSET_COMMIT, when they are asked for stable offsets (OffsetFetch with require_stable,
-KIP-447, brokers since 2.5), and of partitions that have no other commit only when they are named.
+They take effect when the transaction is committed, and replace whatever was committed meanwhile. Brokers report them as
+UNSTABLE_OFFSET_COMMIT to requests for stable offsets (OffsetFetch with require_stable, KIP-447, Kafka 2.5), and for
+partitions without another commit only if the request names the partition.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Partitions = Mapping[str, Collection[TopicPartition]]
 def open_commits(
     client: ClusterClient, partitions: Partitions, *, known: Mapping[str, int] | None = None
 ) -> dict[str, set[TopicPartition]]:
-    """Those of each group's partitions that an open transaction has an offset of; none from brokers before 2.5.
+    """Return the partitions of each group with an offset in an open transaction; none from brokers before 2.5.
 
-    known: coordinators that were seen already. Raises the error of a group that could not be asked about.
+    known: known coordinators. Raises the error of a group that could not be read.
     """
     try:
         answers = ask_coordinators(client, partitions, partial(_ask, client, partitions), known=known)
     except NotSupported:
         return {group: set() for group in partitions}
-    found: dict[str, set[TopicPartition]] = {}
+    unstable: dict[str, set[TopicPartition]] = {}
     for group, answer in answers.items():
         if isinstance(answer, KctlError):
             raise answer
-        found[group] = answer
-    return found
+        unstable[group] = answer
+    return unstable
 
 
 def _ask(
@@ -70,7 +70,7 @@ def _batched_request(partitions: Partitions, groups: Sequence[str]) -> object:
         ],
         require_stable=True,
         min_version=8,
-        max_version=9,  # 10 speaks of topics by id
+        max_version=9,  # 10 identifies topics by id
     )
 
 
@@ -94,7 +94,10 @@ def _parse(answer: Any, group: str) -> set[TopicPartition] | KctlError:
 
 
 def _unstable(topics: Iterable[Any]) -> set[TopicPartition]:
-    """Other errors of partitions (hidden topics) are told by whoever reads or commits them."""
+    """Return the unstable partitions.
+
+    Other errors of partitions (hidden topics) are reported when reading or committing.
+    """
     return {
         TopicPartition(topic.name, row.partition_index)
         for topic in topics

@@ -1,4 +1,4 @@
-"""Groups for people and programs: a line each, or members, assignments and offsets."""
+"""Groups as output: a summary each, or members, assignments and offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATES = (
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A group in a list. coordinator is a broker id. members is None when it could not be had."""
+    """A group in a list. coordinator: a broker id. member_count: None if unknown."""
 
     group: str
     state: str
@@ -40,7 +40,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class TopicAssignment:
-    """The partitions of one topic that a member was given."""
+    """The partitions of one topic that are assigned to a member."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -48,11 +48,11 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member. assignments is None when it is not a consumer's (Kafka Connect has its own format; a streams group has
-    tasks, see kctl.cluster.groups.streams).
+    """A member of a group.
 
-    subscribed_topics: None when it does not say. owned_assignments: of a classic member, what it had when it joined.
-    member_epoch, target_assignments, type: see kctl.cluster.groups.model.Member.
+    assignments: None if not in the consumer format (Kafka Connect has its own format; a streams group has tasks, see
+    kctl.cluster.groups.streams). subscribed_topics: None if unknown. owned_assignments: partitions that a classic
+    member owned when it joined. member_epoch, target_assignments, type: see kctl.cluster.groups.model.Member.
     """
 
     member_id: str
@@ -72,10 +72,10 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group with its members and the lag of each of its partitions. members: None when its broker cannot tell them.
+    """A group with its members and the lag of each of its partitions.
 
-    epoch, assignment_epoch: None of a classic group. topology: of a streams group. start_offsets: of a share group,
-    which has no commits; None where they are not known.
+    members: None if the broker cannot describe them. epoch, assignment_epoch: None for a classic group. topology: of a
+    streams group. start_offsets: of a share group, which has no commits; None if unknown.
     """
 
     group: str
@@ -93,14 +93,14 @@ class GroupDescription:
 
 
 def known_states(states: Collection[str] | None) -> frozenset[str] | None:
-    """`states` in lower case. Raises UsageError for a state that no broker has."""
+    """Return `states` in lower case. Raises UsageError for an unknown state."""
     if not states:
         return None
     known = {state.lower() for state in STATES}
-    wanted = frozenset(state.lower().replace("-", "").replace("_", "") for state in states)
-    for state in sorted(wanted - known):
-        raise UsageError(f"{state!r} is not a group state", hint=f"known: {', '.join(STATES)}")
-    return wanted
+    selected = frozenset(state.lower().replace("-", "").replace("_", "") for state in states)
+    for state in sorted(selected - known):
+        raise UsageError(f"{state!r} is not a group state", hint=f"use {', '.join(STATES)}")
+    return selected
 
 
 def summaries(
@@ -110,12 +110,12 @@ def summaries(
     types: Collection[str] | None = None,
     match: Sequence[str] = (),
 ) -> tuple[list[GroupSummary], list[str]]:
-    """All groups by name, or those in `states`, of `types`, whose id matches; and what could not be read, a line each.
+    """Return all groups by name, or those in `states`, of `types` and with a matching id; and a line for each failure.
 
-    Raises NotFound when no id matches, whatever the states and types. Brokers before 3.8 do not tell types: what they
-    have is classic.
+    Raises NotFound if no id matches, whatever the states and types. Brokers before 3.8 do not report types: all their
+    groups are classic.
     """
-    wanted_states, wanted_types = known_states(states), known_types(types)
+    selected_states, selected_types = known_states(states), known_types(types)
     patterns = parse_patterns("--match", match)
     listed = list_groups(client)
     if patterns and not listed.unlisted:
@@ -124,46 +124,46 @@ def summaries(
         name: group
         for name, group in listed.groups.items()
         if (not patterns or matches(name, patterns))
-        and (wanted_types is None or (group.type or CLASSIC) in wanted_types)
+        and (selected_types is None or (group.type or CLASSIC) in selected_types)
     }
-    # An empty group has no members: nothing to ask. Brokers before 2.6 do not tell the state: ask about all.
-    ask = [name for name, group in chosen.items() if group.state not in WITHOUT_MEMBERS]
-    described = describe_groups(client, ask, known=listed) if ask else listed
+    # Empty groups have no members to describe. Brokers before 2.6 do not list states: describe all groups.
+    to_describe = [name for name, group in chosen.items() if group.state not in WITHOUT_MEMBERS]
+    described = describe_groups(client, to_describe, known=listed) if to_describe else listed
     failures = [error.message for error in listed.unlisted.values()]
     rows: list[GroupSummary] = []
     for name, group in chosen.items():
         error = described.failed_groups.get(name)
         if isinstance(error, NotFound):
-            continue  # gone since it was listed
+            continue  # deleted since it was listed
         if error:
             failures.append(error.message)
         rows.append(_summary(described.groups.get(name, group)))
-    return [row for row in rows if wanted_states is None or row.state.lower() in wanted_states], failures
+    return [row for row in rows if selected_states is None or row.state.lower() in selected_states], failures
 
 
 def _summary(group: Group) -> GroupSummary:
-    known = group.members is not None
-    members = len(group.members or ()) if known or group.state in WITHOUT_MEMBERS else None
+    described = group.members is not None
+    members = len(group.members or ()) if described or group.state in WITHOUT_MEMBERS else None
     return GroupSummary(group.group, group.state, group.protocol_type, group.type, group.coordinator, members)
 
 
 def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDescription], list[str]]:
-    """The groups named, in that order; and what could not be read. Raises NotFound for a group that is not there."""
+    """Return the groups named, in that order, and what could not be read. Raises NotFound for an unknown group."""
     report = collect(client, names, control_records=MOST_PARTITIONS)
     rows: dict[str, list[LagRow]] = {}
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)
     failures = failures_of(report)
-    found = [
+    descriptions = [
         _description(report.groups[name], rows.get(name, []), report.share.get(name))
         for name in dict.fromkeys(names)
         if name in report.groups
     ]
-    return found, failures
+    return descriptions, failures
 
 
 def failures_of(report: LagReport) -> list[str]:
-    """What a report lacks, one line each; many partitions without an answer are one line for each reason."""
+    """Return a line for each failure in a report, with unreadable partitions grouped by reason."""
     lines = [reason if name in reason else f"{name}: {reason}" for name, reason in report.failed.items()]
     by_reason: dict[str, list[TopicPartition]] = {}
     for tp, reason in report.unread.items():
@@ -174,9 +174,9 @@ def failures_of(report: LagReport) -> list[str]:
 
 
 def _some(names: Iterable[str], limit: int = 5) -> str:
-    every = list(names)
-    more = f" and {len(every) - limit} more" if len(every) > limit else ""
-    return ", ".join(every[:limit]) + more
+    all_names = list(names)
+    more = f" and {len(all_names) - limit} more" if len(all_names) > limit else ""
+    return ", ".join(all_names[:limit]) + more
 
 
 def _description(
@@ -233,8 +233,10 @@ def _assignments(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicAs
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member in a list of the members of several groups. partitions: how many it has; None when that is not known,
-    and of a streams group, whose members have tasks."""
+    """A member in a list of members of several groups.
+
+    partition_count: None if unknown, and for streams groups (tasks).
+    """
 
     group: str
     assignor: str | None
@@ -255,20 +257,20 @@ class MemberRow:
 
 
 def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[MemberRow], list[str]]:
-    """The members of the groups named; and the groups whose broker cannot tell them.
+    """Return the members of the groups named, and the groups whose members the broker cannot describe.
 
-    Raises NotFound for a group that is not there, and the error of one that could not be asked.
+    Raises NotFound for an unknown group, and the error of a group that could not be described.
     """
-    found = describe_existing(client, names)
+    groups = describe_existing(client, names)
     rows = [
         MemberRow(
             group=group.group,
             assignor=group.protocol,
             partition_count=None if member.partitions is None or member.streams else len(member.partitions),
-            **{name: getattr(told, name) for name in MemberDescription.__slots__},
+            **{name: getattr(described, name) for name in MemberDescription.__slots__},
         )
-        for group in found.values()
+        for group in groups.values()
         for member in group.members or ()
-        for told in (_member(member),)
+        for described in (_member(member),)
     ]
-    return rows, [name for name, group in found.items() if _members(group) is None]
+    return rows, [name for name, group in groups.items() if _members(group) is None]

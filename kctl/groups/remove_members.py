@@ -1,4 +1,4 @@
-"""Making members leave a group: LeaveGroup in their name (KIP-345), with a reason where brokers take one (KIP-800)."""
+"""Remove members from a group: LeaveGroup on their behalf (KIP-345), with a reason if supported (KIP-800)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REASON = "removed by an operator with kctl"
 
 @dataclass(frozen=True, slots=True)
 class RemovedMember:
-    """What becomes of a member. result: «would remove», «removed», «joined again» or «failed»."""
+    """A member to remove. result: "would remove", "removed", "joined again" or "failed"."""
 
     group: str
     member_id: str
@@ -44,16 +44,21 @@ def plan_remove(
     instance_ids: Collection[str] = (),
     everyone: bool = False,
 ) -> list[RemovedMember]:
-    """The members that are meant. Raises NotFound for a group or a member that is not there, Refused for groups whose
-    members can only leave by themselves."""
-    found = describe_existing(client, [group])[group]
-    if found.type in {SHARE, STREAMS}:
-        raise Refused(f"{group!r} is a {found.type} group: brokers remove no members of it", hint="stop its consumers")
-    members = found.members or ()
+    """Return the selected members.
+
+    Raises NotFound for an unknown group or member, Refused for groups whose members cannot be removed.
+    """
+    described = describe_existing(client, [group])[group]
+    if described.type in {SHARE, STREAMS}:
+        raise Refused(
+            f"{group!r} is a {described.type} group: its members cannot be removed", hint="stop its consumers instead"
+        )
+    members = described.members or ()
     missing = sorted(set(member_ids) - {member.member_id for member in members})
     missing += sorted(set(instance_ids) - {member.group_instance_id for member in members if member.group_instance_id})
     if missing:
-        raise NotFound(f"group {group!r} has no member {missing[0]!r}", hint=f"`kctl group members {group}` shows them")
+        hint = f"run `kctl group members {group}` to see the members"
+        raise NotFound(f"group {group!r} has no member {missing[0]!r}", hint=hint)
     return [
         _row(group, member)
         for member in members
@@ -76,31 +81,32 @@ def _row(group: str, member: Member) -> RemovedMember:
 def remove_members(
     client: ClusterClient, group: str, plan: Sequence[RemovedMember]
 ) -> tuple[list[RemovedMember], list[KctlError]]:
-    """Make them leave, look whether they are gone, and say what was seen; and the error of each row that failed.
+    """Remove the members of `plan`, and verify. Return the rows with results, and the error of each failed row.
 
-    A client that runs joins again at once: with another member id, so that who was removed is gone; with the protocol
-    of KIP-848 under the same one.
+    A running client rejoins at once: with another member id, so the removed member is gone; with KIP-848 under the same
+    id.
     """
     answer = ask_coordinators(client, [group], partial(_leave, client, plan))[group]
     outcomes = dict.fromkeys((row.member_id for row in plan), answer) if isinstance(answer, KctlError) else answer
-    found = describe_groups(client, [group])
-    unseen = found.failed_groups.get(group)
-    members = found.groups[group].members or () if group in found.groups else ()
-    there = {member.member_id for member in members}
-    # A group without members and commits is gone with its last member.
-    lost = None if isinstance(unseen, NotFound) else unseen
-    done = [_read_back(row, outcomes.get(row.member_id), there, lost) for row in plan]
-    return [row for row, _ in done], [error for _, error in done if error is not None]
+    described = describe_groups(client, [group])
+    read_error = described.failed_groups.get(group)
+    members = described.groups[group].members or () if group in described.groups else ()
+    present = {member.member_id for member in members}
+    # A group without commits disappears with its last member.
+    if isinstance(read_error, NotFound):
+        read_error = None
+    results = [_read_back(row, outcomes.get(row.member_id), present, read_error) for row in plan]
+    return [row for row, _ in results], [error for _, error in results if error is not None]
 
 
 def _read_back(
-    row: RemovedMember, error: KctlError | None, there: Collection[str], unseen: KctlError | None
+    row: RemovedMember, error: KctlError | None, present: Collection[str], read_error: KctlError | None
 ) -> tuple[RemovedMember, KctlError | None]:
-    if unseen is not None:
-        error = error or OperationFailed(f"removed, but it could not be read back: {unseen.message}")
+    if read_error is not None:
+        error = error or OperationFailed(f"removed, but not verified: {read_error.message}")
     elif isinstance(error, _Restarted):
         return replace(row, result=ItemResult.JOINED_AGAIN), None
-    elif row.member_id not in there:
+    elif row.member_id not in present:
         return replace(row, result=ItemResult.REMOVED), None
     elif error is None:
         return replace(row, result=ItemResult.JOINED_AGAIN), None
@@ -108,7 +114,7 @@ def _read_back(
 
 
 class _Restarted(Refused):
-    """Another member has the instance id by now: who was shown is gone, and its successor runs."""
+    """Another member has the instance id now: the planned member is gone, and its successor runs."""
 
 
 def _leave(
@@ -118,11 +124,11 @@ def _leave(
 
     ((node, (group,)),) = by_node.items()
     identity = LeaveGroupRequest.MemberIdentity
-    # Both ids: a static member that was restarted meanwhile has another member id, and is not the one that was shown.
-    leaving = [
+    # Send both ids: a static member that has restarted has another member id, and must not be removed.
+    members = [
         identity(member_id=row.member_id, group_instance_id=row.group_instance_id, reason=_REASON) for row in plan
     ]
-    answer = client.send_each({node: LeaveGroupRequest(group_id=group, members=leaving, min_version=3)})[node]
+    answer = client.send_each({node: LeaveGroupRequest(group_id=group, members=members, min_version=3)})[node]
     if isinstance(answer, KctlError):
         return {group: answer}
     if answer.error_code:

@@ -1,4 +1,4 @@
-"""Moving a group's committed offsets: planned from what is there, committed, and read back."""
+"""Reset a group's committed offsets: plan from the current offsets, commit, and verify."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _NAMED = 5
-_IN_TRANSACTION = "an open transaction has an offset for it, and would replace the new one"
-_WAIT = "nothing was changed; `kctl transaction list --state Ongoing` shows what is open"
+_IN_TRANSACTION = "an open transaction would replace the new offset when it commits"
+_WAIT = "nothing was changed; run `kctl transaction list --state Ongoing` to see open transactions"
 
 Given = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """What becomes of one partition of one group. The field names are the JSON keys and never change.
+    """The change of one partition of one group. The field names are the JSON keys and never change.
 
-    result: «would reset», «reset», «unchanged» or «failed». old_offset: None without a commit. skipped, read_again:
-    offsets that lie in the log, of those between old and new. note: why new_offset is not what was asked for. error:
-    why there is none, or why it was not committed.
+    result: "would reset", "reset", "unchanged" or "failed". old_offset: None without a commit. skipped, read_again:
+    number of offsets in the log between old and new. note: why new_offset is not the requested offset. error: why there
+    is no new offset, or why it was not committed.
     """
 
     group: str
@@ -59,8 +59,11 @@ class OffsetChange:
 
 @dataclass(frozen=True)
 class ResetPlan:
-    """rows: sorted by group, topic, partition. active: groups that have members, which no offset can be set for.
-    coordinators: of the groups that are there, which saves looking for them."""
+    """A planned reset.
+
+    rows: sorted by group, topic, partition. active: groups with members, whose offsets cannot be set. coordinators: of
+    existing groups, which saves the lookup.
+    """
 
     rows: list[OffsetChange]
     active: dict[str, Group] = field(default_factory=dict)
@@ -71,7 +74,7 @@ class ResetPlan:
         return [row for row in self.rows if row.result is ItemResult.WOULD_RESET]
 
     def check(self) -> None:
-        """Raise Refused while a group is active, or when a row has no new offset: nothing is done by halves."""
+        """Raise Refused if a group is active or a row has no new offset: a reset is never partial."""
         refuse_active(self.active)
         failed = [row for row in self.rows if row.error]
         if failed:
@@ -79,18 +82,19 @@ class ResetPlan:
             more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
             raise Refused(
                 f"no new offset for {first.topic}-{first.partition} of group {first.group!r}: {first.error}{more}",
-                hint="nothing was changed; --topic TOPIC:PARTITIONS leaves partitions out",
+                hint="nothing was changed; select other partitions with --topic TOPIC:PARTITIONS",
                 details={"problems": [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]},
             )
 
 
 def refuse_active(active: Mapping[str, Group]) -> None:
-    """Raise Refused, naming the members, when there are groups with some."""
+    """Raise Refused, with the members, if there are active groups."""
     if not active:
         return
-    told = [_members(group) for group in active.values()]
+    descriptions = [_members(group) for group in active.values()]
     raise Refused(
-        "; ".join(told[:_NAMED]) + (f"; and {len(told) - _NAMED} more groups" if len(told) > _NAMED else ""),
+        "; ".join(descriptions[:_NAMED])
+        + (f"; and {len(descriptions) - _NAMED} more groups" if len(descriptions) > _NAMED else ""),
         hint="nothing was changed; stop its consumers first",
         details={
             "groups": [{"group": g.group, "state": g.state, "members": list(g.members or ())} for g in active.values()]
@@ -102,13 +106,13 @@ def _members(group: Group) -> str:
     members = group.members
     if not members:
         return f"group {group.group!r} is {group.state}"
-    named = ", ".join(f"{m.client_id} at {m.host}" for m in members[:_NAMED])
+    shown = ", ".join(f"{m.client_id} at {m.host}" for m in members[:_NAMED])
     more = f" and {len(members) - _NAMED} more" if len(members) > _NAMED else ""
-    return f"group {group.group!r} is {group.state}, with members: {named}{more}"
+    return f"group {group.group!r} is {group.state}, with members: {shown}{more}"
 
 
 def is_active(group: Group) -> bool:
-    """Whether the group has members, by its state: what commits for a group are refused for."""
+    """Return True if the group has members, judged by its state: then commits from outside are rejected."""
     return group.state not in WITHOUT_MEMBERS
 
 
@@ -121,16 +125,16 @@ def plan_reset(
     given: Given | None = None,
     create: bool = False,
 ) -> ResetPlan:
-    """The new offsets of `groups`: of the partitions chosen, else of those given, else of all that have a commit.
+    """Return the new offsets of `groups`: of the selected partitions, else those in `given`, else all committed.
 
-    given: the offsets of To.GIVEN by group. create: a group need not be there: its first commit makes it.
-    Raises NotFound for groups, topics and partitions that are not there, Refused for share groups and where there is
-    nothing to reset, NotAuthorized where all commits are meant and brokers do not tell all.
+    given: the offsets of To.GIVEN by group. create: a group need not exist: its first commit creates it. Raises
+    NotFound for unknown groups, topics and partitions, Refused for share groups and if there is nothing to reset,
+    NotAuthorized if all commits are selected and brokers may omit some.
     """
-    found = _described(client, groups, create=create)
+    described = _existing(client, groups, create=create)
     if given is None and not choices:
-        refuse_hidden_topics(client, hint="nothing was changed; --topic chooses topics that this user may describe")
-    committed = _committed(client, found)
+        refuse_hidden_topics(client, hint="nothing was changed; use --topic with topics that this user may describe")
+    committed = _committed(client, described)
     fixed = chosen_partitions(client, choices) if choices and given is None else None
     partitions: dict[str, list[TopicPartition]] = {}
     for group in groups:
@@ -139,53 +143,53 @@ def plan_reset(
         else:
             partitions[group] = matching(committed[group] if given is None else given.get(group, {}), choices)
         if not partitions[group]:
-            refuse_active({name: each for name, each in found.items() if is_active(each)})
-            raise Refused(f"there is nothing to reset for group {group!r}", hint=_nothing(choices, given))
+            refuse_active({name: each for name, each in described.items() if is_active(each)})
+            raise Refused(f"nothing to reset for group {group!r}", hint=_nothing_hint(choices, given))
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
-    known = {name: group.coordinator for name, group in found.items()}
-    unsettled = open_commits(client, partitions, known=known)
+    coordinators = {name: group.coordinator for name, group in described.items()}
+    in_transactions = open_commits(client, partitions, known=coordinators)
     rows = [
-        _settled(
+        _check_transaction(
             _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None),
-            tp in unsettled[group],
+            tp in in_transactions[group],
         )
         for group in sorted(partitions)
         for tp in sorted(partitions[group])
     ]
-    active = {name: group for name, group in found.items() if is_active(group)}
-    return ResetPlan(rows, active, known)
+    active = {name: group for name, group in described.items() if is_active(group)}
+    return ResetPlan(rows, active, coordinators)
 
 
-def _settled(row: OffsetChange, in_transaction: bool) -> OffsetChange:
-    """The row, or why it cannot be: what a transaction commits later would take its place without a word."""
+def _check_transaction(row: OffsetChange, in_transaction: bool) -> OffsetChange:
+    """Return the row, failed if an open transaction would silently replace the new offset."""
     if not in_transaction or row.result is not ItemResult.WOULD_RESET:
         return row
     return replace(row, result=ItemResult.FAILED, error=_IN_TRANSACTION)
 
 
-def _nothing(choices: Sequence[TopicChoice], given: Given | None) -> str:
+def _nothing_hint(choices: Sequence[TopicChoice], given: Given | None) -> str:
     if given is not None:
-        return "no offset that was given is of a topic that was chosen" if choices else "no offset was given for it"
-    return "it has committed nothing; --topic chooses topics"
+        return "the source has no offsets for the selected topics" if choices else "the source has no offsets for it"
+    return "the group has no commits; select topics with --topic"
 
 
-def _described(client: ClusterClient, groups: Sequence[str], *, create: bool) -> dict[str, Group]:
-    found = describe_groups(client, groups)
-    missing = [name for name in groups if isinstance(found.failed_groups.get(name), NotFound)]
+def _existing(client: ClusterClient, groups: Sequence[str], *, create: bool) -> dict[str, Group]:
+    described = describe_groups(client, groups)
+    missing = [name for name in groups if isinstance(described.failed_groups.get(name), NotFound)]
     if missing and not create:
         unknown = missing_groups(client, missing)
-        raise NotFound(unknown.message, hint=f"{unknown.hint}\n--create makes a group")
-    for name, error in found.failed_groups.items():
+        raise NotFound(unknown.message, hint=f"{unknown.hint}\nuse --create to create the group")
+    for name, error in described.failed_groups.items():
         if name not in missing:
             raise error
-    share = [name for name, group in found.groups.items() if group.type == SHARE]
+    share = [name for name, group in described.groups.items() if group.type == SHARE]
     if share:
         raise Refused(f"{share[0]!r} is a share group, which has no committed offsets", hint="nothing was changed")
-    return found.groups
+    return described.groups
 
 
 def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, dict[TopicPartition, Commit]]:
-    """What each group has committed; a group that is not there yet has nothing."""
+    """Return what each group has committed; nothing for a group that does not exist."""
     known = {name: group.coordinator for name, group in groups.items()}
     committed: dict[str, dict[TopicPartition, Commit]] = _Empty()
     for name, answer in fetch_commits(client, list(groups), known=known).items():
@@ -201,16 +205,16 @@ class _Empty(dict[str, dict[TopicPartition, Commit]]):
 
 
 class _Logs:
-    """The logs of the partitions of a plan, and the offsets of a time in them."""
+    """The log offsets of the partitions of a plan, and the offsets at a time."""
 
     def __init__(self, client: ClusterClient, partitions: set[TopicPartition], target: Target) -> None:
-        self.ends, gone, unread = read_log_offsets(client, partitions)
+        self.ends, missing, unread = read_log_offsets(client, partitions)
         self.at: dict[TopicPartition, int] = {}
         if target.to is To.TIME:
-            self.at, gone_since, not_found = read_offsets_at(client, list(self.ends), target.value)
-            gone |= gone_since
-            unread |= not_found
-        self.errors = dict.fromkeys(gone, "the topic or partition does not exist")
+            self.at, deleted, failed = read_offsets_at(client, list(self.ends), target.value)
+            missing |= deleted
+            unread |= failed
+        self.errors = dict.fromkeys(missing, "the topic or partition does not exist")
         self.errors |= {tp: error.message for tp, error in unread.items()}
 
 
@@ -221,12 +225,12 @@ def _row(
     log = logs.ends.get(tp)
     error = logs.errors.get(tp)
     if log is None or error is not None:
-        return _hopeless(group, tp, old, log, error or "nothing was answered about its log")
+        return _failed(group, tp, old, log, error or "its log offsets are missing in the response")
     try:
         new = new_offset(target, old, log, at_time=logs.at.get(tp), given=given.offset if given else None)
     except Refused as exc:
-        return _hopeless(group, tp, old, log, exc.message)
-    # A file without metadata says nothing about it.
+        return _failed(group, tp, old, log, exc.message)
+    # No metadata in a file: keep the committed metadata.
     other_metadata = (
         given is not None and bool(given.metadata) and commit is not None and commit.metadata != given.metadata
     )
@@ -248,15 +252,16 @@ def _row(
     )
 
 
-def _hopeless(group: str, tp: TopicPartition, old: int | None, log: LogOffsets | None, error: str) -> OffsetChange:
+def _failed(group: str, tp: TopicPartition, old: int | None, log: LogOffsets | None, error: str) -> OffsetChange:
     start, end = (log.start, log.end) if log else (None, None)
     return OffsetChange(group, *tp, ItemResult.FAILED, old, None, None, None, None, start, end, error=error)
 
 
 def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChange], list[KctlError]]:
-    """Commit what `plan` says «would reset», read it back, and say what was seen; and the error of each failed row.
+    """Commit the rows of `plan` with "would reset", and verify.
 
-    Raises Refused as `ResetPlan.check` does, and when somebody has committed since the plan was made.
+    Return the rows with results, and the error of failed rows. Raises Refused as `ResetPlan.check` does, and if someone
+    has committed since the plan was made.
     """
     plan.check()
     _refuse_stale(client, plan)
@@ -266,34 +271,34 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
         for group, rows in by_group.items()
     }
     outcomes = commit_offsets(client, offsets, known=plan.coordinators)
-    seen = fetch_commits(client, list(by_group), known=plan.coordinators)
-    done = [
-        _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group])
+    commits = fetch_commits(client, list(by_group), known=plan.coordinators)
+    results = [
+        _read_back(row, outcomes[row.group].get(_tp(row)), commits[row.group])
         if row.result is ItemResult.WOULD_RESET
         else (row, None)
         for row in plan.rows
     ]
-    return [row for row, _ in done], [error for _, error in done if error is not None]
+    return [row for row, _ in results], [error for _, error in results if error is not None]
 
 
 def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
-    """A consumer may have come and gone while the question waited: the plan was of what it had committed before."""
+    """Raise Refused if a consumer has committed since the plan was made, e.g. while the confirmation prompt waited."""
     by_group = {group: [_tp(row) for row in rows] for group, rows in grouped(plan.todo, lambda row: row.group).items()}
     now = fetch_commits(client, list(by_group), known=plan.coordinators)
-    unsettled = open_commits(client, by_group, known=plan.coordinators)
+    in_transactions = open_commits(client, by_group, known=plan.coordinators)
     for row in plan.todo:
-        if _tp(row) in unsettled[row.group]:
+        if _tp(row) in in_transactions[row.group]:
             raise Refused(f"{row.topic}-{row.partition} of group {row.group!r}: {_IN_TRANSACTION}", hint=_WAIT)
-        seen = now[row.group]
-        if isinstance(seen, KctlError):
-            raise seen
-        there = seen.get(_tp(row))
-        if (there.offset if there else None) != row.old_offset:
-            is_now = "has none" if there is None else f"is {there.offset}"
+        commits = now[row.group]
+        if isinstance(commits, KctlError):
+            raise commits
+        commit = commits.get(_tp(row))
+        if (commit.offset if commit else None) != row.old_offset:
+            now_text = "no commit" if commit is None else commit.offset
             raise Refused(
-                f"group {row.group!r} has committed since the plan was made: {row.topic}-{row.partition} was at "
-                f"{'no commit' if row.old_offset is None else row.old_offset} and {is_now} now",
-                hint="nothing was changed; look at the plan again",
+                f"group {row.group!r} has committed since the plan was made: {row.topic}-{row.partition} had "
+                f"{'no commit' if row.old_offset is None else row.old_offset}, now {now_text}",
+                hint="nothing was changed; run the command again to plan from the current offsets",
             )
 
 
@@ -302,22 +307,22 @@ def _tp(row: OffsetChange) -> TopicPartition:
 
 
 def _read_back(
-    row: OffsetChange, error: KctlError | None, seen: Mapping[TopicPartition, Commit] | KctlError
+    row: OffsetChange, error: KctlError | None, commits: Mapping[TopicPartition, Commit] | KctlError
 ) -> tuple[OffsetChange, KctlError | None]:
-    """The row as it was found; and, where that failed, why."""
-    if isinstance(seen, KctlError):
-        error = error or OperationFailed(f"committed, but it could not be read back: {seen.message}")
+    """Return the row with its result, and the error if it failed."""
+    if isinstance(commits, KctlError):
+        error = error or OperationFailed(f"committed, but not verified: {commits.message}")
         return replace(row, result=ItemResult.FAILED, error=error.message), error
-    there = seen.get(_tp(row))
-    if there is not None and (there.offset, there.metadata) == (row.new_offset, row.metadata):
+    commit = commits.get(_tp(row))
+    if commit is not None and (commit.offset, commit.metadata) == (row.new_offset, row.metadata):
         return replace(row, result=ItemResult.RESET), None
-    now = "nothing is committed" if there is None else f"{there.offset} {there.metadata}".rstrip() + " is committed"
-    error = error or OperationFailed(f"{now}, as read back")
+    now = "nothing is committed" if commit is None else f"{commit.offset} {commit.metadata}".rstrip() + " is committed"
+    error = error or OperationFailed(f"{now} instead")
     return replace(row, result=ItemResult.FAILED, error=error.message), error
 
 
 def fetch_commits(
     client: ClusterClient, groups: Sequence[str], *, known: Mapping[str, int] | None = None
 ) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
-    """All that each group has committed. known: coordinators that were seen already."""
+    """Return everything that each group has committed. known: known coordinators."""
     return ask_coordinators(client, groups, lambda by_node: fetch_commits_each(client, by_node), known=known)

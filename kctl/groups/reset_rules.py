@@ -1,8 +1,8 @@
-"""Which offset a partition gets, and what that means for whoever reads on. Pure rules.
+"""Rules of a reset: the new offset of a partition, and how many messages are skipped or read again. Pure.
 
-As Kafka's own tool has them (ConsumerGroupCommand.prepareOffsetsToReset): an offset outside of the log becomes the end
-of the log that is nearer; a time after the last message is the log's end; a partition without a commit has no offset to
-shift, and the log's end as its current one.
+As in Kafka's tool (ConsumerGroupCommand.prepareOffsetsToReset): out-of-range offsets are clamped to the log. For a time
+after the last message the new offset is the log end. A partition without a commit cannot be shifted, and its current
+offset is the log end.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _MAX_OFFSET = 2**63 - 1
 
 
 class To(str, Enum):
-    """What the new offset is reckoned from."""
+    """The base of the new offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
     CURRENT = "current"
     OFFSET = "offset"  # value: the offset
     TIME = "time"  # value: ms since 1970
-    SHIFT = "shift"  # value: how many messages on (or back)
-    GIVEN = "given"  # an offset for each partition, from a file or another group
+    SHIFT = "shift"  # value: number of messages forward (or back)
+    GIVEN = "given"  # explicit offsets, from a file or another group
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to go. value: see To."""
+    """A new position. value: see To."""
 
     to: To
     value: int = 0
@@ -44,28 +44,28 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class NewOffset:
-    """An offset to commit; note: why it is not the one that was asked for."""
+    """An offset to commit. note: why it is not the requested offset."""
 
     offset: int
     note: str | None = None
 
 
 def parse_offset(text: str) -> int:
-    """An offset of 0 or more. Raises UsageError."""
+    """Parse an offset of 0 or more. Raises UsageError."""
     if not text.isascii() or not text.isdigit() or int(text[:20]) > _MAX_OFFSET:
-        raise UsageError(f"{text!r} is not an offset", hint="--to-earliest and --to-latest are the ends of the log")
+        raise UsageError(f"{text!r} is not an offset", hint="use a number, or --to-earliest or --to-latest")
     return int(text)
 
 
 def parse_shift(text: str) -> int:
-    """«100», «+100», «-100». Raises UsageError."""
+    """Parse a shift: "100", "+100" or "-100". Raises UsageError."""
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise UsageError(f"{text!r} is not a number of messages", hint="write for example -100 or 100")
+        raise UsageError(f"{text!r} is not a number of messages", hint="use e.g. 100 or -100")
     return int(text)
 
 
 def parse_ago(text: str, now_ms: int) -> int:
-    """The moment a duration before now_ms: «2h», or «PT2H» as Kafka's tool takes it. Raises UsageError."""
+    """Return the time a duration before now_ms: "2h", or "PT2H" as in Kafka's tool. Raises UsageError."""
     match = _ISO_DURATION.fullmatch(text)
     if match is None or not any(match.groups()):
         return now_ms - parse_duration_ms(text)
@@ -74,53 +74,53 @@ def parse_ago(text: str, now_ms: int) -> int:
 
 
 def parse_time(text: str, now_ms: int) -> int:
-    """A moment in ms since 1970. Raises UsageError."""
+    """Parse a time; return ms since 1970. Raises UsageError."""
     return parse_moment(text, now_ms=now_ms)
 
 
 def new_offset(
     target: Target, committed: int | None, log: LogOffsets, *, at_time: int | None = None, given: int | None = None
 ) -> NewOffset:
-    """The offset for a partition with this commit and this log.
+    """Return the new offset of a partition with this commit and this log.
 
-    at_time: the first offset of To.TIME, −1 when no message is so new. given: that of To.GIVEN.
-    Raises Refused where there is nothing to reckon from.
+    at_time: the first offset of To.TIME, −1 if no message is as recent. given: the offset of To.GIVEN. Raises Refused
+    if there is no commit to start from.
     """
     if target.to is To.EARLIEST:
         return NewOffset(log.start)
     if target.to is To.LATEST:
         return NewOffset(log.end)
     if target.to is To.CURRENT:
-        return NewOffset(committed) if committed is not None else NewOffset(log.end, "no commit: the log's end")
+        return NewOffset(committed) if committed is not None else NewOffset(log.end, "no commit: set to the log end")
     if target.to is To.TIME:
         return _at(target.value, at_time, log)
     if target.to is To.SHIFT:
         if committed is None:
-            raise Refused("there is no commit to shift")
+            raise Refused("no commit to shift")
         return within_log(committed + target.value, log)
     return within_log(target.value if target.to is To.OFFSET else given or 0, log)
 
 
 def _at(time_ms: int, offset: int | None, log: LogOffsets) -> NewOffset:
     if offset is None or offset < 0:
-        return NewOffset(log.end, f"no message since {moment_text(time_ms)}: the log's end")
+        return NewOffset(log.end, f"no message since {moment_text(time_ms)}: set to the log end")
     return within_log(offset, log)
 
 
 def within_log(offset: int, log: LogOffsets) -> NewOffset:
-    """`offset`, or the end of the log that is nearer."""
+    """Return `offset`, clamped to the log."""
     if offset > log.end:
-        return NewOffset(log.end, f"{offset} lies behind the log's end")
+        return NewOffset(log.end, f"{offset} is after the log end")
     if offset < log.start:
-        return NewOffset(log.start, f"{offset} lies before the log's start")
+        return NewOffset(log.start, f"{offset} is before the log start")
     return NewOffset(offset)
 
 
 def skipped(old: int | None, new: int, log: LogOffsets) -> int | None:
-    """Messages in the log that would have been read and will not be; None without a commit."""
+    """Return how many unread messages in the log the change skips; None without a commit."""
     return None if old is None else max(new - max(old, log.start), 0)
 
 
 def read_again(old: int | None, new: int, log: LogOffsets) -> int | None:
-    """Messages in the log that were read and will be again; None without a commit."""
+    """Return how many messages in the log are read again; None without a commit."""
     return None if old is None else max(min(old, log.end) - max(new, log.start), 0)

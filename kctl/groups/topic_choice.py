@@ -1,4 +1,4 @@
-"""«orders», «orders:0,1», «orders:0-3»: topics and partitions as people choose them, as Kafka's own tool takes them."""
+"""Topics and partitions as written on a command line, as in Kafka's tool: "orders", "orders:0,1", "orders:0-3"."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _MAX_CHOSEN = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TopicChoice:
-    """A topic, and some of its partitions; None for all of them."""
+    """A topic, and some of its partitions; None: all."""
 
     topic: str
     partitions: tuple[int, ...] | None
 
 
 def parse_choices(texts: Iterable[str]) -> list[TopicChoice]:
-    """What the repeatable `--topic TOPIC[:PARTITIONS]` says. Raises UsageError."""
-    found: dict[str, set[int] | None] = {}
+    """Parse the values of the repeatable option `--topic TOPIC[:PARTITIONS]`. Raises UsageError."""
+    partitions: dict[str, set[int] | None] = {}
     for text in texts:
         topic, colon, numbers = text.partition(":")
         check_name(topic)
         chosen = _numbers(text, numbers) if colon else None
-        before = found.get(topic, set())
-        found[topic] = None if chosen is None or before is None else before | chosen
-    return [TopicChoice(topic, None if chosen is None else tuple(sorted(chosen))) for topic, chosen in found.items()]
+        before = partitions.get(topic, set())
+        partitions[topic] = None if chosen is None or before is None else before | chosen
+    return [TopicChoice(topic, None if each is None else tuple(sorted(each))) for topic, each in partitions.items()]
 
 
 def _numbers(text: str, numbers: str) -> set[int]:
@@ -47,31 +47,30 @@ def _numbers(text: str, numbers: str) -> set[int]:
         last = int(match[2] or match[1]) if match else -1
         if last < first or last > _MAX_PARTITION or last - first >= _MAX_CHOSEN:
             raise UsageError(
-                f"--topic {text!r}: {part!r} is no partition", hint="write for example orders:0,1 or orders:0-3"
+                f"--topic {text!r}: {part!r} is not a partition or range", hint="use e.g. orders:0,1 or orders:0-3"
             )
         chosen.update(range(first, last + 1))
     return chosen
 
 
 def chosen_partitions(client: ClusterClient, choices: Sequence[TopicChoice]) -> list[TopicPartition]:
-    """Every partition chosen. Raises NotFound for a topic or partition that does not exist."""
+    """Return every selected partition. Raises NotFound for an unknown topic or partition."""
     from kctl.cluster.topics import known_topics
 
     state = known_topics(client, [choice.topic for choice in choices])
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for choice in choices:
-        there = {partition.partition for partition in state.topics[choice.topic].partitions}
-        missing = sorted(set(choice.partitions or ()) - there)
+        existing = {partition.partition for partition in state.topics[choice.topic].partitions}
+        missing = sorted(set(choice.partitions or ()) - existing)
         if missing:
-            raise NotFound(
-                f"topic {choice.topic} has no partition {missing[0]}", hint=f"it has {len(there)}, counted from 0"
-            )
-        found += (TopicPartition(choice.topic, number) for number in choice.partitions or sorted(there))
-    return found
+            hint = f"it has partitions 0 to {len(existing) - 1}"
+            raise NotFound(f"topic {choice.topic} has no partition {missing[0]}", hint=hint)
+        partitions += (TopicPartition(choice.topic, number) for number in choice.partitions or sorted(existing))
+    return partitions
 
 
 def matching(partitions: Collection[TopicPartition], choices: Sequence[TopicChoice]) -> list[TopicPartition]:
-    """Those of `partitions` that are chosen, sorted; all of them when there is no choice."""
+    """Return the selected ones of `partitions`, sorted; all without a selection."""
     if not choices:
         return sorted(partitions)
     by_topic = {choice.topic: choice.partitions for choice in choices}

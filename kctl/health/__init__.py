@@ -1,1 +1,1 @@
-"""What is healthy: one rule for each thing that can be wrong, pure, and what reads the facts that they judge."""
+"""Health: one pure rule for each problem, and the collection of the facts."""

@@ -1,4 +1,4 @@
-"""All rules over the facts of one pass."""
+"""All health rules, applied to the facts of one pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.health.partitions import check_offline, check_under_min_isr, check_und
 
 
 def assess(facts: Facts, limits: Limits | None = None) -> Health:
-    """Judge. Pure."""
+    """Return the result of every check. Pure."""
     limits = limits or Limits()
     checks = (
         check_brokers(facts, limits),
@@ -39,14 +39,14 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
 
 
 def never_told(facts: Facts) -> bool:
-    """Whether something is kept from this user: it stays unknown, however long one waits. Pure."""
+    """Return True if the user lacks the rights for some facts: they stay unknown however long one waits. Pure."""
     answers = (facts.quorum, facts.hidden, *facts.log_dirs.values(), *facts.min_isr.values())
     some_hidden = not isinstance(facts.hidden, KctlError) and bool(facts.hidden)
     return some_hidden or any(isinstance(answer, NotAuthorized) for answer in answers)
 
 
 def _controller(facts: Facts) -> int | None:
-    """With KRaft brokers name any one of themselves as the controller; the quorum knows better."""
+    """Return the controller id. With KRaft, Metadata names a random broker, so the quorum's leader is used."""
     if facts.quorum is None:
         return facts.state.controller_id
     return getattr(facts.quorum, "leader_id", None)

@@ -1,8 +1,8 @@
-"""What partitions with a problem have in common: a broker, a log dir, a rack, or the leader of those that fall behind.
+"""What unhealthy partitions have in common: a broker, a log dir, a rack, or the leader of replicas that fall behind.
 
-A place is suspect by two shares: how many of the partitions with a problem have a missing replica there, and how many
-of all its replicas are missing. A broker that is down has both at 100 %; one bad disk of four explains all of the
-problems with a quarter of the broker's replicas, so the disk comes before its broker.
+A location is suspect by two percentages: the unhealthy partitions with a missing replica there, and its own replicas
+that are missing. For a broker that is down both are 100 %. One bad disk of four explains all unhealthy partitions with
+a quarter of the broker's replicas, so the disk ranks above its broker.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, partitions_of, under_replicated
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
 
-_ORDER = ("broker", "log dir", "rack", "leader")  # among equals the first says most
+_ORDER = ("broker", "log dir", "rack", "leader")  # among equals the first is the most specific cause
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A place. kind: «broker», «log dir», «rack», or «leader»: the broker that leads partitions whose followers are
-    missing. partitions, share_percent: those with a problem that have a missing replica there (a leader: that it
-    leads). missing, replicas, missing_percent: its own replicas, how many of them are missing, without regard to
-    which partitions (a leader: partitions it leads that have followers). state: of the broker, «up» or «down».
+    """A location that may be the cause.
+
+    kind: "broker", "log dir", "rack", or "leader": the broker that leads partitions with missing followers.
+    partition_count, share_percent: unhealthy partitions with a missing replica there (leader: that it leads). missing,
+    replica_count, missing_percent: its missing replicas of all its replicas (leader: of the partitions with followers
+    that it leads). state: of the broker, "up" or "down".
     """
 
     kind: str
@@ -38,14 +40,14 @@ class Suspect:
 
     @property
     def place(self) -> str:
-        """The rack, the broker, or the broker and its log dir."""
+        """Return the rack, the broker, or the broker and its log dir."""
         if self.kind == "rack":
             return str(self.rack)
         return f"{self.broker} {self.log_dir}" if self.log_dir else str(self.broker)
 
     @property
     def description(self) -> str:
-        """For example "broker 2 (down), in 100 % of them, with 100 % of its replicas"."""
+        """Return e.g. "broker 2 (down), in 100 % of them, with 100 % of its replicas"."""
         down = " (down)" if self.state == "down" else ""
         shares = f"in {self.share_percent:g} % of them, with {self.missing_percent:g} % of its replicas"
         return f"{self.kind} {self.place}{down}, {shares}"
@@ -55,17 +57,19 @@ Places = Mapping[tuple[TopicPartition, int], str | None]  # (partition, broker) 
 
 
 def missing_replicas(p: PartitionState, adding: Collection[int] = ()) -> list[int]:
-    """Brokers whose replica is not in sync; of a partition without a leader also those that are not alive, though the
-    last ISR still names them: an ISR keeps its last member."""
-    gone = [node for node in p.replicas if node not in p.isr and node not in adding]
+    """Return brokers whose replica is not in sync; for a partition without a leader, also those that are not live.
+
+    The last ISR of such a partition may still name a broker that is down: an ISR keeps its last member.
+    """
+    missing = [node for node in p.replicas if node not in p.isr and node not in adding]
     if p.offline:
-        gone += [node for node in p.replicas if node in p.offline_replicas and node not in gone]
-        gone += [] if gone else list(p.replicas)
-    return gone
+        missing += [node for node in p.replicas if node in p.offline_replicas and node not in missing]
+        missing += [] if missing else list(p.replicas)
+    return missing
 
 
-def troubled(state: ClusterState, adding: Adding) -> list[PartitionState]:
-    """Partitions without a leader, or with a replica that should be in sync and is not."""
+def unhealthy(state: ClusterState, adding: Adding) -> list[PartitionState]:
+    """Return partitions without a leader, or with a replica that should be in sync and is not."""
     return [p for p in partitions_of(state) if p.offline or under_replicated(p, adding_of(p, adding))]
 
 
@@ -75,22 +79,24 @@ def find_suspects(
     adding: Adding,
     fenced: Mapping[int, Broker] | None = None,
 ) -> list[Suspect]:
-    """Every place where a replica is missing, the most suspect first. fenced: brokers that are down whose rack is known
-    all the same. Pure."""
+    """Return every location with a missing replica, the most suspect first. Pure.
+
+    fenced: brokers that are down but have a known rack.
+    """
     racks = {node: broker.rack for node, broker in {**(fenced or {}), **state.brokers}.items()}
-    problems = troubled(state, adding)
-    wrong = {p.tp for p in problems}
+    problems = unhealthy(state, adding)
+    problem_tps = {p.tp for p in problems}
     counts: dict[_Key, _Count] = {}
     for p in partitions_of(state):
-        missing = set(missing_replicas(p, adding_of(p, adding))) if p.tp in wrong else set()
+        missing = set(missing_replicas(p, adding_of(p, adding))) if p.tp in problem_tps else set()
         for node in p.replicas:
             for key in _keys(racks, places, p.tp, node):
                 counts.setdefault(key, _Count()).add(p.tp, missing=node in missing)
         if not p.offline and len(p.replicas) > 1:
             followers = any(node != p.leader for node in missing)
             counts.setdefault(_Key("leader", p.leader), _Count()).add(p.tp, missing=followers)
-    found = [_suspect(key, count, len(problems), state) for key, count in counts.items() if count.missing]
-    return sorted(found, key=_rank)
+    suspects = [_suspect(key, count, len(problems), state) for key, count in counts.items() if count.missing]
+    return sorted(suspects, key=_rank)
 
 
 @dataclass(frozen=True, slots=True)

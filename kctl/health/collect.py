@@ -1,4 +1,4 @@
-"""One pass over a cluster: what the rules have to know. Six round trips at most, each to all brokers at once."""
+"""Collect the facts of the health rules in one pass: at most six round trips, each to all brokers at once."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 def collect_facts(client: ClusterClient) -> Facts:
-    """Read. What could not be read is a KctlError in its place.
+    """Read the facts. A fact that could not be read is a KctlError.
 
-    Raises ConnectionFailed's subclasses when there is no broker that gives metadata.
+    Raises subclasses of ConnectionFailed if no broker returns metadata.
     """
     state = client.metadata()
     with client.asking_silent_brokers_once():
         views = read_views(client, state.brokers)
-        able = [node for node, view in views.items() if not isinstance(view, KctlError)]
-        log_dirs = fetch_log_dirs(client, able)
+        responding = [node for node, view in views.items() if not isinstance(view, KctlError)]
+        log_dirs = fetch_log_dirs(client, responding)
         suspects = {p.topic for topic in state.topics.values() for p in topic.partitions if p.under_replicated}
         return Facts(
             state=state,
             views=views,
             log_dirs=dict(log_dirs),
-            min_isr=min_isr_of(client, suspects, able),
+            min_isr=min_isr_of(client, suspects, responding),
             adding=adding_replicas(client, state) if suspects else {},
             quorum=_quorum(client),
             fenced=fenced_brokers(client),
@@ -44,17 +44,17 @@ def collect_facts(client: ClusterClient) -> Facts:
 
 
 def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collection[int]) -> dict[str, int | KctlError]:
-    """min.insync.replicas of each topic."""
-    found: dict[str, int | KctlError] = {}
+    """Return min.insync.replicas of each topic."""
+    min_isr: dict[str, int | KctlError] = {}
     if not topics:
-        return found
+        return min_isr
     for topic, entries in fetch_topic_configs(client, topics, brokers, names=[MIN_ISR]).items():
-        found[topic] = entries if isinstance(entries, KctlError) else min_isr_in(entries)
-    return found
+        min_isr[topic] = entries if isinstance(entries, KctlError) else min_isr_in(entries)
+    return min_isr
 
 
 def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | KctlError:
-    """What reassignments are still copying, or why nobody could tell."""
+    """Return the replicas that reassignments are still adding, or why they are unknown."""
     moving = reassignments_if_told(client, state)
     return moving if isinstance(moving, KctlError) else {tp: row.adding for tp, row in moving.items()}
 

@@ -1,4 +1,4 @@
-"""Where to look first: what the partitions with a problem have in common, what flaps, what cannot be read."""
+"""Diagnose a cluster: what unhealthy partitions have in common, which ISRs change, what cannot be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kctl.base.text import counted
 from kctl.cluster.log_dirs import LogDir, fetch_log_dirs
 from kctl.cluster.membership import fenced_brokers
 from kctl.errors import KctlError, NotHealthy
-from kctl.health.causes import Suspect, find_suspects, troubled
+from kctl.health.causes import Suspect, find_suspects, unhealthy
 from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """partitions: how many there are. offline, under_replicated: «orders-3», each in one of them only. under_min_isr:
-    of the under-replicated those that refuse acks=all. held_back: what lies behind the high watermark. watched_ms: how
-    long ISRs were watched, None when they were not; isr_changes: what changed meanwhile. failures: what could not be
-    read, and why.
+    """A diagnosis.
+
+    partition_count: all partitions. offline, under_replicated: e.g. "orders-3", disjoint. under_min_isr: the
+    under-replicated partitions that reject acks=all. held_back: records above the high watermark. watched_ms: how long
+    ISRs were watched; None: not watched. isr_changes: the changes seen. failures: what could not be read, and why.
     """
 
     partition_count: int
@@ -53,8 +54,8 @@ class Diagnosis:
             for names, what in (
                 (self.offline, "without a leader"),
                 (self.under_replicated, "under-replicated"),
-                (self.under_min_isr, "under min ISR, where acks=all is refused"),
-                (self.held_back, "with records behind the high watermark"),
+                (self.under_min_isr, "under min ISR, where acks=all is rejected"),
+                (self.held_back, "with records above the high watermark"),
                 (self.isr_changes, "with a changing ISR"),
             )
             if names
@@ -70,35 +71,35 @@ def diagnose(
     watched_ms: int | None = None,
     changes: Sequence[IsrChanges] = (),
 ) -> Diagnosis:
-    """Of a cluster as it was seen last. watched_ms, changes: of a watch before.
+    """Return the diagnosis of a cluster as last seen. watched_ms, changes: of a watch before.
 
-    Raises ConnectionFailed's subclasses.
+    Raises subclasses of ConnectionFailed.
     """
     with client.asking_silent_brokers_once():
         adding = adding_replicas(client, state)
-        problems = troubled(state, adding)
+        problems = unhealthy(state, adding)
         log_dirs = fetch_log_dirs(client, state.brokers)
         fenced = fenced_brokers(client) if problems else {}
         min_isr = min_isr_of(client, {p.topic for p in problems if not p.offline}, state.brokers)
         held_back, failures = find_held_back(client, state)
         hidden = hidden_topics(client, state, log_dirs)
-    failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
+    failures += [each.message for each in log_dirs.values() if isinstance(each, KctlError)]
     if isinstance(fenced, KctlError):
         failures.append(fenced.message)
         fenced = {}
-    failures += [found.message for found in min_isr.values() if isinstance(found, KctlError)]
+    failures += [each.message for each in min_isr.values() if isinstance(each, KctlError)]
     unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
     failures += [unknown] if unknown else []
     if isinstance(hidden, KctlError):
         failures.append(hidden.message)
     elif hidden:
-        failures.append(f"{hidden_line(hidden)}: nothing is known of them")
+        failures.append(f"{hidden_line(hidden)}: their health is unknown")
     places = replica_places(state, {n: dirs for n, dirs in log_dirs.items() if not isinstance(dirs, KctlError)})
     return Diagnosis(
         partition_count=sum(len(topic.partitions) for topic in state.topics.values()),
         offline=tuple(str(p.tp) for p in problems if p.offline),
         under_replicated=tuple(str(p.tp) for p in problems if not p.offline),
-        under_min_isr=tuple(_refusing(problems, min_isr)),
+        under_min_isr=tuple(_rejecting(problems, min_isr)),
         suspects=tuple(find_suspects(state, places, adding, fenced)),
         held_back=tuple(held_back),
         watched_ms=watched_ms,
@@ -107,33 +108,33 @@ def diagnose(
     )
 
 
-def _refusing(problems: Iterable[PartitionState], min_isr: Mapping[str, int | KctlError]) -> Iterator[str]:
+def _rejecting(problems: Iterable[PartitionState], min_isr: Mapping[str, int | KctlError]) -> Iterator[str]:
     for p in problems:
-        least = min_isr.get(p.topic)
-        if isinstance(least, int) and not p.offline and under_min_isr(p, least):
+        minimum = min_isr.get(p.topic)
+        if isinstance(minimum, int) and not p.offline and under_min_isr(p, minimum):
             yield str(p.tp)
 
 
 def replica_places(
     state: ClusterState, log_dirs: Mapping[int, Collection[LogDir]]
 ) -> dict[tuple[TopicPartition, int], str]:
-    """(partition, broker) → log dir, of the brokers that told. Pure.
+    """Return (partition, broker) → log dir, for brokers that responded. Pure.
 
-    An offline log dir does not say what it held: a replica that is in none of the others was there, when a broker has
-    just one that is offline.
+    An offline log dir does not list its replicas: if a broker has exactly one, replicas that are in no other log dir
+    are assigned to it.
     """
     places = {
-        (TopicPartition(r.topic, r.partition), node): found.path
+        (TopicPartition(r.topic, r.partition), node): log_dir.path
         for node, dirs in log_dirs.items()
-        for found in dirs
-        for r in found.replicas
+        for log_dir in dirs
+        for r in log_dir.replicas
         if not r.future
     }
-    offline = {node: [found.path for found in dirs if found.error] for node, dirs in log_dirs.items()}
-    lost = {node: paths[0] for node, paths in offline.items() if len(paths) == 1}
+    offline = {node: [log_dir.path for log_dir in dirs if log_dir.error] for node, dirs in log_dirs.items()}
+    offline_dir = {node: paths[0] for node, paths in offline.items() if len(paths) == 1}
     for topic in state.topics.values():
         for p in topic.partitions:
             for node in p.replicas:
-                if node in lost:
-                    places.setdefault((p.tp, node), lost[node])
+                if node in offline_dir:
+                    places.setdefault((p.tp, node), offline_dir[node])
     return places

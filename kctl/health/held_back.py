@@ -1,7 +1,7 @@
-"""Partitions whose log goes on behind the high watermark: records that were written and that no consumer can read.
+"""Partitions with records above the high watermark, which no consumer can read.
 
-That is so for a moment on every partition that is written to. It stays so while the ISR is smaller than
-min.insync.replicas, or a follower in the ISR does not fetch: by LATEST, and so by lag, nothing is there.
+On a busy partition this is normal for a moment. It persists while the ISR is smaller than min.insync.replicas, or a
+follower in the ISR does not fetch. LATEST, and therefore lag, does not show such records.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _SETTLE_S = 1.0  # a follower fetches at least every replica.fetch.wait.max.ms, 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """leader_log_end_offset: at first; high_watermark: a second later, and still smaller. records: between.
+    """A partition with unreadable records.
 
-    What other commands call log_end_offset is the high watermark, where consumers' log ends.
+    leader_log_end_offset: read first. high_watermark: a second later, and still smaller. records: the difference. Other
+    commands call the high watermark log_end_offset, since consumers see the log end there.
     """
 
     topic: str
@@ -41,18 +42,18 @@ class HeldBack:
 def find_held_back(
     client: ClusterClient, state: ClusterState, *, sleep: Callable[[float], None] = time.sleep
 ) -> tuple[list[HeldBack], list[str]]:
-    """The partitions, most records first, and the reasons for which others could not be asked.
+    """Return the partitions, most records first, and why others could not be read.
 
-    The log ends are read first and the high watermarks behind them, a second time where they were smaller: a partition
-    that is only busy has passed its earlier end by then. Two or three requests to each leader.
+    The log ends are read first, then the high watermarks, a second time if they were smaller: a partition that is
+    merely busy has passed its earlier end by then. Two or three requests to each leader.
     """
     leaders = {p.tp: p.leader for p in partitions_of(state) if p.leader in state.brokers}
     by_leader = grouped(leaders, lambda tp: leaders[tp])
     if not by_leader:
         return [], []
     ends: dict[TopicPartition, int | KctlError] = {}
-    for found in fetch_replica_ends(client, by_leader).values():
-        ends.update(found)
+    for replica_ends in fetch_replica_ends(client, by_leader).values():
+        ends.update(replica_ends)
     marks = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST)
     failures = dict.fromkeys(e.message for e in (*ends.values(), *marks.values()) if isinstance(e, KctlError))
     suspects = [tp for tp in leaders if _behind(marks.get(tp), ends.get(tp))]

@@ -1,5 +1,7 @@
-"""Topics that this user may not describe. Metadata of all topics leaves them out without a word; the brokers' disks,
-which are told with Describe on the cluster alone, show that they are there."""
+"""Topics that the user may not describe.
+
+Metadata silently omits them. The brokers' log dirs, which require only DESCRIBE on the cluster, show that they exist.
+"""
 
 from __future__ import annotations
 
@@ -20,40 +22,40 @@ if TYPE_CHECKING:
 def hidden_topics(
     client: ClusterClient, state: ClusterState, log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
 ) -> tuple[str, ...] | KctlError:
-    """Topics on the disks that this user may not describe, by name; or why that is not known.
+    """Return topics in the log dirs that the user may not describe, by name; or why they are unknown.
 
-    Those that are on disks and not in `state` are asked for by name: they may have come or gone meanwhile. log_dirs:
-    with all replicas. Where this user may not read them, it is asked whether topics can be hidden at all.
+    Topics in log dirs but not in `state` are requested by name, since they may have been created or deleted meanwhile.
+    log_dirs: with all replicas. If they are not readable, brokers are asked whether any topic can be hidden.
     """
-    unseen = sorted(_on_disks(log_dirs) - state.topics.keys())
-    if not unseen:
-        kept = any(isinstance(found, NotAuthorized) for found in log_dirs.values())
-        if kept and may_describe_all_topics(client) is False:
-            return NotAuthorized(f"only topics that this user may describe are judged: {NEED_ALL_TOPICS}")
+    unlisted = sorted(_on_disks(log_dirs) - state.topics.keys())
+    if not unlisted:
+        denied = any(isinstance(each, NotAuthorized) for each in log_dirs.values())
+        if denied and may_describe_all_topics(client) is False:
+            return NotAuthorized(f"only topics that this user may describe are checked; {NEED_ALL_TOPICS}")
         return ()
     try:
-        failed = client.metadata(unseen, keep_errors=True).failed
+        failed = client.metadata(unlisted, keep_errors=True).failed
     except KctlError as exc:
         return exc
     return tuple(sorted(name for name, error in failed.items() if isinstance(error, NotAuthorized)))
 
 
 def _on_disks(log_dirs: Mapping[int, Sequence[LogDir] | KctlError]) -> set[str]:
-    told = (found for found in log_dirs.values() if not isinstance(found, KctlError))
-    return {replica.topic for dirs in told for log_dir in dirs for replica in log_dir.replicas}
+    readable = (each for each in log_dirs.values() if not isinstance(each, KctlError))
+    return {replica.topic for dirs in readable for log_dir in dirs for replica in log_dir.replicas}
 
 
 def hidden_line(hidden: Collection[str]) -> str:
-    """In words, for what is not complete because of them."""
-    return f"{counted(len(hidden), 'topic')} on the brokers' disks may not be described by this user"
+    """Return the message about hidden topics."""
+    return f"{counted(len(hidden), 'topic')} on the brokers' disks are hidden from this user"
 
 
 def check_topics(facts: Facts) -> Check:
-    """Whether the partitions that the other rules judge are all that there are."""
+    """Check that no partitions are hidden from the other rules."""
     if isinstance(facts.hidden, KctlError):
-        summary = f"{counted(len(facts.state.topics), 'topic')} seen; whether there are more is not known"
+        summary = f"{counted(len(facts.state.topics), 'topic')} visible; there may be more"
         return Check("topics", Status.UNKNOWN, summary, reasons=(facts.hidden.message,))
     if facts.hidden:
         line = hidden_line(facts.hidden)
-        return Check("topics", Status.UNKNOWN, line, tuple(facts.hidden), (f"{line}: nothing is known of them",))
-    return Check("topics", Status.OK, f"{counted(len(facts.state.topics), 'topic')} seen")
+        return Check("topics", Status.UNKNOWN, line, tuple(facts.hidden), (f"{line}: their health is unknown",))
+    return Check("topics", Status.OK, f"{counted(len(facts.state.topics), 'topic')} visible")

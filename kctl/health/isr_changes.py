@@ -1,5 +1,7 @@
-"""Which replicas leave and join the ISR while somebody watches: a replica that does both is a disk, a network or a
-broker that is nearly too slow."""
+"""Replicas that leave and join the ISR during a watch.
+
+A replica that does both indicates a disk, network or broker that is barely fast enough.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ from kctl.model import ClusterState, PartitionState, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class IsrChanges:
-    """What happened to one partition. changes: how often its ISR was another than at the look before; left, joined: the
-    brokers that did; leader_changes: how often another broker led it.
+    """The changes of one partition.
+
+    changes: how often the ISR differed from the previous poll. left, joined: the brokers. leader_changes: how often the
+    leader differed.
     """
 
     topic: str
@@ -26,14 +30,14 @@ class IsrChanges:
 
 
 class IsrWatch:
-    """Adds up what changes from one look at the cluster to the next; memory: a row for each partition that changed."""
+    """Accumulates changes from one poll of the cluster to the next. Memory: a row for each partition that changed."""
 
     def __init__(self, first: ClusterState) -> None:
         self._last = {p.tp: p for p in partitions_of(first)}
         self._rows: dict[TopicPartition, IsrChanges] = {}
 
     def look(self, state: ClusterState) -> int:
-        """Compare with the last look; how many partitions have changed. A partition that is new or gone has not."""
+        """Compare with the last poll; return how many partitions changed. New and deleted partitions do not count."""
         now = {p.tp: p for p in partitions_of(state)}
         changed = 0
         for tp, p in now.items():
@@ -47,7 +51,7 @@ class IsrWatch:
 
     @property
     def rows(self) -> list[IsrChanges]:
-        """The partition with the most changes first."""
+        """Return the rows, the partition with the most changes first."""
         return sorted(self._rows.values(), key=lambda r: (-r.changes - r.leader_changes, r.topic, r.partition))
 
 
@@ -58,14 +62,14 @@ def _added(row: IsrChanges | None, before: PartitionState, now: PartitionState) 
         topic=now.topic,
         partition=now.partition,
         changes=(row.changes if row else 0) + bool(left or joined),
-        left=_once(row.left if row else (), left),
-        joined=_once(row.joined if row else (), joined),
+        left=_union(row.left if row else (), left),
+        joined=_union(row.joined if row else (), joined),
         leader_changes=(row.leader_changes if row else 0) + (before.leader != now.leader),
     )
 
 
-def _once(known: Iterable[int], more: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted({*known, *more}))
+def _union(first: Iterable[int], more: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted({*first, *more}))
 
 
 def watch_isr(
@@ -77,7 +81,7 @@ def watch_isr(
     sleep: Callable[[float], None],
     tell: Callable[[int, float], None],
 ) -> list[IsrChanges]:
-    """Look every `pause_s` for `seconds`. tell: partitions that have changed so far, seconds left."""
+    """Poll every `pause_s` for `seconds`. tell: called with the number of changed partitions and the seconds left."""
     watch = IsrWatch(first)
     deadline = Deadline(seconds)
     while not deadline.expired:

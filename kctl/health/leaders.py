@@ -1,4 +1,4 @@
-"""How far leaders are from the preferred ones, as a controller counts it. Pure."""
+"""How many partitions are not led by their preferred leader, as the controller counts them. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from kctl.model import ClusterState, PartitionState
 
 @dataclass(frozen=True, slots=True)
 class BrokerLeaders:
-    """leaders: partitions that it leads. preferred: those whose preferred replica it is; missing: of these, how many
-    it does not lead; imbalance_percent: missing of preferred.
+    """The leadership of one broker.
+
+    leaders: partitions that it leads. preferred: partitions whose preferred leader it is. missing: those of the
+    preferred that it does not lead. imbalance_percent: missing of preferred.
     """
 
     broker: int
@@ -27,9 +29,9 @@ class BrokerLeaders:
 
 @dataclass(frozen=True, slots=True)
 class NotPreferred:
-    """A partition that its preferred replica does not lead. leader: None when there is none.
+    """A partition that is not led by its preferred leader. leader: None if there is none.
 
-    electable: the preferred replica is up and in sync, so that an election would work; reason: why not.
+    electable: the preferred leader is up and in sync, so an election would succeed. reason: why not.
     """
 
     topic: str
@@ -42,11 +44,12 @@ class NotPreferred:
 
 @dataclass(frozen=True, slots=True)
 class LeaderStatus:
-    """preferred_percent: partitions led by their preferred replica (100 when there are none).
+    """The leadership of all partitions.
 
-    leaderless: partitions without a leader. auto_rebalance, imbalance_limit_percent: the brokers' settings, None when
-    they could not be read. idle_brokers: up, with replicas, and no partition's preferred leader. empty_brokers: up,
-    without any replica; not told where only some topics are counted.
+    preferred_percent: partitions led by their preferred leader (100 if there are none). leaderless: partitions without
+    a leader. auto_rebalance, imbalance_limit_percent: broker settings; None: not readable. idle_brokers: up, with
+    replicas, but the preferred leader of no partition. empty_brokers: up, without replicas; empty if only some topics
+    are counted.
     """
 
     partition_count: int
@@ -61,7 +64,7 @@ class LeaderStatus:
     empty_brokers: tuple[int, ...] = ()
 
     def over(self, max_percent: float) -> list[BrokerLeaders]:
-        """Brokers whose imbalance is above the limit."""
+        """Return brokers whose imbalance exceeds the limit."""
         return [row for row in self.brokers if 100 * row.missing > max_percent * row.preferred]
 
     def require_healthy(self, max_percent: float) -> None:
@@ -79,9 +82,11 @@ class LeaderStatus:
         if not problems:
             return
         if any(row.electable for row in self.not_preferred):
-            hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
+            hint = "run `kctl leader elect --preferred` to return leadership to the preferred leaders"
         else:
-            hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
+            hint = (
+                "no election can help now: start the brokers that are down, and wait for their replicas to be in sync"
+            )
         raise NotHealthy("; ".join(problems), hint=hint)
 
 
@@ -92,20 +97,20 @@ def leader_status(
     imbalance_limit_percent: float | None = None,
     whole: bool = True,
 ) -> LeaderStatus:
-    """Count. Pure. The topics of `state` are what is counted: the controller counts all there are. whole: all are."""
+    """Count leaders. Pure. state: the topics to count (the controller counts all). whole: `state` has all topics."""
     rows = [p for name in sorted(state.topics) for p in state.topics[name].partitions]
-    off = [p for p in rows if p.leader != p.preferred_leader]
+    non_preferred = [p for p in rows if p.leader != p.preferred_leader]
     holding = {node for p in rows for node in p.replicas}
     idle = state.brokers.keys() - {p.preferred_leader for p in rows} if len(rows) >= len(state.brokers) else set()
     return LeaderStatus(
         partition_count=len(rows),
-        preferred=len(rows) - len(off),
-        preferred_percent=_percent(len(rows) - len(off), len(rows), 100.0),
+        preferred=len(rows) - len(non_preferred),
+        preferred_percent=_percent(len(rows) - len(non_preferred), len(rows), 100.0),
         leaderless=sum(p.offline for p in rows),
         auto_rebalance=auto_rebalance,
         imbalance_limit_percent=imbalance_limit_percent,
         brokers=tuple(_brokers(state, rows)),
-        not_preferred=tuple(not_preferred(state, p) for p in off),
+        not_preferred=tuple(not_preferred(state, p) for p in non_preferred),
         idle_brokers=tuple(sorted(idle & holding)),
         empty_brokers=tuple(sorted(idle - holding)) if whole else (),
     )
@@ -134,12 +139,12 @@ def _brokers(state: ClusterState, rows: Collection[PartitionState]) -> Iterator[
         )
 
 
-def _percent(part: int, whole: int, of_nothing: float) -> float:
-    return round(100 * part / whole, 3) if whole else of_nothing
+def _percent(part: int, whole: int, default: float) -> float:
+    return round(100 * part / whole, 3) if whole else default
 
 
 def not_preferred(state: ClusterState, p: PartitionState) -> NotPreferred:
-    """What an election would find."""
+    """Return the row of a partition, with the reason why an election would fail."""
     reason = None
     if p.preferred_leader not in state.brokers:
         reason = f"broker {p.preferred_leader} is down"

@@ -1,4 +1,4 @@
-"""The outcome of a rule, and the facts of one pass over a cluster that the rules judge."""
+"""Health checks, and the facts of one pass over a cluster that the rules examine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from kctl.cluster.quorum import Quorum
 
 
-# Replicas that running reassignments add; why nobody could tell them: then all replicas count; None: not asked.
+# Replicas that running reassignments add. KctlError: unknown, so all replicas count. None: not requested.
 Adding = Mapping[TopicPartition, Collection[int]] | KctlError | None
 
 
 class Status(str, Enum):
-    """problem: not healthy. warning: to be looked at, no reason to stop. unknown: it could not be read."""
+    """The result of a check. warning: worth a look, still healthy. problem: not healthy. unknown: not readable."""
 
     OK = "ok"
     WARNING = "warning"
@@ -32,8 +32,10 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one rule found. subjects: what it is about, «orders-3», «broker 2»; reasons: what could not be read, and
-    why, also where the rest was enough to find a problem.
+    """The result of one rule.
+
+    subjects: e.g. "orders-3", "broker 2". reasons: what could not be read, and why, even if the rest was enough to find
+    a problem.
     """
 
     check: str
@@ -45,12 +47,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One pass over a cluster.
+    """The facts of one pass over a cluster.
 
-    state: as the broker that was asked first has it. views: what each registered broker says of the others. log_dirs:
-    with all replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
-    quorum: None with ZooKeeper. fenced: brokers that are registered with a KRaft controller and not alive. hidden:
-    topics on the disks that this user may not describe.
+    state: from the first broker. views: each registered broker's view. log_dirs: with all replicas. min_isr: topic →
+    min.insync.replicas, at least for topics with under-replicated partitions. quorum: None with ZooKeeper. fenced:
+    brokers that are registered with a KRaft controller but not live. hidden: topics in log dirs that the user may not
+    describe.
     """
 
     state: ClusterState
@@ -65,8 +67,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """brokers: how many there have to be, None for no opinion. disk_percent: of a log dir's disk, used.
+    """Limits of the rules.
 
+    brokers: minimum number of brokers; None: not checked. disk_percent: used share of a log dir's disk.
     leader_imbalance_percent: as leader.imbalance.per.broker.percentage. replica_skew_percent: above or below the mean.
     """
 
@@ -78,7 +81,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """healthy: no check found a problem, and none could not be made. topics: with the internal ones."""
+    """The results of all checks. healthy: every check is OK or a warning. topic_count: internal topics included."""
 
     healthy: bool
     cluster_id: str | None
@@ -95,7 +98,7 @@ class Health:
 
     @property
     def unknown(self) -> list[str]:
-        """What could not be read, each with its reason, once."""
+        """Return what could not be read, each reason once."""
         return list(dict.fromkeys(reason for check in self.checks for reason in check.reasons))
 
     def require_healthy(self) -> None:
@@ -106,6 +109,6 @@ class Health:
         more = f", and {counted(len(self.problems) - 1, 'other problem')}" if len(self.problems) > 1 else ""
         raise NotHealthy(
             f"{first.check.replace('_', ' ')}: {first.summary}{more}",
-            hint="`kctl cluster diagnose` looks for what they have in common",
+            hint="run `kctl cluster diagnose` to find the common cause",
             details={"problems_found": [check.check for check in self.problems]},
         )

@@ -1,4 +1,4 @@
-"""Waiting until a cluster is healthy."""
+"""Wait until a cluster is healthy."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
     from kctl.protocol.target import Target
 
 _POLL_S = 1.0
-_ROUND_S = 10.0  # limit of one pass: a broker that hangs must not take all of the time
+_ROUND_S = 10.0  # limit of one pass: a broker that hangs must not use up the timeout
 
 
 def wait_until_healthy(
     target: Target, limits: Limits, *, timeout_s: float, progress: Callable[[str], None] | None = None
 ) -> Health:
-    """Assess the cluster until it is healthy or time is up, and return the last assessment.
+    """Assess the cluster until it is healthy or the timeout expires, and return the last assessment.
 
-    A cluster that cannot be reached may come up. Facts that the user may not see stay unknown, so they are not awaited.
-    Raises AuthenticationFailed at once, and ConnectionFailed if no pass succeeded when time is up.
+    An unreachable cluster is retried. Facts that the user has no right to read stay unknown, so they are not awaited.
+    Raises AuthenticationFailed at once, and ConnectionFailed if no pass succeeded before the timeout.
     """
     from kctl.protocol.client import connect
 
     report = progress or (lambda _message: None)
     deadline = Deadline(timeout_s)
     while True:
-        found: Health | None = None
+        health: Health | None = None
         try:
             with connect(target, timeout_s=max(1.0, min(_ROUND_S, deadline.left_s))) as client:
                 facts = collect_facts(client)
-                found = assess(facts, limits)
-                if never_told(facts) and not found.problems:
-                    return found
+                health = assess(facts, limits)
+                if never_told(facts) and not health.problems:
+                    return health
         except AuthenticationFailed:
             raise
         except ConnectionFailed as exc:
             if deadline.expired:
                 raise
             report(exc.message)
-        if found is not None:
-            if found.healthy or deadline.expired:
-                return found
-            report("; ".join(f"{check.check}: {check.summary}" for check in found.problems) or "unknown")
+        if health is not None:
+            if health.healthy or deadline.expired:
+                return health
+            report("; ".join(f"{check.check}: {check.summary}" for check in health.problems) or "unknown")
         time.sleep(min(_POLL_S, deadline.left_s))

@@ -1,1 +1,1 @@
-"""Consumer lag: the rules (pure), and one batched pass over a cluster."""
+"""Consumer lag: pure rules, and one batched pass over a cluster."""

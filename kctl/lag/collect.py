@@ -1,9 +1,9 @@
-"""The lag of groups in one batched pass over a cluster.
+"""Collect the lag of groups in one batched pass over a cluster.
 
-Requests, whatever the number of groups: ListGroups to each broker (or one FindCoordinator for chosen groups),
-OffsetFetch and DescribeGroups to each coordinator, one Metadata for the topics that occur, ListOffsets LATEST
-and EARLIEST to each leader. The end is read before the start, so that a start never lies beyond its end for
-any other reason than deletion meanwhile.
+Requests, whatever the number of groups: ListGroups to each broker (or one FindCoordinator for named groups),
+OffsetFetch and DescribeGroups to each coordinator, one Metadata for the topics that occur, ListOffsets LATEST and
+EARLIEST to each leader. The end is read before the start, so a start can only lie beyond its end if records were
+deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LagReport:
-    """Rows sorted by group, topic, partition; and what they do not say.
+    """Rows sorted by group, topic and partition, and what is missing in them.
 
-    groups: every group looked at, also those without rows; share groups only when they were named or asked for.
-    share: their start offsets; rows have them only where share groups were asked for. deleted: topics and partitions
-    that have commits and do not exist any more (their offsets are None). unread: partitions whose leader did not
-    answer, with the reason. failed: groups and brokers that could not be asked at all, with the reason.
+    groups: every group examined, also those without rows; share groups only if named or requested. share: their start
+    offsets; rows include them only if requested. deleted: partitions with commits that no longer exist (their offsets
+    are None). unread: partitions whose leader did not respond, with the reason. failed: groups and brokers that could
+    not be read at all, with the reason.
     """
 
     rows: list[LagRow]
@@ -49,7 +49,7 @@ class LagReport:
 
     @property
     def complete(self) -> bool:
-        """Everything that was asked for was read."""
+        """Return True if everything requested was read."""
         return not self.unread and not self.failed
 
 
@@ -60,7 +60,7 @@ def collect_lag(
     topics: Collection[str] | None = None,
     members: bool = True,
 ) -> list[LagRow]:
-    """The rows of `collect`, for callers who only want those."""
+    """Return the rows of `collect`."""
     return collect(client, groups, topics=topics, members=members).rows
 
 
@@ -74,12 +74,12 @@ def collect(
     share: bool = False,
     control_records: int = 0,
 ) -> LagReport:
-    """The lag of `groups` (None: of all), of all their topics or only `topics`, and of groups in `states` only.
+    """Return the lag of `groups` (None: all), in all of their topics or only `topics`.
 
-    members: also tell which member each partition is assigned to, and show partitions that are assigned and were
-    never committed. share: share groups have rows too, by their start offsets. control_records: of so many partitions
-    with small lags, count the offsets that hold no message, which takes a Fetch to each leader. Raises NotFound when a
-    group that was named does not exist, and what `ClusterClient` raises when no broker can be reached.
+    members: add the member that each partition is assigned to, and rows for assigned partitions without a commit.
+    states: only groups in these states. share: add rows of share groups, by their start offsets. control_records: for
+    this many partitions with small lags, count the offsets that hold no message, which takes a Fetch to each leader.
+    Raises NotFound if a named group does not exist, and what `ClusterClient` raises if no broker is reachable.
     """
     described = _describe(client, groups, members=members)
     failed = {name: error.message for name, error in described.failed_groups.items()}
@@ -92,24 +92,25 @@ def collect(
     committed = _commits_of(client, chosen, failed)
     start_offsets = read_start_offsets(client, chosen, failed) if groups is not None or share else {}
     owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
-    started = [partitions_of(rows) for rows in start_offsets.values()] if share else []
-    partitions = _partitions([*committed.values(), *started], owners.values(), topics)
+    share_tps = [partitions_of(rows) for rows in start_offsets.values()] if share else []
+    partitions = _partitions([*committed.values(), *share_tps], owners.values(), topics)
     offsets, deleted, unread = read_log_offsets(client, partitions)
     offsets |= _read_again(client, committed, offsets)
-    # Assigned and not there, and never committed: nothing lags. A task has a partition of a longer topic beside it.
+    # Drop assigned partitions that do not exist and have no commit: a streams task can have a partition number that
+    # only one of its source topics has.
     owners = {
         name: {tp: member for tp, member in owned.items() if tp not in deleted or tp in committed[name]}
         for name, owned in owners.items()
     }
-    deleted &= set[TopicPartition]().union(*committed.values(), *started)
+    deleted &= set[TopicPartition]().union(*committed.values(), *share_tps)
     rows = [
         row
         for name in sorted(committed)
         for row in _rows(chosen[name], committed[name], owners.get(name, {}), offsets, topics)
     ]
     if share:
-        for name, started_at in start_offsets.items():
-            rows += share_rows(chosen[name], started_at, offsets, topics)
+        for name, starts in start_offsets.items():
+            rows += share_rows(chosen[name], starts, offsets, topics)
         rows.sort(key=lambda row: (row.group, row.topic, row.partition))
     if control_records:
         rows = with_control_records(client, rows, most=control_records, share_groups=start_offsets)
@@ -141,11 +142,12 @@ def _read_again(
 
 
 def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]) -> dict[str, Committed]:
-    """What the groups have committed; those that cannot be read go to `failed`."""
+    """Return what the groups have committed; failures are added to `failed`."""
     known = {name: group.coordinator for name, group in groups.items()}
-    ask = [name for name, group in groups.items() if group.type != SHARE]
+    names = [name for name, group in groups.items() if group.type != SHARE]
     committed: dict[str, Committed] = {}
-    for name, answer in ask_coordinators(client, ask, lambda by: fetch_committed_each(client, by), known=known).items():
+    answers = ask_coordinators(client, names, lambda by: fetch_committed_each(client, by), known=known)
+    for name, answer in answers.items():
         if isinstance(answer, KctlError):
             failed[name] = answer.message
         else:
@@ -154,31 +156,31 @@ def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict
 
 
 def _beyond(committed: Mapping[str, Committed], offsets: Mapping[TopicPartition, LogOffsets]) -> set[TopicPartition]:
-    """The partitions in which some group has committed more than the log has."""
+    """Return partitions in which a group has committed an offset beyond the end of the log."""
     return {
         tp for each in committed.values() for tp, offset in each.items() if tp in offsets and offset > offsets[tp].end
     }
 
 
 def all_groups(client: ClusterClient, *, members: bool) -> Groups:
-    """Every group with its state; described with members only where there can be some."""
+    """Return every group with its state, described with members only if it can have some."""
     listed = list_groups(client)
-    ask = [
+    names = [
         name
         for name, group in listed.groups.items()
         if group.type != SHARE and (not group.state or (members and group.state not in WITHOUT_MEMBERS))
     ]
-    if not ask:
+    if not names:
         return listed
-    described = describe_groups(client, ask, known=listed)
-    gone = {name for name, error in described.failed_groups.items() if isinstance(error, NotFound)}
-    failed = {name: error for name, error in described.failed_groups.items() if name not in gone}
-    kept = {name: group for name, group in listed.groups.items() if name not in gone}
-    return Groups(kept | described.groups, listed.unlisted, failed)
+    described = describe_groups(client, names, known=listed)
+    deleted = {name for name, error in described.failed_groups.items() if isinstance(error, NotFound)}
+    failed = {name: error for name, error in described.failed_groups.items() if name not in deleted}
+    existing = {name: group for name, group in listed.groups.items() if name not in deleted}
+    return Groups(existing | described.groups, listed.unlisted, failed)
 
 
-def _raise_unknown(client: ClusterClient, found: Groups) -> None:
-    missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
+def _raise_unknown(client: ClusterClient, described: Groups) -> None:
+    missing = [name for name, error in described.failed_groups.items() if isinstance(error, NotFound)]
     if missing:
         raise missing_groups(client, missing)
 

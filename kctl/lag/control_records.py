@@ -1,16 +1,16 @@
 """Offsets in a lag that hold no message: transaction markers, and records removed by compaction.
 
-A marker (KIP-98) takes an offset, so that it counts as lag, in Kafka's own tools too; but no consumer is ever given it.
-A group that commits the offset behind its last record, and not its position, stays one behind for as long as nothing
-is written behind the marker. Offsets cannot tell that from an unread message; headers of batches can. They are read
-for short ways only: of groups that are at most `MOST_LAG` behind, the nearest first.
+A marker (KIP-98) takes an offset, so it counts as lag, in Kafka's tools too, but no consumer ever receives it. A group
+that commits the offset after its last record, instead of its position, stays one behind until something is written
+after the marker. Offsets cannot distinguish that from an unread message, but batch headers can. They are read only for
+groups at most `MOST_LAG` behind, the smallest lags first.
 
-Compaction leaves batches with fewer records than offsets, empty batches, and gaps between batches. Where a group stands
-within a batch that lost some records, headers do not tell which: the missing ones count as far back as they can, so
-that a message is never taken for none.
+Compaction leaves batches with fewer records than offsets, empty batches, and gaps between batches. Within a batch that
+lost records, headers do not say which: the missing ones are assumed to be the first ones, so that a message is never
+counted as missing.
 
-Records of aborted transactions count as messages. Consumers with isolation.level=read_uncommitted, the default, are
-given them; brokers do not tell which level a group reads with.
+Records of aborted transactions count as messages. Consumers with isolation.level=read_uncommitted, the default, receive
+them, and brokers do not report the isolation level of a group.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PARTITIONS_PER_REQUEST = 200
 
 
 class Markers(NamedTuple):
-    """Return the offsets of a log from `first` to before `end` that hold no message, in order."""
+    """The offsets of a log from `first` to before `end` that hold no message, in order."""
 
     first: int
     end: int
@@ -53,64 +53,64 @@ def control_records(markers: Markers | None, offset: int, log_end: int) -> int |
 
 
 def fetch_markers(
-    client: ClusterClient, wanted: Mapping[TopicPartition, Wanted]
+    client: ClusterClient, ranges: Mapping[TopicPartition, Wanted]
 ) -> tuple[dict[TopicPartition, Markers], dict[TopicPartition, KctlError]]:
-    """The markers from each offset that is wanted to the log end, of MOST_PARTITIONS logs; and why others have none.
+    """Return the markers from each requested offset to the log end, for MOST_PARTITIONS logs, and the errors of others.
 
-    Logs whose batches do not fit into PARTITION_BYTES are in neither. Raises nothing of brokers that do not answer.
+    Logs whose batches do not fit into PARTITION_BYTES are in neither. Brokers that do not respond raise nothing.
     """
-    nearest = sorted(wanted, key=lambda tp: (wanted[tp].log_end - wanted[tp].offset, tp))[:MOST_PARTITIONS]
+    nearest = sorted(ranges, key=lambda tp: (ranges[tp].log_end - ranges[tp].offset, tp))[:MOST_PARTITIONS]
     by_leader: dict[int, Iterator[TopicPartition]] = {
-        leader: iter([tp for tp in nearest if wanted[tp].leader == leader])
-        for leader in {wanted[tp].leader for tp in nearest}
+        leader: iter([tp for tp in nearest if ranges[tp].leader == leader])
+        for leader in {ranges[tp].leader for tp in nearest}
     }
-    found: dict[TopicPartition, Markers] = {}
+    markers: dict[TopicPartition, Markers] = {}
     failed: dict[TopicPartition, KctlError] = {}
     while True:
-        asked = {leader: list(islice(rest, _PARTITIONS_PER_REQUEST)) for leader, rest in by_leader.items()}
+        batch = {leader: list(islice(rest, _PARTITIONS_PER_REQUEST)) for leader, rest in by_leader.items()}
         requests = {
             leader: fetch_request(
-                {tp: wanted[tp].offset for tp in tps},
+                {tp: ranges[tp].offset for tp in tps},
                 partition_bytes=PARTITION_BYTES,
                 max_bytes=PARTITION_BYTES * len(tps),
             )
-            for leader, tps in asked.items()
+            for leader, tps in batch.items()
             if tps
         }
         if not requests:
-            return found, failed
+            return markers, failed
         for leader, response in client.send_each(requests).items():
-            _take(asked[leader], response, wanted, found, failed)
+            _add_markers(batch[leader], response, ranges, markers, failed)
 
 
-def _take(
-    asked: list[TopicPartition],
+def _add_markers(
+    partitions: list[TopicPartition],
     response: object,
-    wanted: Mapping[TopicPartition, Wanted],
-    found: dict[TopicPartition, Markers],
+    ranges: Mapping[TopicPartition, Wanted],
+    markers: dict[TopicPartition, Markers],
     failed: dict[TopicPartition, KctlError],
 ) -> None:
     try:
         if isinstance(response, KctlError):
             raise response
         for tp, data in fetched(response):
-            if tp not in wanted:
+            if tp not in ranges:
                 continue
             if isinstance(data, KctlError):
                 failed[tp] = data
                 continue
-            markers = markers_of(data, wanted[tp].offset, wanted[tp].log_end)
-            if markers is not None:
-                found[tp] = markers
+            each = markers_of(data, ranges[tp].offset, ranges[tp].log_end)
+            if each is not None:
+                markers[tp] = each
     except KctlError as exc:
-        failed.update(dict.fromkeys(asked, exc))
+        failed.update(dict.fromkeys(partitions, exc))
 
 
 def markers_of(data: bytes, first: int, end: int) -> Markers | None:
-    """The offsets without a message among the batches at the beginning of `data`; None: they do not reach to `end`.
+    """Return the offsets without a message in the batches at the start of `data`; None if they do not reach `end`.
 
-    Headers suffice: of the last batch no more needs to be there. Batches of magic 0 and 1 have no markers, and tell
-    where they end only when they are read through: there the count ends.
+    Headers suffice: the last batch may be incomplete. Batches of magic 0 and 1 have no markers, and their end is
+    unknown unless all of their records are read, so the count stops there.
     """
     at, following, offsets = 0, first, list[int]()
     while following < end and at + V2_HEADER <= len(data):
@@ -120,7 +120,7 @@ def markers_of(data: bytes, first: int, end: int) -> Markers | None:
             break
         at += size
         if base + offsets_of_batch <= following:
-            continue  # a batch before the offset that was asked for
+            continue  # a batch before the requested offset
         without_record = offsets_of_batch if attributes & CONTROL_MASK else offsets_of_batch - records
         offsets += range(following, min(base + without_record, end))
         following = base + offsets_of_batch

@@ -1,4 +1,4 @@
-"""The verdict on a lag report: rows added up, held to a limit."""
+"""Check a lag report against a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED = 5
 
 
 class By(str, Enum):
-    """What a row is."""
+    """How rows are added up."""
 
     PARTITION = "partition"
     TOPIC = "topic"
@@ -21,7 +21,7 @@ class By(str, Enum):
 
     @property
     def row_type(self) -> type:
-        """The class of the rows that `rows_by` returns."""
+        """Return the class of the rows that `rows_by` returns."""
         return {By.PARTITION: LagRow, By.TOPIC: TopicLag, By.GROUP: GroupLag}[self]
 
 
@@ -78,11 +78,11 @@ def require_known(rows: Sequence[Any], by: By, named: Collection[str] = ()) -> s
     if unknown:
         raise NotHealthy(
             f"lag not checked: it is unknown for group {', '.join(unknown[:_NAMED])}",
-            hint="has the group committed offsets? see `kctl group describe`",
+            hint="run `kctl group describe` to see whether the group has committed offsets",
             details={"unknown": unknown},
         )
     if not known:
-        raise NotFound("lag not checked: no group has a known lag", hint="see `kctl group list` and `kctl lag`")
+        raise NotFound("lag not checked: no group has a known lag", hint="run `kctl group list` to see the groups")
     without = [row for row in rows if row.lag is None]
     if not without:
         return None

@@ -1,4 +1,4 @@
-"""The configs of a topic that decide what its logs keep, as the store of snapshots has them (table `configs`)."""
+"""Topic configs that determine the contents of logs, as in the snapshot store (table `configs`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ COMPACT = "compact"
 
 
 class LogConfig(NamedTuple):
-    """None: not known. Limits of -1 are none."""
+    """The configs of a topic. None: unknown. A limit of −1: none."""
 
     topic: str
     cleanup_policy: str | None = None
@@ -23,5 +23,5 @@ class LogConfig(NamedTuple):
 
 
 def compacts(cleanup_policy: str | None) -> bool:
-    """Whether the cleaner works on the topic's logs: «compact» is one of the policies."""
+    """Return True if the topic's logs are compacted ("compact" is one of the policies)."""
     return cleanup_policy is not None and COMPACT in cleanup_policy.replace(" ", "").split(",")

@@ -1,7 +1,7 @@
-"""The log of __consumer_offsets, read from a live cluster: whole batches, markers of transactions included.
+"""Read the log of __consumer_offsets from a live cluster: whole batches, transaction markers included.
 
-By Fetch (kctl.protocol.fetch): what a transaction came to is told by the log itself. Needs an ACL for Read on the
-topic.
+Uses Fetch (kctl.protocol.fetch), so that the log itself shows which transactions were committed. Requires the ACL
+operation READ on the topic.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 FETCH_BYTES = 4 << 20
-_PATIENCE_MS = 500
-_MOST_EMPTY = 5  # answers without anything below the log end, until it is given up
+_MAX_WAIT_MS = 500
+_MAX_EMPTY = 5  # consecutive empty responses below the log end
 _DELTA_AT = BATCH_HEADER.offset("last_offset_delta")
 
 
 class OffsetsLog(NamedTuple):
-    """A partition of the topic. first, end: offsets; end: the high watermark when it was asked for."""
+    """A partition of the topic, with its log start offset and its high watermark when read."""
 
     partition: int
     leader: int
@@ -36,7 +36,7 @@ class OffsetsLog(NamedTuple):
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """The partition of the topic that has a group's commits, of so many partitions.
+    """Return the partition of the topic that holds a group's commits. partitions: of the topic.
 
     Source: kafka.coordinator.group.GroupMetadataManager.partitionFor; String.hashCode over UTF-16.
     """
@@ -51,13 +51,13 @@ def partition_of(group: str, partitions: int) -> int:
 def offsets_logs(
     client: ClusterClient, partitions: Collection[int] | None = None
 ) -> tuple[list[OffsetsLog], list[str]]:
-    """The partitions that can be read (None: all that there are), and why others cannot.
+    """Return the readable partitions among `partitions` (None: all), and why others are not readable.
 
-    Raises NotFound on a cluster where no group has ever committed, and what ClusterClient raises.
+    Raises NotFound on a cluster without any commit ever, and what ClusterClient raises.
     """
     topic = client.metadata([TOPIC]).topics.get(TOPIC)
     if topic is None:
-        raise NotFound(f"{TOPIC} does not exist", hint="no group has committed anything yet")
+        raise NotFound(f"{TOPIC} does not exist", hint="no group has committed offsets yet")
     leaders = {
         each.tp: each.leader for each in topic.partitions if partitions is None or each.tp.partition in partitions
     }
@@ -70,23 +70,23 @@ def offsets_logs(
         return [], failed
     first = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
     end = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST)
-    found: list[OffsetsLog] = []
+    logs: list[OffsetsLog] = []
     for tp in (tp for tps in by_leader.values() for tp in tps):
         low, high = first.get(tp), end.get(tp)
         if isinstance(low, int) and isinstance(high, int):
-            found.append(OffsetsLog(tp.partition, leaders[tp], low, high))
+            logs.append(OffsetsLog(tp.partition, leaders[tp], low, high))
         else:
             problem = next(
-                (each.message for each in (low, high) if isinstance(each, KctlError)), "nothing was answered"
+                (each.message for each in (low, high) if isinstance(each, KctlError)), "missing in the response"
             )
             failed.append(f"{tp}: {problem}")
-    return found, failed
+    return logs, failed
 
 
 def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
-    """Whole batches, one after the other, from the log's start to its end; about FETCH_BYTES at once.
+    """Yield whole batches from the log's start to its end, about FETCH_BYTES at a time.
 
-    The last ones may go on behind the end. Raises OperationFailed, and what ClusterClient raises.
+    The last batches may extend beyond the end. Raises OperationFailed, and what ClusterClient raises.
     """
     position, empty = log.first, 0
     while position < log.end:
@@ -97,32 +97,32 @@ def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
             position, empty = following, 0
             continue
         empty += 1
-        if size or len(data) or empty >= _MOST_EMPTY:
+        if size or len(data) or empty >= _MAX_EMPTY:
             raise OperationFailed(
-                f"{TOPIC}-{log.partition} cannot be read on at offset {position} of {log.end}",
-                hint="was its log truncated, or is a batch damaged? `kctl segment verify` looks at the files",
+                f"{TOPIC}-{log.partition} is not readable at offset {position} of {log.end}",
+                hint="the log was truncated or a batch is damaged; check the files with `kctl segment verify`",
             )
 
 
 def _fetch(client: ClusterClient, log: OffsetsLog, position: int) -> bytes:
-    asked = TopicPartition(TOPIC, log.partition)
+    requested = TopicPartition(TOPIC, log.partition)
     request = fetch_request(
-        {asked: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, patience_ms=_PATIENCE_MS
+        {requested: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, patience_ms=_MAX_WAIT_MS
     )
     for tp, data in fetched(client.send(request, node_id=log.leader)):
-        if tp != asked:
+        if tp != requested:
             continue
         if isinstance(data, KctlError):
             raise data
         return data
-    raise OperationFailed(f"broker {log.leader} answered without {asked}")
+    raise OperationFailed(f"the response of broker {log.leader} lacks {requested}")
 
 
 def whole_batches(data: bytes) -> tuple[int, int]:
-    """How many bytes the whole batches at the beginning of `data` are, and the offset behind them; (0, −1): none."""
+    """Return the bytes of the whole batches at the start of `data`, and the offset after them; (0, −1): none."""
     at, following = 0, -1
     while at + LOG_OVERHEAD + V0_OVERHEAD <= len(data):
-        base, length, _, magic, _ = LEGACY_HEADER.unpack_from(data, at)  # these fields are where magic 2 has them
+        base, length, _, magic, _ = LEGACY_HEADER.unpack_from(data, at)  # these fields are at the same place in magic 2
         end = at + LOG_OVERHEAD + length
         if length < V0_OVERHEAD or end > len(data) or (magic >= 2 and end - at < V2_HEADER):
             break

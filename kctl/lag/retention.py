@@ -1,17 +1,17 @@
-"""How much of its retention a log has used. Pure rules, which Spark applies over columns (kctl.spark.columns).
+"""How much of its retention a log uses. Pure rules, which Spark applies over columns (kctl.spark.columns).
 
 Definitions:
-- size_bytes is the size of a replica's segments (.log files), as DescribeLogDirs tells and as retention.bytes
-  counts (UnifiedLog.deleteRetentionSizeBreachedSegments); indexes come on top of it on the disk.
-- retention_bytes_used = size ÷ retention.bytes, for each partition. It goes over 1: Kafka deletes whole segments,
-  and only while what stays is still at least retention.bytes.
-- oldest_timestamp_ms is the timestamp of the first record that can be read. oldest_age_ms counts from it; a
-  timestamp in the future has the age 0.
-- retention_ms_used = age of the oldest record ÷ retention.ms. It goes over 1 too: a segment is deleted by its
+- size_bytes is the size of a replica's segments (.log files), as DescribeLogDirs reports and retention.bytes counts
+(UnifiedLog.deleteRetentionSizeBreachedSegments), without indexes.
+- retention_bytes_used = size ÷ retention.bytes, for each partition. It can exceed 1: Kafka deletes whole segments, and
+only while at least retention.bytes remain.
+- oldest_timestamp_ms is the timestamp of the first readable record. oldest_age_ms is its age, 0 for a future
+timestamp.
+- retention_ms_used = age of the oldest record ÷ retention.ms. It can exceed 1, too: a segment is deleted by its
   *largest* timestamp (UnifiedLog.deleteRetentionMsBreachedSegments), a whole segment at a time.
-- Neither applies where cleanup.policy lacks «delete», or where the limit is -1 (none). With a limit of 0 every
-  closed segment is deleted at the next check: there is no share to tell. All of these give None.
-- A future replica (a copy on its way to another log dir) takes its bytes of the disk, but is no replica yet.
+- Both are None if cleanup.policy lacks "delete" or the limit is -1 (none). They are also None with a limit of 0, where
+  every closed segment is deleted at the next check.
+- A future replica (being moved to another log dir) uses disk space, but does not count as a replica yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DELETE = "delete"
 
 
 class ReplicaSize(NamedTuple):
-    """One replica in a log dir of a broker."""
+    """A replica in a log dir of a broker."""
 
     topic: str
     partition: int
@@ -36,9 +36,9 @@ class ReplicaSize(NamedTuple):
 
 
 class PartitionLog(NamedTuple):
-    """A partition's log as its leader has it. None: not known. leader -1: none.
+    """A partition's log on its leader. None: unknown. leader: −1 if there is none.
 
-    oldest_timestamp_ms is None also when the log is empty, or its records have no timestamps.
+    oldest_timestamp_ms is also None if the log is empty, or its records have no timestamps.
     """
 
     topic: str
@@ -50,7 +50,7 @@ class PartitionLog(NamedTuple):
 
 
 class TopicRetention(NamedTuple):
-    """The configs that decide what a topic's logs keep; None: not known."""
+    """The retention configs of a topic. None: unknown."""
 
     topic: str
     cleanup_policy: str | None = None
@@ -60,7 +60,7 @@ class TopicRetention(NamedTuple):
 
 
 class LogDirSize(NamedTuple):
-    """A log dir and the volume that it lies on. Sizes are None on brokers before 3.3."""
+    """A log dir, and the size of its volume. Sizes are None before Kafka 3.3."""
 
     broker: int
     log_dir: str
@@ -73,7 +73,7 @@ class LogDirSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionUsage:
-    """One partition. size_bytes: of the leader's replica; replicas_bytes: of all copies, future ones included."""
+    """One partition. size_bytes: of the leader's replica; replicas_bytes: of all replicas, future ones included."""
 
     topic: str
     partition: int
@@ -95,7 +95,7 @@ class PartitionUsage:
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """A topic's partitions: sizes added up, and the worst of the shares."""
+    """The partitions of a topic: total sizes, and the highest usage."""
 
     topic: str
     partition_count: int
@@ -114,9 +114,9 @@ class TopicUsage:
 
 @dataclass(frozen=True, slots=True)
 class BrokerUsage:
-    """A broker's replicas: sizes added up, the worst share of its replicas and of its disks.
+    """The replicas of a broker: total sizes, and the highest usage of its replicas and of its disks.
 
-    There is no total over log dirs: they can lie on the same volume.
+    There is no total over log dirs, since several can be on one volume.
     """
 
     broker: int
@@ -133,7 +133,7 @@ class BrokerUsage:
 
 @dataclass(frozen=True, slots=True)
 class LogDirUsage:
-    """A log dir's replicas. total_bytes, usable_bytes: of the volume that it lies on, whoever uses it."""
+    """The replicas in a log dir. total_bytes, usable_bytes: of the volume, including other users of it."""
 
     broker: int
     log_dir: str
@@ -153,24 +153,24 @@ class LogDirUsage:
 
 
 def deletes(cleanup_policy: str | None) -> bool:
-    """Whether retention applies: «delete» is one of the policies («compact,delete» has both)."""
+    """Return True if retention applies: "delete" is one of the policies (as in "compact,delete")."""
     return cleanup_policy is not None and DELETE in cleanup_policy.replace(" ", "").split(",")
 
 
 def age_ms(now_ms: int, timestamp_ms: int | None) -> int | None:
-    """Milliseconds since then; 0 for the future, None when there is no timestamp."""
+    """Return the milliseconds since a timestamp; 0 for the future, None without a timestamp."""
     return None if timestamp_ms is None else max(now_ms - timestamp_ms, 0)
 
 
 def used(amount: int | None, limit: int | None, cleanup_policy: str | None) -> float | None:
-    """The share of a retention limit (bytes or ms) that is used; None where the limit does not apply."""
+    """Return the used share of a retention limit (bytes or ms); None if the limit does not apply."""
     if amount is None or limit is None or limit <= 0 or not deletes(cleanup_policy):
         return None
     return amount / limit
 
 
 def disk_used(total_bytes: int | None, usable_bytes: int | None) -> float | None:
-    """The share of a volume that cannot be written any more, by whomever it was filled."""
+    """Return the share of a volume that is not writable any more, whatever uses it."""
     if total_bytes is None or usable_bytes is None or total_bytes <= 0:
         return None
     return (total_bytes - usable_bytes) / total_bytes
@@ -178,7 +178,7 @@ def disk_used(total_bytes: int | None, usable_bytes: int | None) -> float | None
 
 @lru_cache(maxsize=1024)  # the rows of a report share most of their times
 def at(timestamp_ms: int | None) -> datetime | None:
-    """A record's timestamp as a time; None also beyond the years that a datetime can tell (1–9999)."""
+    """Return a record timestamp as a datetime; None also outside of the years 1–9999."""
     if timestamp_ms is None:
         return None
     try:

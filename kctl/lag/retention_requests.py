@@ -1,4 +1,4 @@
-"""Oldest records and retention configs, for the retention rules."""
+"""Requests for the oldest records and retention configs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _TOPICS_PER_REQUEST = 1000
 def fetch_oldest_timestamps(
     client: ClusterClient, by_leader: Mapping[int, Sequence[TopicPartition]]
 ) -> dict[TopicPartition, int | KctlError | None]:
-    """The timestamp (ms) of each partition's first record, from its leader; a failure is a value.
+    """Return the timestamp (ms) of each partition's first record, from its leader; a failure is a value.
 
-    ListOffsets with timestamp 0 answers with the first record at or after it, and that record's timestamp: the
-    broker reads one batch of the first segment. None: the log is empty, or no record has a timestamp.
+    ListOffsets with timestamp 0 returns the first record at or after it, with the record's timestamp: the broker reads
+    one batch of the first segment. None: the log is empty, or no record has a timestamp.
     """
     return list_offsets_each(client, by_leader, 0, _timestamp)
 
 
 def _timestamp(row: Any) -> int | None:
-    """The row's timestamp (ms); None when no record has one."""
+    """Return the row's timestamp (ms); None if no record has one."""
     return row.timestamp if row.timestamp >= 0 else None
 
 
 def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str, TopicRetention | KctlError]:
-    """The retention configs of each topic, defaults included; a topic's failure is its value."""
+    """Return the retention configs of each topic, defaults included; a topic's failure is its value."""
     return {
         name: values
         if isinstance(values, KctlError)
@@ -53,33 +53,33 @@ def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str,
 
 
 def fetch_log_configs(client: ClusterClient, topics: Collection[str]) -> dict[str, LogConfig | KctlError]:
-    """All configs that decide what a topic's logs keep, defaults included; a topic's failure is its value."""
+    """Return all configs that determine log contents, defaults included; a topic's failure is its value."""
     names = {field: field.replace("_", ".") for field in LogConfig._fields if field != "topic"}
-    found: dict[str, LogConfig | KctlError] = {}
+    configs: dict[str, LogConfig | KctlError] = {}
     for topic, values in fetch_config_values(client, topics, tuple(names.values())).items():
         if isinstance(values, KctlError):
-            found[topic] = values
+            configs[topic] = values
             continue
         numbers: dict[str, Any] = {field: _number(values.get(name)) for field, name in names.items()}
         numbers["cleanup_policy"] = values.get("cleanup.policy")
         numbers["min_cleanable_dirty_ratio"] = _share(values.get("min.cleanable.dirty.ratio"))
-        found[topic] = LogConfig(**numbers, topic=topic)
-    return found
+        configs[topic] = LogConfig(**numbers, topic=topic)
+    return configs
 
 
 def fetch_config_values(
     client: ClusterClient, topics: Collection[str], names: Sequence[str]
 ) -> dict[str, dict[str, str | None] | KctlError]:
-    """The configs `names` of each topic, defaults included, as brokers write them; a topic's failure is its value.
+    """Return the configs `names` of each topic, defaults included, as broker text; a topic's failure is its value.
 
-    Any broker can answer for any topic; topics that this user may not describe are NotAuthorized.
+    Any broker can describe any topic. Topics that the user may not describe are NotAuthorized.
     """
-    found: dict[str, dict[str, str | None] | KctlError] = {}
-    wanted = sorted(topics)
-    for start in range(0, len(wanted), _TOPICS_PER_REQUEST):
-        chunk = wanted[start : start + _TOPICS_PER_REQUEST]
-        found.update(_parse_configs(client.send(_configs_request(chunk, names)), chunk))
-    return found
+    values: dict[str, dict[str, str | None] | KctlError] = {}
+    ordered = sorted(topics)
+    for start in range(0, len(ordered), _TOPICS_PER_REQUEST):
+        chunk = ordered[start : start + _TOPICS_PER_REQUEST]
+        values.update(_parse_configs(client.send(_configs_request(chunk, names)), chunk))
+    return values
 
 
 def _configs_request(topics: Sequence[str], names: Sequence[str]) -> object:
@@ -99,18 +99,18 @@ def _configs_request(topics: Sequence[str], names: Sequence[str]) -> object:
 def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, dict[str, str | None] | KctlError]:
     from kctl.protocol.client import error_for
 
-    # Topics that may not be described are left out of the answer, silently.
-    found: dict[str, dict[str, str | None] | KctlError] = {
-        name: error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}")
+    # Brokers silently omit topics that the user may not describe.
+    values: dict[str, dict[str, str | None] | KctlError] = {
+        name: error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "its configs are not described", subject=f"topic {name}")
         for name in topics
     }
     for row in response.results:
         name = row.resource_name
         if row.error_code:
-            found[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
+            values[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
         else:
-            found[name] = {config.name: config.value for config in row.configs}
-    return found
+            values[name] = {config.name: config.value for config in row.configs}
+    return values
 
 
 def _number(text: str | None) -> int | None:

@@ -19,34 +19,34 @@ def with_control_records(
 ) -> list[LagRow]:
     """Return the rows with control_records for the `most` partitions with the smallest lags.
 
-    None where the lag is large, where it is a share group's, which does not go by offsets, and where the leader does
-    not answer: then each offset counts as a message.
+    None if the lag is large, for share groups (whose lag does not follow from offsets), and if the leader does not
+    respond: then each offset counts as a message.
     """
-    places = {row: _place(row) for row in rows if row.group not in share_groups}
-    wanted: dict[TopicPartition, Wanted] = {}
-    for place in places.values():
-        if place is not None:
-            tp, offset, end = place
-            if tp not in wanted or offset < wanted[tp].offset:
-                wanted[tp] = Wanted(-1, offset, end)
-    if not wanted:
+    ranges = {row: _unread_range(row) for row in rows if row.group not in share_groups}
+    requests: dict[TopicPartition, Wanted] = {}
+    for unread in ranges.values():
+        if unread is not None:
+            tp, offset, end = unread
+            if tp not in requests or offset < requests[tp].offset:
+                requests[tp] = Wanted(-1, offset, end)
+    if not requests:
         return list(rows)
-    nearest = sorted(wanted, key=lambda tp: (wanted[tp].log_end - wanted[tp].offset, tp))[:most]
-    wanted = {tp: wanted[tp] for tp in nearest}
-    state = client.metadata({tp.topic for tp in wanted}, keep_errors=True)
+    nearest = sorted(requests, key=lambda tp: (requests[tp].log_end - requests[tp].offset, tp))[:most]
+    requests = {tp: requests[tp] for tp in nearest}
+    state = client.metadata({tp.topic for tp in requests}, keep_errors=True)
     leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions if p.leader >= 0}
     markers, _ = fetch_markers(
-        client, {tp: each._replace(leader=leaders[tp]) for tp, each in wanted.items() if tp in leaders}
+        client, {tp: each._replace(leader=leaders[tp]) for tp, each in requests.items() if tp in leaders}
     )
-    counted = []
+    results = []
     for row in rows:
-        place = places.get(row)
-        count = None if place is None else control_records(markers.get(place[0]), *place[1:])
-        counted.append(row if count is None else row._replace(control_records=count))
-    return counted
+        unread = ranges.get(row)
+        count = None if unread is None else control_records(markers.get(unread[0]), *unread[1:])
+        results.append(row if count is None else row._replace(control_records=count))
+    return results
 
 
-def _place(row: LagRow) -> tuple[TopicPartition, int, int] | None:
+def _unread_range(row: LagRow) -> tuple[TopicPartition, int, int] | None:
     """Return the range of the unread offsets of a row; None if there are none, or too many to count."""
     committed, start, end = row.committed_offset, row.log_start_offset, row.log_end_offset
     if committed is None or start is None or end is None or not row.lag or row.lag > MOST_LAG:

@@ -1,17 +1,17 @@
-"""What lag is. Pure rules, applied by `kctl lag` and by the Spark jobs alike.
+"""The rules of lag, as used by `kctl lag` and the Spark jobs. Pure.
 
 Definitions (all in offsets):
-- log_end_offset is what a consumer can read up to (ListOffsets LATEST, the high watermark), as in Kafka's
-  own ConsumerGroupCommand.
-- lag = max(end - max(committed, start), 0): messages that are there and not read.
-- lost = max(start - committed, 0): messages that were deleted before they were read. The Java tool counts them
-  as lag: its LAG is lag + lost.
+- log_end_offset is the high watermark (ListOffsets LATEST), the end of the log for consumers, as in Kafka's
+  ConsumerGroupCommand.
+- lag = max(end - max(committed, start), 0): messages in the log that are not read yet.
+- lost = max(start - committed, 0): messages deleted before they were read. Kafka's tool counts them as lag: its LAG is
+  lag + lost.
 - A partition without a commit has neither: null, not 0.
 - ahead = max(committed - end, 0): a committed offset beyond the end of the log. The topic was deleted and recreated,
-  or the log was truncated. Lag is 0 then and means nothing: a consumer resets its position as auto.offset.reset says.
+  or the log was truncated. Then lag is 0 and meaningless: a consumer resets its position by auto.offset.reset.
 - control_records: offsets within lag that hold no message (kctl.lag.control_records). messages = lag - control_records.
-- A share group (KIP-932) commits nothing. Its start offset stands in the place of the committed one, and its lag is the
-  one that its coordinator reports: records after the start offset may be delivered already.
+- A share group (KIP-932) commits nothing. Its start offset takes the place of the committed offset. Its lag is reported
+  by the coordinator, since records after the start offset may have been delivered already.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kctl.base.grouping import grouped
 class LagRow(NamedTuple):
     """One partition of one group. The field names are the JSON keys and never change.
 
-    None in an offset: not committed (committed_offset), or the topic is gone or its leader did not answer.
-    client_id and host are the member that the partition is assigned to, when there is one.
+    An offset is None if not committed (committed_offset), or if the topic was deleted or its leader did not respond.
+    client_id, host: of the member that the partition is assigned to, if any.
     """
 
     group: str
@@ -46,13 +46,13 @@ class LagRow(NamedTuple):
 
     @property
     def messages(self) -> int | None:
-        """The lag without offsets that are known to hold no message."""
+        """Return the lag without offsets that are known to hold no message."""
         return None if self.lag is None else self.lag - (self.control_records or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """The partitions of one topic in one group, added up. Sums are over the partitions that are known."""
+    """The partitions of one topic in one group, added up. Unknown partitions are left out of the sums."""
 
     group: str
     state: str
@@ -68,13 +68,13 @@ class TopicLag:
 
     @property
     def messages(self) -> int | None:
-        """The lag without offsets that are known to hold no message."""
+        """Return the lag without offsets that are known to hold no message."""
         return None if self.lag is None else self.lag - (self.control_records or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """One group, added up. unknown: committed partitions whose offsets could not be had."""
+    """One group, added up. unknown: number of committed partitions whose log offsets are unknown."""
 
     group: str
     state: str
@@ -90,19 +90,19 @@ class GroupLag:
 
     @property
     def messages(self) -> int | None:
-        """The lag without offsets that are known to hold no message."""
+        """Return the lag without offsets that are known to hold no message."""
         return None if self.lag is None else self.lag - (self.control_records or 0)
 
 
 def lag_of(committed: int | None, log_start: int | None, log_end: int | None) -> int | None:
-    """Messages that are in the log and not read yet; None when there is no commit or an offset is not known."""
+    """Return the number of unread messages in the log; None without a commit or if an offset is unknown."""
     if committed is None or log_start is None or log_end is None:
         return None
     return max(log_end - max(committed, log_start), 0)
 
 
 def lost_of(committed: int | None, log_start: int | None) -> int | None:
-    """Messages that were deleted before they were read; None when there is no commit or no log start."""
+    """Return the number of messages deleted before they were read; None without a commit or a log start."""
     if committed is None or log_start is None:
         return None
     return max(log_start - committed, 0)
@@ -116,7 +116,7 @@ def ahead_of(committed: int | None, log_end: int | None) -> int | None:
 
 
 def by_topic(rows: Iterable[LagRow]) -> list[TopicLag]:
-    """Rows added up per group and topic, in the order of first appearance."""
+    """Return rows added up by group and topic, in the order of first appearance."""
     return [
         TopicLag(members[0].group, members[0].state, members[0].topic, len(members), *_sums(members))
         for members in grouped(rows, lambda row: (row.group, row.topic)).values()
@@ -124,7 +124,7 @@ def by_topic(rows: Iterable[LagRow]) -> list[TopicLag]:
 
 
 def by_group(rows: Iterable[LagRow]) -> list[GroupLag]:
-    """Rows added up per group, in the order of first appearance."""
+    """Return rows added up by group, in the order of first appearance."""
     return [
         GroupLag(members[0].group, members[0].state, len({m.topic for m in members}), len(members), *_sums(members))
         for members in grouped(rows, lambda row: row.group).values()

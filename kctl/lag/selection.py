@@ -1,8 +1,8 @@
 """Selection of groups and topics by name, glob and regular expression. Pure.
 
 A regular expression (`--match`, as in every command) must match the whole name. A glob has * (anything), ? (one
-character) and [abc], as in a shell, and is case-sensitive. Brackets escape these characters in a name: a[*]b. A leading
-! excludes names.
+character) and [abc], as in a shell, and is case-sensitive. Brackets escape these characters: a[*]b. A leading !
+excludes names.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Names:
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        globs, unwanted, regexes = self._compiled
-        if unwanted is not None and unwanted.match(name):
+        globs, excluded, regexes = self._compiled
+        if excluded is not None and excluded.match(name):
             return False
         if globs is None and not regexes:
             return True
@@ -41,17 +41,17 @@ class Names:
 
     @property
     def everything(self) -> bool:
-        """Whether every name is chosen."""
+        """Return True if every name is selected."""
         return not self.patterns and not self.regexes
 
     @property
     def exact(self) -> list[str]:
-        """The names that were written out: each must exist."""
+        """Return the literal names, each of which must exist."""
         return [text for text in self.patterns if not text.startswith("!") and not _GLOB.search(text)]
 
     @property
     def bounds(self) -> tuple[str | None, str | None]:
-        """lower ≤ name < upper for all that are chosen; None: no bound."""
+        """Return lower and upper with lower ≤ name < upper for all selected names; None: no bound."""
         starts = [_prefix(text) for text in self.patterns if not text.startswith("!")]
         if self.regexes or not starts or "" in starts:
             return None, None
@@ -60,9 +60,9 @@ class Names:
 
     @cached_property
     def _compiled(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None, list[re.Pattern[str]]]:
-        wanted = [text for text in self.patterns if not text.startswith("!")]
-        unwanted = [text[1:] for text in self.patterns if text.startswith("!")]
-        return _any_of(wanted), _any_of(unwanted), parse_patterns("--match", self.regexes)
+        included = [text for text in self.patterns if not text.startswith("!")]
+        excluded = [text[1:] for text in self.patterns if text.startswith("!")]
+        return _any_of(included), _any_of(excluded), parse_patterns("--match", self.regexes)
 
     def nothing(self, noun: str) -> NotFound:
         """Return the error for patterns that match no existing `noun`."""
@@ -71,7 +71,7 @@ class Names:
         first = (*self.patterns, *self.regexes)[0]
         hint = meant_as_glob(first) if self.regexes else None
         if self.patterns and ".*" in first:
-            hint = f"--{noun} takes names with the wildcards * and ?; for a regular expression use --match {first!r}"
+            hint = f"--{noun} accepts the wildcards * and ?; for a regular expression use --match {first!r}"
         return NotFound(f"no {noun} matches {' or '.join((*self.patterns, *self.regexes))}", hint=hint)
 
 
@@ -89,16 +89,16 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _prefix(glob: str) -> str:
-    """What every name that a glob matches begins with."""
-    found = _GLOB.search(glob)
-    return glob[: found.start()] if found else glob
+    """Return the common prefix of all names that match a glob."""
+    wildcard = _GLOB.search(glob)
+    return glob[: wildcard.start()] if wildcard else glob
 
 
 def _after(prefix: str) -> str | None:
-    """The least text above all that begin with `prefix`; None: there is none."""
+    """Return the smallest string above all strings with this prefix; None: there is none."""
     for end in range(len(prefix), 0, -1):
         code = ord(prefix[end - 1]) + 1
         if code <= 0x10FFFF:
-            # Surrogates are no text of UTF-8: the next one that is.
+            # Skip surrogates, which UTF-8 cannot encode.
             return prefix[: end - 1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
     return None

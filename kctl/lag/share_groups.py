@@ -1,7 +1,7 @@
-"""The lag of share groups (KIP-932), as their coordinators report it.
+"""The lag of share groups (KIP-932), as reported by their coordinators.
 
-A share group commits nothing: it has a start offset in each partition, and records after it may be delivered already.
-So its lag is not the distance to the end of the log; brokers since 4.2 report it (KIP-1226).
+A share group commits nothing: it has a start offset in each partition, and records after it may have been delivered
+already. So its lag is not the distance to the end of the log; brokers report it since Kafka 4.2 (KIP-1226).
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ def read_start_offsets(
 ) -> dict[str, tuple[StartOffset, ...]]:
     """Return the start offsets of the share groups in `groups`; `failed` receives the reason for each failure."""
     share = {name: group for name, group in groups.items() if group.type == SHARE}
-    started: dict[str, tuple[StartOffset, ...]] = {}
+    starts: dict[str, tuple[StartOffset, ...]] = {}
     for name, answer in fetch_start_offsets(client, share).items() if share else ():
         if isinstance(answer, NotSupported):
             failed[name] = f"{name}: cannot read its start offsets: {answer.message}"
         elif isinstance(answer, KctlError):
             failed[name] = answer.message
         else:
-            started[name] = answer.offsets
+            starts[name] = answer.offsets
             if answer.unread:
                 failed[name] = "; ".join(f"{name}: {error.message}" for error in answer.unread.values())
-    return started
+    return starts
 
 
 def partitions_of(rows: Iterable[StartOffset]) -> set[TopicPartition]:
-    """The partitions of start offsets."""
+    """Return the partitions of start offsets."""
     return {TopicPartition(row.topic, row.partition) for row in rows}
 
 
 def share_rows(
     group: Group,
-    started: Iterable[StartOffset],
+    starts: Iterable[StartOffset],
     offsets: Mapping[TopicPartition, _Ends],
     topics: Collection[str] | None,
 ) -> Iterator[LagRow]:
     """Return the rows of a share group, without clients: all subscribed members share each partition."""
-    for row in started:
+    for row in starts:
         if topics is not None and row.topic not in topics:
             continue
         log = offsets.get(TopicPartition(row.topic, row.partition))

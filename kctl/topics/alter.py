@@ -21,7 +21,7 @@ from kctl.configs.describe import by_name, describe_each
 from kctl.configs.dynamic import alter_dynamic
 from kctl.configs.keys import unknown
 from kctl.configs.model import OWN_SOURCE, Config, Synonym
-from kctl.configs.other_units import hides_what_is_behind, values_behind
+from kctl.configs.other_units import lacks_inherited_value, values_behind
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.partition_requests import PER_REQUEST, not_sent
@@ -147,7 +147,7 @@ def _planned_config(topic: str, name: str, value: str | None, config: Config, be
 
 def _after_unset(config: Config, own: Synonym, behind: Synonym | None) -> tuple[str | None, str | None]:
     """The value that will hold, None when nobody tells it, and where it is set."""
-    if hides_what_is_behind(config):  # Kafka's default would say 7 days where log.retention.hours says one
+    if lacks_inherited_value(config):  # Kafka's default would say 7 days where log.retention.hours says one
         return (behind.value, behind.source.value) if behind else (None, None)
     below = next((s for s in config.synonyms if s != own), None)
     return (below.value, below.source.value) if below else (config.default, ConfigSource.DEFAULT.value)

@@ -57,7 +57,7 @@ def _commands(path: str, group: Any) -> Iterator[str]:
 
 def render() -> str:
     """The whole reference as Markdown."""
-    lines = [HEAD, "## Options of every command\n", "They stand before or after the command.\n"]
+    lines = [HEAD, "## Common options\n", "They stand before or after the command.\n"]
     lines += ["| option | meaning |", "| --- | --- |", *_option_rows(list(common_options())), ""]
     for name, (_, text) in GROUPS.items():
         lines += [f"## kctl {name}\n"]

@@ -1,1 +1,1 @@
-"""Groups as coordinators describe them: members, assignments, newer protocols."""
+"""Groups as described by coordinators: members, assignments, newer protocols."""

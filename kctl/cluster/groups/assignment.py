@@ -1,4 +1,4 @@
-"""The bytes in which a classic consumer's assignment and subscription travel, versions 0–3.
+"""Wire format of a classic consumer's assignment and subscription, versions 0–3.
 
     ConsumerProtocolAssignment                              ConsumerProtocolSubscription
 
@@ -9,7 +9,7 @@
     int32 length of user data (not read here)               from 2: int32 generation
                                                             from 3: int16 length (−1: none), rack
 
-They come from arbitrary clients: lengths are checked against what is there.
+The bytes come from arbitrary clients, so lengths are checked against the data.
 Source: clients/src/main/resources/common/message/ConsumerProtocol{Assignment,Subscription}.json, KIP-429, KIP-792,
 KIP-881.
 """
@@ -26,7 +26,7 @@ _OWNED_SINCE, _RACK_SINCE = 1, 3
 
 
 def decode_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
-    """The partitions in an assignment, sorted; None when the bytes are not one (other protocols have their own)."""
+    """Return the partitions in an assignment, sorted; None if the bytes are in another protocol's format."""
     if not data:
         return ()
     try:
@@ -36,24 +36,24 @@ def decode_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
 
 
 def _decode(data: memoryview) -> list[TopicPartition]:
-    found, _ = _partitions(data, INT16.size)  # after the version: all so far begin alike
-    return found
+    partitions, _ = _partitions(data, INT16.size)  # skip the version: all versions begin the same
+    return partitions
 
 
 def _partitions(data: memoryview, position: int) -> tuple[list[TopicPartition], int]:
     topics, position = _count(data, position, element=INT16.size + INT32.size)
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for _ in range(topics):
         topic, position = _text(data, position)
-        partitions, position = _count(data, position, element=INT32.size)
-        numbers = array_of(INT32, partitions).unpack_from(data, position)
-        position += partitions * INT32.size
-        found += (TopicPartition(topic, number) for number in numbers)
-    return found, position
+        partition_count, position = _count(data, position, element=INT32.size)
+        numbers = array_of(INT32, partition_count).unpack_from(data, position)
+        position += partition_count * INT32.size
+        partitions += (TopicPartition(topic, number) for number in numbers)
+    return partitions, position
 
 
 class Subscription(NamedTuple):
-    """What a consumer wanted when it joined. owned: None when its version does not say."""
+    """A consumer's subscription when it joined. owned: None if the version has no such field."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] | None
@@ -61,7 +61,7 @@ class Subscription(NamedTuple):
 
 
 def decode_subscription(data: bytes | None) -> Subscription | None:
-    """A member's metadata; None when the bytes are no consumer's subscription."""
+    """Return the subscription in a member's metadata; None if the bytes are not a consumer's."""
     try:
         return _subscription(memoryview(data or b""))
     except (struct.error, ValueError):
@@ -79,8 +79,8 @@ def _subscription(data: memoryview) -> Subscription:
     owned: tuple[TopicPartition, ...] | None = None
     rack: str | None = None
     if version >= _OWNED_SINCE:
-        found, position = _partitions(data, position)
-        owned = tuple(sorted(found))
+        partitions, position = _partitions(data, position)
+        owned = tuple(sorted(partitions))
     if version >= _RACK_SINCE:
         position += INT32.size  # the generation
         (length,) = INT16.unpack_from(data, position)
@@ -98,7 +98,7 @@ def _after_user_data(data: memoryview, position: int) -> int:
 
 
 def _count(data: memoryview, position: int, *, element: int) -> tuple[int, int]:
-    """An array's length, at most what the rest of the data can hold; and the position after it."""
+    """Return an array's length, checked against the rest of the data, and the position after the length."""
     (count,) = INT32.unpack_from(data, position)
     position += INT32.size
     if not 0 <= count * element <= len(data) - position:

@@ -1,9 +1,8 @@
-"""Which groups there are, their state, and their members.
+"""Groups, their states and their members.
 
-A group's state for people: Stable, PreparingRebalance, CompletingRebalance, Empty (no members), as brokers say.
-Brokers answer «Dead» (before 4.0) or «group id not found» about a group that does not exist, but also about one
-whose kind the request does not know (KIP-848 «consumer» groups, share groups): ListGroups decides, and such groups have
-requests of their own.
+States: Stable, PreparingRebalance, CompletingRebalance, Empty (no members), as reported by brokers. DescribeGroups
+returns "Dead" (before 4.0) or "group id not found" for a group that does not exist, but also for a group of a newer
+type (KIP-848 "consumer" groups, share groups): ListGroups decides, and such groups have requests of their own.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ if TYPE_CHECKING:
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
 
-CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
+CLASSIC_CONSUMER = "consumer"  # protocol type of consumers
 
 
 def list_groups(
     client: ClusterClient, *, brokers: Collection[int] | None = None, pauses_s: Sequence[float] = PAUSES_S
 ) -> Groups:
-    """Every group on every broker, by one ListGroups each; without members. Brokers before 2.6 give no state.
+    """Return every group on every broker, without members, by one ListGroups per broker. No states before Kafka 2.6.
 
-    brokers: None for all; then raises the first one's error when none tells. One that does not is among `unlisted`,
-    and so is the offsets topic when partitions of it have no leader, as far as this user may describe it. pauses_s:
-    before each new attempt at brokers that are still loading their groups.
+    brokers: None: all; then, if none responds, raises the first broker's error. `unlisted` has brokers that fail, and
+    the offsets topic if some of its partitions have no leader, as far as this user may describe it. pauses_s: the pause
+    before each retry of brokers that are still loading their groups.
     """
     from kafka.protocol.admin import ListGroupsRequest
 
@@ -52,8 +51,8 @@ def list_groups(
         nodes, unlisted = sorted(state.brokers), _without_coordinator(state)
     else:
         nodes = sorted(brokers)
-    asked = set(nodes)
-    found: list[Group] = []
+    requested = set(nodes)
+    groups: list[Group] = []
     failed: dict[int, KctlError] = {}
     for pause in (*pauses_s, None):
         for node, response in client.send_each({node: ListGroupsRequest() for node in nodes}).items():
@@ -62,28 +61,28 @@ def list_groups(
             if error:
                 failed[node] = error
             else:
-                found += (
+                groups += (
                     Group(g.group_id, g.group_state or "", g.protocol_type or "", g.group_type or None, node)
                     for g in response.groups
                 )
         nodes = [node for node, error in failed.items() if isinstance(error, CoordinatorMoved)]
         if not nodes or pause is None:
             break
-        time.sleep(pause)  # a coordinator that has just moved there is still reading its log
-    if brokers is None and failed and failed.keys() == asked:
+        time.sleep(pause)  # a new coordinator is still reading its log
+    if brokers is None and failed and failed.keys() == requested:
         raise failed[min(failed)]
     unlisted |= {f"broker {node}": error for node, error in failed.items()}
-    return Groups({g.group: g for g in sorted(found, key=lambda g: g.group)}, unlisted, {})
+    return Groups({g.group: g for g in sorted(groups, key=lambda g: g.group)}, unlisted, {})
 
 
 def _without_coordinator(state: ClusterState) -> dict[str, KctlError]:
     topic = state.topics.get(OFFSETS_TOPIC)
-    lost = [str(each.partition) for each in topic.partitions if each.leader < 0] if topic else []
-    if not lost:
+    leaderless = [str(each.partition) for each in topic.partitions if each.leader < 0] if topic else []
+    if not leaderless:
         return {}
     error = ConnectionFailed(
-        f"no leader of {OFFSETS_TOPIC}, partition {', '.join(lost)}: the groups in it have no coordinator",
-        hint=f"start the brokers that have it: `kctl topic describe {OFFSETS_TOPIC}`",
+        f"{OFFSETS_TOPIC} partition {', '.join(leaderless)} has no leader: its groups have no coordinator",
+        hint=f"run `kctl topic describe {OFFSETS_TOPIC}`, and start the brokers of its replicas",
     )
     return {OFFSETS_TOPIC: error}
 
@@ -96,15 +95,15 @@ def _listing_error(node: int, response: Any) -> KctlError | None:
     if response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return CoordinatorMoved(f"broker {node} is still loading its groups")
     if response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE or not response.error_code:
-        return None  # without a coordinator: the broker coordinates nothing yet
+        return None  # the broker coordinates no groups yet
     return error_for(response.error_code, None, subject=f"groups of broker {node}")
 
 
 def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Groups | None = None) -> Groups:
-    """The groups with their members, by one DescribeGroups to each coordinator.
+    """Return the groups with their members, by one DescribeGroups to each coordinator.
 
-    known: from list_groups, which saves looking for coordinators. A group that does not exist is a NotFound
-    among failed_groups.
+    known: from list_groups, which saves the lookup of coordinators. A group that does not exist is a NotFound in
+    failed_groups.
     """
     names = list(dict.fromkeys(groups))
     listed = known.groups if known else {}
@@ -115,8 +114,8 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Grou
         lambda by_node: _describe(client, by_node),
         known={name: listed[name].coordinator for name in names if name in listed},
     )
-    vanished = [name for name, answer in answers.items() if isinstance(answer, Group) and answer.state == "Dead"]
-    answers |= _listed(client, vanished, answers)
+    dead = [name for name, answer in answers.items() if isinstance(answer, Group) and answer.state == "Dead"]
+    answers |= _check_dead(client, dead, answers)
     newer |= {name: each for name, each in answers.items() if isinstance(each, Group) and each.type in DESCRIBED}
     answers |= describe_newer(client, newer)
     described: dict[str, Group] = {}
@@ -126,8 +125,8 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Grou
         if isinstance(answer, KctlError):
             failed[name] = answer
         else:
-            other = listed.get(name)
-            described[name] = replace(answer, type=answer.type or (other.type if other else None))
+            listing = listed.get(name)
+            described[name] = replace(answer, type=answer.type or (listing.type if listing else None))
     if any(isinstance(error, CoordinatorMoved) for error in failed.values()) and _no_groups_yet(client):
         failed = {name: _unknown(name) if isinstance(e, CoordinatorMoved) else e for name, e in failed.items()}
     return Groups(described, dict(known.unlisted) if known else {}, failed)
@@ -177,30 +176,35 @@ def _member(row: Any, protocol_type: str) -> Member:
     )
 
 
-def _listed(
-    client: ClusterClient, vanished: Sequence[str], answers: Mapping[str, Group | KctlError]
+def _check_dead(
+    client: ClusterClient, dead: Sequence[str], answers: Mapping[str, Group | KctlError]
 ) -> dict[str, Group | KctlError]:
-    """What ListGroups says of groups that DescribeGroups calls dead: there after all, without members, or unknown."""
-    if not vanished:
+    """Return what ListGroups reports for groups that DescribeGroups reports as dead.
+
+    A group may exist without members, be missing, or be unknown because its broker failed.
+    """
+    if not dead:
         return {}
-    nodes = {answer.coordinator for name in vanished if isinstance(answer := answers[name], Group)}
+    nodes = {answer.coordinator for name in dead if isinstance(answer := answers[name], Group)}
     listing = list_groups(client, brokers=nodes)
-    truth: dict[str, Group | KctlError] = {}
-    for name in vanished:
+    results: dict[str, Group | KctlError] = {}
+    for name in dead:
         answer = answers[name]
         assert isinstance(answer, Group)
-        unseen = listing.unlisted.get(f"broker {answer.coordinator}")
-        truth[name] = listing.groups.get(name) or unseen or _unknown(name)
-    return truth
+        unlisted = listing.unlisted.get(f"broker {answer.coordinator}")
+        results[name] = listing.groups.get(name) or unlisted or _unknown(name)
+    return results
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"group {name!r} does not exist", hint="`kctl group list` shows the groups")
+    return NotFound(f"group {name!r} does not exist", hint="run `kctl group list` to see the groups")
 
 
 def _no_groups_yet(client: ClusterClient) -> bool:
-    """A cluster where no group ever was has no offsets topic, and therefore no coordinator to ask. False when it cannot
-    be told: users may not describe that topic as a rule."""
+    """Return True if the cluster has never had a group, so it has no offsets topic and no coordinators.
+
+    False if unknown: users usually may not describe that topic.
+    """
     try:
         return OFFSETS_TOPIC not in client.metadata([OFFSETS_TOPIC]).topics
     except KctlError:

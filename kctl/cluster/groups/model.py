@@ -1,4 +1,4 @@
-"""Groups and their members, whatever protocol they speak."""
+"""Groups and their members, for all protocols."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from kctl.cluster.groups.streams import StreamsMember, Topology
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 
-CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"  # types, as ListGroups has them
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"  # types, as in ListGroups
 TYPES = (CLASSIC, CONSUMER, SHARE, STREAMS)
 WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})  # states
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A consumer in a group and what it was given.
+    """A member of a group and its assignment.
 
-    partitions is None when its format is not a consumer's. topics: what it subscribed to, None when that is not known;
-    topics_regex instead of it or beside it. target, epoch: with the protocol of KIP-848 (share groups have an epoch):
-    the partitions that it shall have, and of which generation what it has is. owned: of a classic member, the
-    partitions that it had when it joined. type: of a member of a consumer group, «classic» while the group changes its
-    protocol. streams: of a member of a streams group, which has tasks instead of an assignment; partitions are then
-    what its active tasks read, as far as that can be told.
+    partitions: None if the assignment is not in the consumer format. topics: subscribed topics, None: unknown;
+    topics_regex: a subscribed pattern. epoch, target: KIP-848 only (share groups have an epoch): the member epoch, and
+    the target assignment. owned: partitions that a classic member owned when it joined. type: of a member of a consumer
+    group, "classic" while the group changes its protocol. streams: of a member of a streams group, which has tasks
+    instead of an assignment; partitions are then the sources of its active tasks, as far as known.
     """
 
     member_id: str
@@ -42,9 +41,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group as its coordinator (a broker id) knows it. members is None when it was not asked, or cannot be.
+    """A group as described by its coordinator (a broker id).
 
-    protocol: the assignor. epoch, assignment_epoch: of all but classic groups. topology: of a streams group.
+    members: None if not requested or not available. protocol: the assignor. epoch, assignment_epoch: of all but classic
+    groups. topology: of a streams group.
     """
 
     group: str
@@ -61,8 +61,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups by id, sorted; and what could not be had, with the reason: groups, and what did not tell its groups, a
-    «broker 3» or the offsets topic, whose partitions without a leader nobody coordinates."""
+    """Groups by id, sorted, and the reason for everything that is missing.
+
+    unlisted: by source that could not list its groups, "broker 3" or the offsets topic (if partitions have no leader).
+    """
 
     groups: dict[str, Group]
     unlisted: dict[str, KctlError]

@@ -1,7 +1,7 @@
-"""Which group ids a broker can be asked about, and which groups people mean.
+"""Valid group ids, and the selection of groups by name or pattern.
 
-A group id is any text, the empty one included (GroupCoordinatorService.isGroupIdNotEmpty: only old clients commit
-with it); its UTF-8 has at most 32,767 bytes, which is what a string of the protocol holds.
+A group id is any string, even empty (GroupCoordinatorService.isGroupIdNotEmpty: only old clients commit with it), of up
+to 32,767 bytes of UTF-8, the maximum of a string in the protocol.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ MAX_ID_BYTES = 32_767
 
 
 def check_group_id(name: str) -> str:
-    """`name` itself. Raises UsageError when no broker can be asked about it."""
+    """Return `name`. Raises UsageError if it cannot be a group id."""
     return check_id(name, "group id")
 
 
 def check_id(name: str, noun: str) -> str:
-    """The same for any text of the protocol."""
+    """Return `name`. Raises UsageError if it cannot be a string of the protocol."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
         shown = name.encode("utf-8", "backslashreplace").decode()
         raise UsageError(f"{shown!r} is not a {noun}: it is not UTF-8 text") from None
     if size > MAX_ID_BYTES:
-        raise UsageError(f"{name[:40] + '…'!r} is not a {noun}: it has {size:,} bytes, {MAX_ID_BYTES:,} are allowed")
+        raise UsageError(f"{name[:40] + '…'!r} is not a {noun}: it has {size:,} bytes; the maximum is {MAX_ID_BYTES:,}")
     return name
 
 
 def known_types(types: Collection[str] | None) -> frozenset[str] | None:
-    """`types` in lower case. Raises UsageError for a type that no broker has."""
+    """Return `types` in lower case. Raises UsageError for an unknown type."""
     if not types:
         return None
-    wanted = frozenset(kind.lower() for kind in types)
-    for kind in sorted(wanted - frozenset(TYPES)):
-        raise UsageError(f"{kind!r} is not a type of group", hint=f"known: {', '.join(TYPES)}")
-    return wanted
+    lower = frozenset(kind.lower() for kind in types)
+    for kind in sorted(lower - frozenset(TYPES)):
+        raise UsageError(f"{kind!r} is not a group type", hint=f"use {', '.join(TYPES)}")
+    return lower
 
 
 class Chosen(NamedTuple):
-    """left_out: share groups that match, where groups with commits are meant."""
+    """The selected groups. left_out: matching share groups, if only groups with commits are selected."""
 
     names: list[str]
     left_out: list[str]
@@ -61,62 +61,64 @@ def chosen_groups(
     *,
     with_commits: bool = False,
 ) -> Chosen:
-    """The groups named, in that order, and those whose whole id a regular expression in `match` fits and whose type is
-    one of `types`, where some are given.
+    """Return the groups named, in that order, and those whose whole id matches a pattern in `match`.
 
-    with_commits: share groups are left out of what matches. Names are not looked up: whoever asks their coordinators
-    is told. Raises UsageError when nothing is named and for what is no group id, type or expression, NotFound when no
-    group matches, Refused when only share groups do, the error of what did not tell its groups: they might match
-    too.
+    types: only matches of these types. with_commits: leave share groups out of the matches. Names are not looked up
+    here. Raises UsageError if nothing is selected and for an invalid id, type or pattern, NotFound if no group matches,
+    Refused if only share groups match, and the error of a broker that could not list its groups, since more groups
+    might match.
     """
     from kctl.base.name_patterns import parse_patterns, select
     from kctl.cluster.groups.describe import list_groups
 
     patterns = parse_patterns("--match", match)
-    wanted = known_types(types)
+    selected_types = known_types(types)
     exact = list(dict.fromkeys(check_group_id(name) for name in names))
     if not exact and not patterns:
-        raise UsageError("name a group, or give --match")
-    if wanted and not patterns:
-        raise UsageError("--type goes with --match: groups that are named are what they are")
+        raise UsageError("no group is selected", hint="name groups, or set --match REGEX")
+    if selected_types and not patterns:
+        raise UsageError("--type requires --match", hint="name groups without --type")
     if not patterns:
         return Chosen(exact, [])
     listed = list_groups(client)
     for error in listed.unlisted.values():
         raise error
-    found = select(listed.groups, patterns=patterns, noun="group")
-    kind = {name: listed.groups[name].type or CLASSIC for name in found}  # brokers before 3.8 do not tell types
-    of_type = [name for name in found if wanted is None or kind[name] in wanted]
+    matches = select(listed.groups, patterns=patterns, noun="group")
+    kind = {name: listed.groups[name].type or CLASSIC for name in matches}  # brokers before 3.8 do not report types
+    of_type = [name for name in matches if selected_types is None or kind[name] in selected_types]
     left_out = [name for name in of_type if with_commits and kind[name] == SHARE]
     rest = list(dict.fromkeys([*exact, *(name for name in of_type if name not in left_out)]))
     if not of_type and not exact:
-        raise NotFound(f"no group that matches is of type {' or '.join(sorted(wanted or ()))}")
+        raise NotFound(f"no matching group is of type {' or '.join(sorted(selected_types or ()))}")
     if not rest:
         raise Refused(f"{left_out[0]!r} is a share group, which has no committed offsets", hint="nothing was changed")
     return Chosen(rest, left_out)
 
 
 def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:
-    """The error for groups that are not there, with what was probably meant."""
+    """Return the error for groups that do not exist, with suggestions."""
     from kctl.base.name_patterns import not_there
     from kctl.cluster.groups.describe import list_groups
     from kctl.errors import KctlError
 
     try:
-        known = list(list_groups(client).groups)
+        existing = list(list_groups(client).groups)
     except KctlError:
-        known = []
-    return not_there(names, known, noun="group", show=repr)
+        existing = []
+    return not_there(names, existing, noun="group", show=repr)
 
 
 def describe_existing(client: ClusterClient, names: Sequence[str]) -> dict[str, Group]:
-    """The groups named, each of which must be there and answer. Raises NotFound, and the error of one that does not."""
+    """Return the groups named.
+
+    Raises NotFound if one does not exist, or the error of one that could not be described.
+    """
     from kctl.cluster.groups.describe import describe_groups
 
-    found = describe_groups(client, [check_group_id(name) for name in names])
-    missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
+    described = describe_groups(client, [check_group_id(name) for name in names])
+    missing = [name for name, error in described.failed_groups.items() if isinstance(error, NotFound)]
     if missing:
         raise missing_groups(client, missing)
-    for error in found.failed_groups.values():
+    for error in described.failed_groups.values():
         raise error
-    return found.groups
+    return described.groups

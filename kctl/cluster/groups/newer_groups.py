@@ -1,8 +1,7 @@
-"""Groups of the new protocol (KIP-848), share groups (KIP-932) and streams groups (KIP-1071): described by requests of
-their own; and what share groups have instead of commits.
+"""Describe KIP-848 groups, share groups (KIP-932) with their offsets, and streams groups (KIP-1071).
 
-kafka-python has no such messages; their definitions lie beside this file, as Kafka's generated ones have them
-(clients/src/main/resources/common/message), and its classes are made of them.
+kafka-python lacks these messages. Its classes are generated from the definitions in this folder, which are Kafka's
+(clients/src/main/resources/common/message).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MEMBER_TYPES = {0: CLASSIC, 1: CONSUMER}
 
 @lru_cache(maxsize=1)
 def _messages() -> dict[str, tuple[type[ApiMessage], type[ApiMessage]]]:
-    """Type of group (or _OFFSETS) → request and answer; the latter is found by its api key and only has to live."""
+    """Return group type (or _OFFSETS) → request and response. kafka-python finds the response class by its API key."""
     from kafka.protocol.api_message import ApiMessage
 
     class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__): ...
@@ -59,19 +58,19 @@ def _messages() -> dict[str, tuple[type[ApiMessage], type[ApiMessage]]]:
 
 
 def describe_newer(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, Group | KctlError]:
-    """Groups that were listed with a type of DESCRIBED, with their members, by one request to each coordinator.
+    """Describe groups of the types in DESCRIBED with their members, by one request to each coordinator.
 
-    What a broker cannot describe (share groups before 4.1) stays as it was listed.
+    A group that a broker cannot describe (share groups before 4.1) stays as listed.
     """
-    found: dict[str, Group | KctlError] = {}
+    results: dict[str, Group | KctlError] = {}
     for kind in sorted({group.type for group in groups.values() if group.type}):
         names = [name for name, group in groups.items() if group.type == kind]
         known = {name: groups[name].coordinator for name in names}
         try:
-            found |= ask_coordinators(client, names, partial(_ask, client, kind, groups), known=known)
+            results |= ask_coordinators(client, names, partial(_ask, client, kind, groups), known=known)
         except NotSupported:
-            found |= {name: groups[name] for name in names}
-    return found
+            results |= {name: groups[name] for name in names}
+    return results
 
 
 def _ask(
@@ -141,8 +140,9 @@ def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StartOffset:
-    """Where a share group is in a partition: records before start_offset are done with. The field names are the JSON
-    keys. start_offset: None where it has read nothing yet. lag: None where it is not known, as to brokers before 4.2.
+    """A share group's start offset in a partition: records before it are done. The field names are the JSON keys.
+
+    start_offset: None if nothing has been read yet. lag: None if unknown, as before Kafka 4.2.
     """
 
     group: str
@@ -154,15 +154,17 @@ class StartOffset:
 
 
 class StartOffsets(NamedTuple):
-    """Sorted; and the partitions that could not be read, with the reason."""
+    """Start offsets, sorted, and the partitions that could not be read, with the reason."""
 
     offsets: tuple[StartOffset, ...]
     unread: dict[TopicPartition, KctlError]
 
 
 def fetch_start_offsets(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, StartOffsets | KctlError]:
-    """The start offsets of share groups, by one DescribeShareGroupOffsets to each coordinator; brokers since 4.1 have
-    it. A failure is a value, NotSupported too."""
+    """Return the start offsets of share groups, by one DescribeShareGroupOffsets to each coordinator (Kafka 4.1).
+
+    A failure is a value, also NotSupported.
+    """
     known = {name: group.coordinator for name, group in groups.items()}
     try:
         return ask_coordinators(client, groups, partial(_ask_offsets, client), known=known)
@@ -181,10 +183,10 @@ def _ask_offsets(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Sta
 
 
 def _start_offsets(response: Any) -> dict[str, StartOffsets | KctlError]:
-    found: dict[str, StartOffsets | KctlError] = {}
+    results: dict[str, StartOffsets | KctlError] = {}
     for group in response.groups:
         if group.error_code:
-            found[group.group_id] = failure(group.error_code, group.error_message, group.group_id)
+            results[group.group_id] = failure(group.error_code, group.error_message, group.group_id)
             continue
         offsets: list[StartOffset] = []
         unread: dict[TopicPartition, KctlError] = {}
@@ -199,5 +201,5 @@ def _start_offsets(response: Any) -> dict[str, StartOffsets | KctlError]:
                         StartOffset(group.group_id, *tp, *(value if value >= 0 else None for value in values))
                     )
         offsets.sort(key=lambda offset: (offset.topic, offset.partition))
-        found[group.group_id] = StartOffsets(tuple(offsets), unread)
-    return found
+        results[group.group_id] = StartOffsets(tuple(offsets), unread)
+    return results

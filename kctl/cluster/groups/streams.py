@@ -1,7 +1,7 @@
-"""What a streams group (KIP-1071) runs: a topology of sub-topologies, and each member's tasks of them.
+"""The topology of a streams group (KIP-1071), and the tasks of its members.
 
-A task is a sub-topology and a partition number: it reads that partition of each of the sub-topology's source topics,
-where the topic has it. The field names are the JSON keys.
+A task is a sub-topology and a partition number: it reads that partition of each source topic of the sub-topology, if
+the topic has it. The field names are the JSON keys.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from kctl.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """A topic that the brokers make for a topology. partition_count, replication_factor: None where it leaves them
-    open."""
+    """A topic that brokers create for a topology.
+
+    partition_count, replication_factor: None if the topology leaves them open.
+    """
 
     topic: str
     partition_count: int | None
@@ -26,8 +28,10 @@ class InternalTopic:
 
 @dataclass(frozen=True, slots=True)
 class Subtopology:
-    """source_topics: what it reads, expressions resolved; repartition_source_topics: read, too, and written by another
-    one."""
+    """A sub-topology.
+
+    source_topics: with patterns resolved. repartition_source_topics: written by other sub-topologies.
+    """
 
     subtopology_id: str
     source_topics: tuple[str, ...]
@@ -38,7 +42,7 @@ class Subtopology:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """subtopologies: None as long as source topics are missing or have unfitting partitions."""
+    """A topology. subtopologies: None while source topics are missing or their partitions do not match."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...] | None
@@ -54,7 +58,7 @@ class SubtopologyTasks:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What a member processes, keeps a copy of the state of, and builds a copy for before it takes over."""
+    """A member's tasks. standby: it keeps a copy of the state. warmup: it builds a copy before it takes over."""
 
     active: tuple[SubtopologyTasks, ...]
     standby: tuple[SubtopologyTasks, ...]
@@ -63,8 +67,11 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class StreamsMember:
-    """What members of streams groups have beside what all have. process_id: of the instance, which may have several
-    members. user_endpoint: «host:port» for interactive queries. target_tasks: those that it shall have."""
+    """The additional fields of a streams group member.
+
+    process_id: of the instance, which may have several members. user_endpoint: "host:port" for interactive queries.
+    target_tasks: the target assignment.
+    """
 
     topology_epoch: int
     process_id: str
@@ -75,8 +82,8 @@ class StreamsMember:
 
 
 def sources(topology: Topology | None, member: StreamsMember) -> tuple[TopicPartition, ...]:
-    """The partitions that a member's active tasks read; some may not exist, where topics differ in their number."""
-    read = {
+    """Return the partitions that a member's active tasks read; some may not exist if partition counts differ."""
+    source_topics = {
         each.subtopology_id: (*each.source_topics, *(internal.topic for internal in each.repartition_source_topics))
         for each in (topology.subtopologies if topology else None) or ()
     }
@@ -84,18 +91,18 @@ def sources(topology: Topology | None, member: StreamsMember) -> tuple[TopicPart
         sorted(
             TopicPartition(topic, number)
             for task in member.tasks.active
-            for topic in read.get(task.subtopology_id, ())
+            for topic in source_topics.get(task.subtopology_id, ())
             for number in task.partitions
         )
     )
 
 
 def topology_of(row: Any) -> Topology | None:
-    """That of a group of a StreamsGroupDescribe answer."""
+    """Return the topology of a group in a StreamsGroupDescribe response."""
     if row is None:
         return None
-    found = row.subtopologies
-    return Topology(row.epoch, None if found is None else tuple(map(_subtopology, found)))
+    subtopologies = row.subtopologies
+    return Topology(row.epoch, None if subtopologies is None else tuple(map(_subtopology, subtopologies)))
 
 
 def _subtopology(row: Any) -> Subtopology:
@@ -117,7 +124,7 @@ def _pairs(rows: Iterable[Any]) -> dict[str, str]:
 
 
 def streams_member(row: Any) -> StreamsMember:
-    """That of a member of a StreamsGroupDescribe answer."""
+    """Return the streams fields of a member in a StreamsGroupDescribe response."""
     endpoint = row.user_endpoint
     return StreamsMember(
         topology_epoch=row.topology_epoch,
@@ -130,9 +137,11 @@ def streams_member(row: Any) -> StreamsMember:
 
 
 def _tasks(row: Any) -> Tasks:
-    return Tasks(_of_each(row.active_tasks), _of_each(row.standby_tasks), _of_each(row.warmup_tasks))
+    return Tasks(
+        _by_subtopology(row.active_tasks), _by_subtopology(row.standby_tasks), _by_subtopology(row.warmup_tasks)
+    )
 
 
-def _of_each(rows: Iterable[Any]) -> tuple[SubtopologyTasks, ...]:
-    found = (SubtopologyTasks(row.subtopology_id, tuple(sorted(row.partitions))) for row in rows)
-    return tuple(sorted(found, key=lambda tasks: tasks.subtopology_id))
+def _by_subtopology(rows: Iterable[Any]) -> tuple[SubtopologyTasks, ...]:
+    tasks = (SubtopologyTasks(row.subtopology_id, tuple(sorted(row.partitions))) for row in rows)
+    return tuple(sorted(tasks, key=lambda each: each.subtopology_id))

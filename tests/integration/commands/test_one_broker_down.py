@@ -77,7 +77,7 @@ def _look(kctl: Kctl, groups: Groups) -> None:
     assert "single-2: no leader" in json.loads(result.err)["message"]
     assert result.seconds < within(10)
     over = kctl("lag", groups.there, "--max-lag", "2")
-    assert (over.code, "the result is not complete: " in over.err) == (1, True), str(over)
+    assert (over.code, "the result is incomplete: " in over.err) == (1, True), str(over)
 
     same = kctl("spark", "lag", "--group", groups.there, "-o", "json", timeout=120)
     assert same.code == 5

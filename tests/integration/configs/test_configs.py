@@ -93,7 +93,7 @@ def test_set_append_subtract_unset(kctl: Kctl, topic: Callable[..., str]) -> Non
     unconfirmed = kctl(*change)
     assert unconfirmed.code == 4
     assert "would set retention.ms: 604800000 → 60000" in unconfirmed.err
-    assert "retention.ms gets smaller: older records are deleted" in unconfirmed.err
+    assert "retention.ms is lowered: older records are deleted" in unconfirmed.err
     assert [r["name"] for r in kctl.json("config", "get", mine) if r["source"] == "topic"] == ["segment.bytes"]
 
     done = kctl.json(*change, "--yes")
@@ -194,29 +194,29 @@ def test_explain(kctl: Kctl, topic: Callable[..., str]) -> None:
         (("set", "TOPIC", "retention.ms=7d", "--yes"), 4, "that is retention.ms=604800000"),
         (("set", "TOPIC", "retention.ms=-5", "--yes"), 4, "Value must be at least -1"),
         (("set", "TOPIC", "retention.ms=1", "cleanup.policy=shred", "--yes"), 4, "must be one of: compact, delete"),
-        (("set", "TOPIC", "--append", "retention.ms=1", "--yes"), 4, "is no list"),
-        (("set", "TOPIC", "retention.ms=1", "retention.ms=2", "--yes"), 2, "given twice"),
+        (("set", "TOPIC", "--append", "retention.ms=1", "--yes"), 4, "is not a list"),
+        (("set", "TOPIC", "retention.ms=1", "retention.ms=2", "--yes"), 2, "duplicate config"),
         (("set", "TOPIC"), 2, "nothing to set"),
-        (("set", "TOPIC", "retention.ms", "--yes"), 2, "as KEY=VALUE"),
+        (("set", "TOPIC", "retention.ms", "--yes"), 2, "must be KEY=VALUE"),
         (("set", "topic/no-such-topic", "retention.ms=1", "--yes"), 4, "topic no-such-topic does not exist"),
         (("set", "broker/1", "log.dirs=/x", "--yes"), 4, "restart the broker"),
         (("set", "broker/1", "ssl.key.password=geheim", "--yes"), 2, "must not be on the command line"),
         (("set", "broker/1", "log.cleaner.threads=90", "--yes"), 4, "1MB per cleaner thread"),
         (("set", "broker/99", "log.cleaner.threads=1", "--yes"), 4, "broker 99 is not in the cluster"),
-        (("unset", "TOPIC", "retention.ms=1", "--yes"), 2, "not a config's name"),
+        (("unset", "TOPIC", "retention.ms=1", "--yes"), 2, "not a config name"),
         (("get", "TOPIC", "no.such"), 4, "has no config no.such"),
         (("get", "topic/no-such-topic"), 4, "topic no-such-topic does not exist"),
         (("get", "topic/__consumer_ofsets"), 4, "did you mean __consumer_offsets?"),
         (("get", "broker/99"), 4, "broker 99 is not in the cluster"),
-        (("get", "queue/x"), 2, "not something that has configs"),
-        (("get", "user/"), 2, "not something that has configs"),
+        (("get", "queue/x"), 2, "not a resource with configs"),
+        (("get", "user/"), 2, "not a resource with configs"),
         (("set", "user/alice", "producer_byte_rate=10MB", "--yes"), 4, "that is producer_byte_rate=10000000"),
         (("set", "user/alice", "producer_byte_rate=0", "--yes"), 2, "no value of producer_byte_rate"),
         (("set", "ip/127.0.0.1", "producer_byte_rate=5", "--yes"), 4, "has no config producer_byte_rate"),
         (("diff", "user/a", "topic/b"), 2, "different configs"),
         (("get", "TOPIC", "retention.ms", "--all"), 2, "do not go together"),
         (("explain", "retenton.ms"), 4, "did you mean retention.ms"),
-        (("diff", "TOPIC"), 2, "two resources are compared"),
+        (("diff", "TOPIC"), 2, "two resources are required"),
         (("diff", "TOPIC", "broker/1"), 2, "different configs"),
         (("diff", "TOPIC", "topic/no-such-topic"), 4, "topic no-such-topic does not exist"),
         (("diff", "TOPIC", "--all-brokers"), 2, "do not go together"),

@@ -89,7 +89,7 @@ def test_use_and_remove(two: Kctl) -> None:
     assert two.json("context", "use", "prod")["current"] is True
     assert two.json("context", "show")["name"] == "prod"
     warned = two.with_environment(KCTL_CONTEXT="dev").ok("context", "use", "prod")
-    assert "commands go to dev: KCTL_CONTEXT=dev in the environment wins" in warned.err
+    assert "commands use dev: KCTL_CONTEXT=dev in the environment wins" in warned.err
     assert two.with_environment(KCTL_CONTEXT="dev").json("context", "use", "prod")["current"] is False
     gone = two.with_environment(KCTL_CONTEXT="gone").ok("context", "use", "prod")
     assert "there is no context gone: KCTL_CONTEXT=gone in the environment wins" in gone.err
@@ -405,7 +405,7 @@ def test_context_test(kctl: Kctl, cluster: TestCluster) -> None:
     assert found["principal"] == "User:ANONYMOUS"
     assert list(found["rights"][0]) == ["resource", "operation", "result", "detail"]
     assert {right["result"] for right in found["rights"]} <= {"ok", "unknown"}  # without an authorizer
-    assert found["rights"][-1]["detail"] == "no authorizer: everybody may do everything"
+    assert found["rights"][-1]["detail"] == "no authorizer: everyone may do everything"
     assert (found["healthy"], found["brokers"]) == (True, list(cluster.broker_ids))
     assert [server["role"] for server in found["servers"]] == ["bootstrap"] * 3 + ["zookeeper"]
     assert {server["cluster_id"] for server in found["servers"]} == {found["cluster_id"]}

@@ -105,9 +105,9 @@ def test_targets(kctl: Kctl, group: str, target: tuple[str, ...], expected: list
 
 def test_what_lies_outside_of_the_log_is_moved_into_it_and_told(kctl: Kctl, group: str, filled: str) -> None:
     out = kctl.ok("group", "reset-offsets", group, "--topic", f"{filled}:0,2", "--to-offset", "99", "--dry-run").out
-    assert out.count("99 lies behind the log's end") == 2
+    assert out.count("99 is after the log end") == 2
     rows = kctl.json("group", "reset-offsets", group, "--topic", f"{filled}:2", "--to-offset", "0", "--yes")
-    assert [(row["new_offset"], row["note"]) for row in rows] == [(6, "0 lies before the log's start")]
+    assert [(row["new_offset"], row["note"]) for row in rows] == [(6, "0 is before the log start")]
     assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 6}, "only what was chosen"
 
 
@@ -203,7 +203,7 @@ def test_refused_while_a_transaction_has_an_offset(
         assert refused.code == 4, str(refused)
         rows = {row["partition"]: row["error"] for row in json.loads(refused.out)}
         assert rows[0] is None
-        assert all("an open transaction has an offset for it" in rows[number] for number in (1, 2)), rows
+        assert all("an open transaction would replace the new offset for it" in rows[number] for number in (1, 2)), rows
         assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}, "nothing by halves"
         (alone,) = reset(kctl, group, "--topic", f"{filled}:0", "--to-offset", "3", "--yes")
         assert alone[:4] == (0, "reset", 4, 3)
@@ -268,13 +268,13 @@ def test_from_another_group_and_from_a_plan(kctl: Kctl, admin: Admin, group: str
     plan.write_text(both.out)
     wrong = kctl("group", "reset-offsets", "another", "--from-file", str(plan), "--create", "--yes")
     assert wrong.code == 2
-    assert "the file has no offsets of group 'another'" in wrong.err
+    assert "the file has no offsets for group 'another'" in wrong.err
 
 
 def test_a_plan_with_a_hole_is_not_carried_out(kctl: Kctl, group: str, filled: str) -> None:
     result = kctl("group", "reset-offsets", group, "--topic", filled, "--shift-by", "1", "--yes", "-o", "json")
     assert result.code == 4
-    assert [row["error"] for row in json.loads(result.out)] == [None, "there is no commit to shift", None]
+    assert [row["error"] for row in json.loads(result.out)] == [None, "no commit to shift", None]
     assert "nothing was changed" in json.loads(result.err)["hint"]
     assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}
 

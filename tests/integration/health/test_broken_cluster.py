@@ -57,7 +57,7 @@ def _diagnosis(kctl: Kctl, *options: str) -> dict[str, Any]:
 
 
 def _held_back(kctl: Kctl) -> set[str]:
-    """While a disk fails, its broker still refuses to tell of the partitions on it: the result is not complete then.
+    """While a disk fails, its broker still refuses to tell of the partitions on it: the result is incomplete then.
     Before that all is well."""
     result = kctl("cluster", "diagnose", "-o", "json", timeout=120)
     assert result.code in {0, 1, 5}, str(result)

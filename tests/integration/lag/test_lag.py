@@ -136,7 +136,7 @@ def test_a_deleted_topic_is_tolerated(kctl: Kctl, admin: Admin, filled: str, top
     left = rows.get((gone, 0))
     if left is not None:  # else the coordinator was quicker
         assert (left["committed_offset"], left["log_end_offset"], left["lag"], left["lost"]) == (3, None, None, None)
-        assert f"there are commits for {gone} 0, which does not exist any more" in result.err
+        assert f"there are commits for {gone} 0, which no longer exists" in result.err
 
 
 def test_filters(kctl: Kctl, admin: Admin, filled: str, topic: Callable[..., str]) -> None:
@@ -228,7 +228,7 @@ def test_max_lag(kctl: Kctl, admin: Admin, filled: str) -> None:
         (("lag", "--state", "happy"), 2, "is not a group state"),
         (("lag", "--by", "broker"), 2, "'broker' is not one of"),
         (("lag", "--max-lag", "-1"), 2, "not in the range"),
-        (("lag", "--watch", "-o", "csv"), 2, "--watch shows a table"),
+        (("lag", "--watch", "-o", "csv"), 2, "--watch supports only tables"),
         (("lag", "--watch", "--interval", "0s"), 2, "at least 100ms"),
         (("group", "describe", "no-such-group"), 4, "group 'no-such-group' does not exist"),
         (("group", "describe"), 2, "name a group"),

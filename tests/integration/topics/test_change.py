@@ -52,7 +52,7 @@ def test_alter(kctl: Kctl, name: str) -> None:
     assert refused.code == 4
     assert "partitions 2 -> 5" in refused.err
     assert "the order of a key's records" in refused.err
-    assert "retention.ms gets smaller: older records are deleted" in refused.err
+    assert "retention.ms is lowered: older records are deleted" in refused.err
     assert _described(kctl, name) == (2, {}), "neither a dry run nor a refusal changes anything"
 
     (done,) = kctl.json("topic", "alter", name, *options, "--yes")
@@ -98,7 +98,7 @@ def test_the_brokers_of_new_partitions_can_be_chosen(kctl: Kctl, name: str) -> N
         (("alter", "--match", "NAME", "--partitions", "3", "--expect", "2"), 4, "--match selects 1, not 2"),
         (("delete", "--match", "NAME"), 4, "add --expect 1 to --yes"),
         (("delete", "--match", "NAME", "--expect", "2"), 4, "--match selects 1, not 2"),
-        (("delete", "NAME", "--expect", "1"), 2, "--expect goes with --match"),
+        (("delete", "NAME", "--expect", "1"), 2, "--expect requires --match"),
         (("delete",), 2, "no topic is named"),
         (("truncate", "NAME"), 2, "give one of --before-offset"),
         (("truncate", "NAME", "--all", "--before-offset", "1"), 2, "give one of --before-offset"),

@@ -135,7 +135,7 @@ def test_several_names(kctl: Kctl, name: str) -> None:
         (("create", "bad-rf", "--replication-factor", "4"), 4, "larger than available brokers: 3"),
         (("create", "bad-config", "--config", "no.such=1"), 4, "Unknown topic config name: no.such"),
         (("create", "bad-config", "--config", "retention.ms=soon"), 4, "Invalid value soon"),
-        (("create", "bad-config", "--config", "retention.ms"), 2, "a config is given as KEY=VALUE"),
+        (("create", "bad-config", "--config", "retention.ms"), 2, "a config must be KEY=VALUE"),
         (("create", "bad-count", "--partitions", "0"), 2, "0 is not in the range"),
         (("create", "bad-count", "--partitions", "200000000"), 2, "is not in the range"),
         (("create", "bad-brokers", "--replica-assignment", "1:2,2:99"), 4, "brokers that are not there: 99"),

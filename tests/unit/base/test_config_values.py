@@ -13,7 +13,7 @@ from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.topic_configs import ConfigSource
 from kctl.configs.cautions import caution_of
-from kctl.configs.change import ChangedConfig, Edit, _holds
+from kctl.configs.change import ChangedConfig, Edit, _is_in_effect
 from kctl.configs.diff import differences
 from kctl.configs.known_types import fault_in, type_of
 from kctl.configs.model import Config, Synonym
@@ -75,7 +75,7 @@ def test_a_value_that_a_broker_writes_otherwise_is_set(type_: str, asked: str, s
     config = _topic_config(type_, shown)
     assert _planned_config("t", "x", asked, config, None).result is ItemResult.UNCHANGED
     assert _is_set(config, asked)
-    assert _holds(Resource.topic("t"), Edit("x", "set", asked), config)
+    assert _is_in_effect(Resource.topic("t"), Edit("x", "set", asked), config)
     assert not differences({"topic/a": [config], "topic/b": [_topic_config(type_, asked)]})
 
 

@@ -102,6 +102,6 @@ def test_a_pattern_in_the_place_of_a_name() -> None:
     with pytest.raises(UsageError) as caught:
         check_name("ord*")
     assert (
-        caught.value.hint
-        == "names are exact; for a pattern use --match 'ord.*' if the command has that option; for example orders"
+        caught.value.hint == "names are exact; for a pattern use --match 'ord.*' if the command has that option; "
+        "a topic name is e.g. orders"
     )

@@ -170,7 +170,7 @@ def test_without_topic_ids_logs_only_grow(
     [
         (_topic("A", (2, 3), leaders=(-1,)), BROKERS, None),
         (_topic("A", (2, 3), leaders=(2,)), BROKERS, "partition t-0: leader was none and is now 2"),
-        (_topic("A", (2, 3), leaders=(-1,)), {**BROKERS, 3: BROKERS[1]}, "replicas that are up was 2 and is now 2,3"),
+        (_topic("A", (2, 3), leaders=(-1,)), {**BROKERS, 3: BROKERS[1]}, "live replicas was 2 and is now 2,3"),
         (_topic("B", (2, 3), leaders=(-1,)), BROKERS, ANEW),
     ],
 )

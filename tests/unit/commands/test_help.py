@@ -48,14 +48,14 @@ def test_help_of_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_formats_of_watch(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["topic", "watch", "-o", "csv"]) == 2
-    assert "topic watch shows a table" in capsys.readouterr().err
+    assert "topic watch supports only tables" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("topic list", "table, wide, json, yaml or csv."),
-        ("topic offsets", "table, wide, json, yaml, csv or kafka."),
+        ("topic list", "Output format: table, wide, json, yaml or csv."),
+        ("topic offsets", "Output format: table, wide, json, yaml, csv or kafka."),
         ("topic watch", "table, wide or json (a line for each look)."),
         ("zk watch", "table, wide, json or csv."),
         ("cluster export", "json, or yaml."),

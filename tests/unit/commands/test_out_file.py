@@ -60,7 +60,7 @@ def test_a_file_is_not_replaced_unasked(
     said = capsys.readouterr()
     assert (code, said.out) == (4, "")
     assert "out.tgz exists" in said.err
-    assert " replaces " in said.err
+    assert " to replace " in said.err
     assert (folder / "out.tgz").read_text() == "precious"
 
 

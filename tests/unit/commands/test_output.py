@@ -124,7 +124,7 @@ def test_several_problems_have_a_line_each(count: int, capsys: pytest.CaptureFix
         assert lines[0] == "error: the plan cannot be carried out, 1 problem: t-0: no\\x1b such"
     else:
         assert lines[0] == f"error: the plan cannot be carried out, {count:,} problems"
-    assert ("  - and 1,180 more; -o json has all" in lines) == (count == 1200)
+    assert ("  - and 1,180 more; use -o json to see all" in lines) == (count == 1200)
     output.error(error, "json")
     assert len(json.loads(capsys.readouterr().err)["problems"]) == count
 

@@ -49,7 +49,7 @@ def test_every_help(encoding: str) -> None:
             assert app.main([*path.split(), "--help"]) == 0, path
         out, err = written()
         assert err == ""
-        assert out.rstrip().endswith(("Show a traceback when something fails.", "Print the version.")) or not path, path
+        assert out.rstrip().endswith(("Print a traceback on failure.", "Print the version.")) or not path, path
         assert "\\u" not in out, f"{path}: kctl's own text is shown by its look"
 
 

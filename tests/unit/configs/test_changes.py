@@ -88,18 +88,18 @@ def test_resources(text: str, expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "not something that has configs"),
-        ("topic", "not something that has configs"),
-        ("topic/", "not something that has configs"),
+        ("", "not a resource with configs"),
+        ("topic", "not a resource with configs"),
+        ("topic/", "not a resource with configs"),
         ("topic/a b", "only ASCII letters"),
-        ("broker/x", "a broker's id is a number"),
-        ("broker/-1", "a broker's id is a number"),
-        ("broker/²", "a broker's id is a number"),
-        ("broker/99999999999", "a broker's id is a number"),
-        ("brokers/1", "not something that has configs"),
-        ("user/", "not something that has configs"),
-        ("users/alice", "not something that has configs"),
-        ("queue/x", "not something that has configs"),
+        ("broker/x", "a broker id is a number"),
+        ("broker/-1", "a broker id is a number"),
+        ("broker/²", "a broker id is a number"),
+        ("broker/99999999999", "a broker id is a number"),
+        ("brokers/1", "not a resource with configs"),
+        ("user/", "not a resource with configs"),
+        ("users/alice", "not a resource with configs"),
+        ("queue/x", "not a resource with configs"),
     ],
 )
 def test_what_is_no_resource(text: str, reason: str) -> None:
@@ -222,9 +222,9 @@ def test_edits() -> None:
     ("values", "append", "reason"),
     [
         ([], [], "nothing to set"),
-        (["a"], [], "as KEY=VALUE"),
-        (["=a"], [], "as KEY=VALUE"),
-        (["a=1"], ["a=2"], "a: given twice"),
+        (["a"], [], "must be KEY=VALUE"),
+        (["=a"], [], "must be KEY=VALUE"),
+        (["a=1"], ["a=2"], "duplicate config: a"),
         (["a=@-", "b=@-"], [], "only one value"),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_forgotten_key_does_not_show_the_value() -> None:
 
 @pytest.mark.parametrize("name", ["retention.ms=1", " "])
 def test_what_cannot_be_unset(name: str) -> None:
-    with pytest.raises(UsageError, match="not a config's name"):
+    with pytest.raises(UsageError, match="not a config name"):
         removals([name])
 
 
@@ -250,10 +250,10 @@ def test_what_cannot_be_unset(name: str) -> None:
     [
         (Edit("retenton.ms", "set", "1"), NotFound, "has no config retenton.ms"),
         (Edit("retention.ms", "set", "1d"), Refused, "whole number, not '1d'"),
-        (Edit("retention.ms", "append", "1"), Refused, "is no list"),
-        (Edit("cleanup.policy", "append", " , "), UsageError, "nothing to append"),
-        (Edit("log.dirs", "set", "/x"), Refused, "only when it starts"),
-        (Edit("log.dirs", "unset"), Refused, "only when it starts"),
+        (Edit("retention.ms", "append", "1"), Refused, "is not a list"),
+        (Edit("cleanup.policy", "append", " , "), UsageError, "no items to append"),
+        (Edit("log.dirs", "set", "/x"), Refused, "only at startup"),
+        (Edit("log.dirs", "unset"), Refused, "only at startup"),
     ],
 )
 def test_what_is_refused_before_it_is_sent(edit: Edit, error: type[Exception], reason: str) -> None:
@@ -296,7 +296,7 @@ def test_a_properties_file_is_set_as_a_whole(tmp_path: Path) -> None:
     assert "some.properties for sasl.jaas.config (mode 0644)" in warnings[0]
     file.chmod(0o600)
     assert [e.value for e in with_files(edits, KNOWN)] == ["compact", "1000", "@literal"], "as it stands there"
-    with pytest.raises(UsageError, match="given twice"):
+    with pytest.raises(UsageError, match="duplicate config"):
         parse_edits(["retention.ms=1"], file=str(file))
     file.write_bytes("segment.bytes=1000\n".encode("utf-16"))
     with pytest.raises(InvalidFile, match="NUL bytes"):
@@ -379,10 +379,10 @@ def test_cautions(name: str, before: str | None, after: str | None, factor: int 
             ItemResult.WOULD_UNSET,
             "-1",
             None,
-            "falls back to a value that brokers do not tell; if it is less, older records",
+            "falls back to a value that brokers do not report; if it is lower, older records",
         ),
         (ItemResult.WOULD_UNSET, "7776000000", None, "falls back"),
-        (ItemResult.WOULD_UNSET, "-1", "604800000", "gets smaller"),
+        (ItemResult.WOULD_UNSET, "-1", "604800000", "is lowered"),
         (ItemResult.WOULD_UNSET, "3600000", "604800000", None),
         (ItemResult.WOULD_SET, None, "1", None),
     ],
@@ -469,16 +469,16 @@ def test_a_change_that_cannot_be_read_back_is_not_unreachable() -> None:
     fake.always("IncrementalAlterConfigs", Answer(responses=[row]))
     plan = plan_changes(fake.client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
     fake.always("DescribeConfigs", ConnectionFailed("nobody is there"))
-    with pytest.raises(OutcomeUnknown, match="took the change of topic t, but it cannot be read back"):
+    with pytest.raises(OutcomeUnknown, match="accepted the change of topic t, but it is not verified"):
         apply_changes(fake.client, plan, timeout_s=1.0)
 
 
 @pytest.mark.parametrize(
     ("topic", "error", "said"),
     [
-        (None, Refused, "the cluster has no topic: what topics can have is not told"),
-        (29, NotAuthorized, "what a topic can have is not told: configs of topic t: not authorized"),
-        (-1, OperationFailed, "what a topic can have is not told"),
+        (None, Refused, "the cluster has no topic: the configs of topics are unknown"),
+        (29, NotAuthorized, "the configs of a topic are unknown: configs of topic t: not authorized"),
+        (-1, OperationFailed, "the configs of a topic are unknown"),
     ],
 )
 def test_what_is_not_told_is_not_absent(topic: int | None, error: type[KctlError], said: str) -> None:
@@ -514,13 +514,13 @@ def test_a_default_of_hours_is_of_server_properties() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("orders", "did you mean topic/orders? write topic/NAME"),
-        ("topics/orders", "did you mean topic? write topic/NAME"),
-        ("a b", "write topic/NAME"),
-        ("xyz/1", "write topic/NAME"),
+        ("orders", "did you mean topic/orders? use topic/NAME"),
+        ("topics/orders", "did you mean topic? use topic/NAME"),
+        ("a b", "use topic/NAME"),
+        ("xyz/1", "use topic/NAME"),
     ],
 )
 def test_what_has_no_configs_tells_what_was_meant(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match="is not something that has configs") as caught:
+    with pytest.raises(UsageError, match="is not a resource with configs") as caught:
         parse_resource(text)
     assert (caught.value.hint or "").startswith(said)

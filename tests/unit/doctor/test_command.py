@@ -304,7 +304,7 @@ def test_unreadable_facts_exit_5(seen: Any, capsys: pytest.CaptureFixture[str]) 
 def test_an_error_takes_precedence_over_unknown_facts(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
     seen.facts = of_health(state([partition("12", "2", leader=-1)]), hidden=("secret",))
     assert app.main(["doctor"]) == 1
-    assert "the result is not complete: 1 topic" in capsys.readouterr().err
+    assert "the result is incomplete: 1 topic" in capsys.readouterr().err
 
 
 def test_healthy_cluster(seen: Any) -> None:

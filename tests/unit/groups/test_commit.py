@@ -97,7 +97,7 @@ def test_a_broker_whose_answer_is_lost_gets_nothing_more() -> None:
     outcomes = sent(fake, "a0", "b0", "a1", "b1")
     assert isinstance(outcomes["a0"], OutcomeUnknown)
     assert outcomes["a1"] is not None
-    assert outcomes["a1"].message == "not sent, because before: no answer"
+    assert outcomes["a1"].message == "not sent, because of an earlier failure: no answer"
     assert (outcomes["b0"], outcomes["b1"]) == (None, None)
     assert rounds(fake) == [{1: "a0", 2: "b0"}, {2: "b1"}]
 

@@ -45,7 +45,7 @@ def test_a_line_without_a_group_is_the_named_groups() -> None:
     assert by_group(offsets, only="g") == {
         "g": {TopicPartition("t", 1): OffsetToCommit(7), TopicPartition("u", 0): OffsetToCommit(0)}
     }
-    with pytest.raises(InvalidFile, match="does not say of which group"):
+    with pytest.raises(InvalidFile, match="does not name the group"):
         by_group(offsets)
 
 
@@ -57,8 +57,8 @@ def test_a_line_without_a_group_is_the_named_groups() -> None:
         (b"[]", "has no offsets"),
         (b"\xff\xfe", "f:1: not UTF-8 text"),
         (b"t,1,7\nt,\xff,7", "f:2: not UTF-8 text"),
-        (b"g,t,1,7\ng,t,1,8\n", "f:2: t-1 is there twice, first in f:1"),
-        (b"t,1\n", "f:1: 2 columns, not 3"),
+        (b"g,t,1,7\ng,t,1,8\n", "f:2: duplicate t-1, first in f:1"),
+        (b"t,1\n", "f:1: 2 columns instead of 3"),
         (b"t,x,7\n", "f:1: partition 'x' is not a whole number"),
         (b"t,-1,7\n", "f:1: partition '-1' is not a whole number"),
         (b"t,0,-7\n", "f:1: offset '-7' is not a whole number"),
@@ -69,7 +69,7 @@ def test_a_line_without_a_group_is_the_named_groups() -> None:
         (b"{}", "not a list"),
         (b"[1]", "entry 1 is not an object"),
         (b"[", "not JSON"),
-        (b"[NaN]", "NaN is no number"),
+        (b"[NaN]", "NaN is not a number"),
         (b"[" * 100_000, "not JSON"),
         (b'[{"topic": "t", "partition": 0}]', "entry 1 has no topic, partition and offset"),
         (b'[{"topic": 5, "partition": 0, "offset": 1}]', "entry 1 has no topic"),
@@ -116,9 +116,10 @@ def test_topics_and_partitions() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("orders:", "is no partition"), ("orders:a", "is no partition"), ("orders:-1", "is no partition"),
-        ("orders:3-1", "is no partition"), ("orders:0,,1", "is no partition"), (":0", "it is empty"),
-        ("orders:0-9999999999", "is no partition"), ("orders:0-2000000000", "is no partition"), ("a b", "only ASCII"),
+        ("orders:", "is not a partition"), ("orders:a", "is not a partition"), ("orders:-1", "is not a partition"),
+        ("orders:3-1", "is not a partition"), ("orders:0,,1", "is not a partition"), (":0", "it is empty"),
+        ("orders:0-9999999999", "is not a partition"), ("orders:0-2000000000", "is not a partition"),
+        ("a b", "only ASCII"),
     ],
 )  # fmt: skip
 def test_no_topics_and_partitions(text: str, message: str) -> None:

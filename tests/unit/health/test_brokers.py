@@ -153,9 +153,9 @@ def test_brokers_that_do_not_tell_how_full_their_disks_are() -> None:
     offline = [LogDir("/data", 100, 50, []), LogDir("/bad", None, None, [], "gone")]
     assert "not told" not in check_disks(facts(THREE, log_dirs={2: offline}), Limits()).summary
     found = check_disks(facts(THREE, log_dirs={2: old}), Limits())
-    assert found.summary == "at most 50 % used; broker 2 before 3.3: not told"
+    assert found.summary == "at most 50 % used; broker 2 before 3.3: not reported"
     found = check_disks(facts(THREE, log_dirs={2: old, 3: old}), Limits())
-    assert found.summary == "at most 50 % used; brokers 2, 3 before 3.3: not told"
+    assert found.summary == "at most 50 % used; brokers 2, 3 before 3.3: not reported"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_replicas(counts: tuple[int, ...], status: Status) -> None:
     assert check_replicas(facts(state(rows)), Limits()).status is status
 
 
-@pytest.mark.parametrize(("isr", "said"), [("12", "2 on each broker"), ("1", "1 to 3 on a broker, 2 on average")])
+@pytest.mark.parametrize(("isr", "said"), [("12", "2 on each broker"), ("1", "1 to 3 per broker, 2 on average")])
 def test_how_many_replicas_brokers_have(isr: str, said: str) -> None:
     rows = [partition("12", "12"), partition(isr, isr, number=1), partition("1", "1", number=2)]
     rows = rows[:2] if isr == "12" else rows

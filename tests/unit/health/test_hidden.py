@@ -43,9 +43,12 @@ def test_without_disks_a_user_who_may_not_describe_all_topics_is_told() -> None:
     assert isinstance(told, NotAuthorized)
     found = assess(facts(THREE, hidden=told))
     (check,) = (each for each in found.checks if each.check == "topics")
-    assert (check.status, check.summary) == (Status.UNKNOWN, "1 topic seen; whether there are more is not known")
+    assert (check.status, check.summary) == (Status.UNKNOWN, "1 topic visible; there may be more")
     assert found.unknown == [
-        "only topics that this user may describe are judged: all need an ACL for Describe on topic *"
+        (
+            "only topics that this user may describe are checked; "
+            "seeing all topics requires the ACL operation DESCRIBE on topic *"
+        )
     ]
 
 

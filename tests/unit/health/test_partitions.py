@@ -13,7 +13,7 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.errors import NotAuthorized
 from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
-from kctl.health.causes import find_suspects, missing_replicas, troubled
+from kctl.health.causes import find_suspects, missing_replicas, unhealthy
 from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import Status
@@ -75,7 +75,7 @@ def test_what_is_next_to_refuse_is_told_beside_what_refuses() -> None:
     both = state([partition("12", "1"), partition("12", "1", topic="next")])
     found = rules.check_under_min_isr(facts(both, min_isr={"t": 2, "next": 1}))
     assert found.subjects == ("t-0",)
-    assert found.summary == "1 partition with fewer in sync than min.insync.replicas; 1 more at the minimum"
+    assert found.summary == "1 partition with fewer in-sync replicas than min.insync.replicas; 1 more at the minimum"
 
 
 def test_a_topic_that_is_made_at_its_minimum_is_no_warning() -> None:
@@ -94,7 +94,7 @@ def test_a_reassignment_is_no_problem() -> None:
     assert rules.check_under_replicated(facts(moving)).status is Status.PROBLEM
     found = rules.check_under_replicated(facts(moving, adding={TopicPartition("t", 0): (3,)}))
     assert found.status is Status.OK
-    assert "1 reassignment still copies" in found.summary
+    assert "1 reassignment still adds" in found.summary
 
 
 def test_a_reassignment_that_nobody_tells_is_said() -> None:
@@ -105,7 +105,7 @@ def test_a_reassignment_that_nobody_tells_is_said() -> None:
     assert found.reasons == (rules.adding_unknown(unknown),)
     assert "reassignments: no" in found.reasons[0]
     assert rules.check_under_replicated(facts(state([partition("123", "123")]), adding=unknown)).reasons == ()
-    assert [p.partition for p in troubled(state([partition("123", "12")]), unknown)] == [0]
+    assert [p.partition for p in unhealthy(state([partition("123", "12")]), unknown)] == [0]
 
 
 # --- causes -------------------------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) 
     assert "lacks something: broker" in err
     code, _, err = run("--store", str(found.root), "--last", "30m", "--fail-on", "lag>1")
     assert code == 1
-    assert "warning: the result is not complete: the snapshot of" in " ".join(err.split())
+    assert "warning: the result is incomplete: the snapshot of" in " ".join(err.split())
 
 
 # --- gates ------------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def _voter(node: int, fetched_ms: int | None) -> QuorumReplica:
         ({1: 100_000, 2: 99_900, 3: None}, (1,), True),
         ({1: 100_000, 2: 99_900, 3: 99_900}, (2, 3), True),
         ({1: 100_000, 2: 99_900, 3: 20_000}, (4,), False),  # no voter
-        ({1: None, 2: None, 3: None}, (2,), False),  # brokers before 3.3 do not tell
+        ({1: None, 2: None, 3: None}, (2,), False),  # brokers before 3.3 do not report disk usage
         ({1: 100_000}, (1,), False),
     ],
 )

@@ -128,7 +128,7 @@ def test_times_of_first_records_that_are_not_told(monkeypatch: pytest.MonkeyPatc
         (("describe",), False, 0, "there is no topic, or none that this user may describe"),
         (("describe", "--unavailable"), False, 5, "there is no topic, or none that this user may describe"),
         (("list", "--under-replicated"), False, 5, "there is no topic, or none that this user may describe"),
-        (("list", "--under-replicated"), True, 0, "only topics that this user may describe were looked at"),
+        (("list", "--under-replicated"), True, 0, "only topics that this user may describe were examined"),
         (("list",), True, 0, ""),
     ],
 )
@@ -190,7 +190,7 @@ def test_kafkas_own_topics_are_changed_with_force_only(
 ) -> None:
     argv = ["config", command[0], f"topic/{name}", command[1], "--yes", "--bootstrap-server", "127.0.0.1:1"]
     assert main(argv) == 4
-    assert f"topic {name} is Kafka's own" in capsys.readouterr().err
+    assert f"topic {name} is internal" in capsys.readouterr().err
     assert main([*argv, "--force"]) == 3, "nobody is there to be asked"
 
 
