@@ -161,7 +161,7 @@ def install_runtime(
     """
     from kctl.deploy.runtime import provision  # what only an installation needs: HTTP, tar, Maven
 
-    wanted = wanted_version(version, archive)
+    wanted = requested_version(version, archive)
     request = provision.InstallRequest(
         version=wanted,
         archive=Path(archive) if archive else None,
@@ -176,7 +176,7 @@ def install_runtime(
     return KafkaRuntime(wanted, home / jars.LIBS, manifest.source)
 
 
-def wanted_version(version: str | None, archive: str | None) -> str:
+def requested_version(version: str | None, archive: str | None) -> str:
     """The version that is meant: the one named, else the one in the archive's name, else the default."""
     if version is None and archive is not None:
         match = re.fullmatch(r"kafka_2\.\d+-(.+?)\.(?:tgz|tar\.gz)", Path(archive).name)

@@ -174,7 +174,7 @@ def test_remove_refuses_unknown_and_running(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_version_that_is_meant(archive: str | None, version: str | None, wanted: str) -> None:
-    assert runtime.wanted_version(version, archive) == wanted
+    assert runtime.requested_version(version, archive) == wanted
 
 
 # --- Apache's names, Maven, Ivy -------------------------------------------------------------------------------------
