@@ -16,7 +16,7 @@ from pathlib import Path
 from kctl.base import paths
 from kctl.deploy.runtime import jars
 from kctl.deploy.runtime.jars import JarProblem
-from kctl.deploy.runtime.progress import Progress
+from kctl.deploy.waiting import NoProgress, Progress
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
@@ -168,7 +168,7 @@ def install_runtime(
         sha512=sha512,
         force=force,
         timeout_s=provision.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
-        progress=progress or provision.Silent(),
+        progress=progress or NoProgress(),
         note=note or (lambda _: None),
     )
     home = home_of(wanted)

@@ -241,7 +241,7 @@ def test_no_python(installer: Installer, tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 4, done.stderr
-    assert "no Python >= 3.10 with venv is here" in done.stderr
+    assert "no Python >= 3.10 with venv found" in done.stderr
 
 
 @pytest.mark.long
@@ -314,7 +314,7 @@ def test_a_foreign_folder_is_left_alone(installer: Installer) -> None:
     (installer.home / "opt/venv").mkdir(parents=True)
     done = installer.run("--no-spark", "--no-kafka", "--prefix", str(installer.home / "opt"))
     assert done.returncode == 4
-    assert "is not kctl's" in done.stderr
+    assert "does not belong to kctl" in done.stderr
     assert installer.left() == ["opt", "opt/venv"]
 
 
@@ -381,7 +381,7 @@ def test_two_at_once(installer: Installer) -> None:
         second = installer.run("--no-spark", "--no-kafka")
         first.communicate()
     assert second.returncode == 4
-    assert f"another install.sh (process {first.pid}) works in" in second.stderr
+    assert f"another install.sh (process {first.pid}) is using" in second.stderr
     assert first.returncode == 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kctl.deploy.runtime import apache, ivy, jars, maven, provision, runtime
+from kctl.deploy.waiting import NoProgress
 from kctl.errors import Busy, ConnectionFailed, InvalidFile, NotFound, OperationFailed, Refused, UsageError
 
 
@@ -331,7 +332,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_second_installer_waits_for_the_first(tmp_path: Path) -> None:
-    with provision.runtimes_lock(1.0, provision.Silent()), pytest.raises(Busy, match="another kctl is at work"):
+    with provision.runtimes_lock(1.0, NoProgress()), pytest.raises(Busy, match="another kctl is installing Kafka"):
         runtime.install_runtime(archive=str(_archive(tmp_path)), timeout_s=0.5)
 
 
