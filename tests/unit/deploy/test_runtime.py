@@ -59,7 +59,7 @@ def test_a_folder_with_libs_or_jars(tmp_path: Path, inside: str, version: str, s
 
 
 def test_order_of_given_environment_and_provisioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotFound, match=r"Kafka 3\.9\.2 is not provisioned"):
+    with pytest.raises(NotFound, match=r"Kafka 3\.9\.2 is not installed"):
         runtime.find_runtime()
     home = provisioned()
     assert runtime.find_runtime().libs == home / "libs"
@@ -152,7 +152,7 @@ def test_remove_refuses_unknown_and_running(tmp_path: Path) -> None:
     import subprocess
 
     home = provisioned()
-    with pytest.raises(NotFound, match="is not provisioned") as caught:
+    with pytest.raises(NotFound, match="is not installed") as caught:
         runtime.remove_runtime("2.8.2")
     assert caught.value.hint == "provisioned: 3.9.2"
     argv = ["sh", "-c", "echo; read line", "-cp", f"{home}/libs/*"]
