@@ -30,11 +30,11 @@ def diagnose(
         str | None, typer.Option(metavar="DURATION", help="ReplicaWatch ISRs for this long and list changes, e.g. 30s.")
     ] = None,
 ) -> None:
-    """Find the common cause of unhealthy partitions: a broker, log dir, rack or leader.
+    """Find the common cause of unhealthy partitions.
 
-    Each suspect is ranked by two shares: the share of the unhealthy partitions that miss a replica there, and the share
-    of its own replicas that are missing. Partitions with records above the high watermark, which consumers cannot read
-    yet, are listed as well. Exit code 1 if there is a problem.
+    Suspects are brokers, log dirs, racks and leaders. Each is ranked by two shares: the share of the unhealthy
+    partitions that miss a replica there, and the share of its own replicas that are missing. Partitions with records
+    above the high watermark, which consumers cannot read yet, are listed as well. Exit code 1 if there is a problem.
 
     Example: kctl cluster diagnose --watch-for 5s
     """

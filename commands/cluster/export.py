@@ -20,7 +20,7 @@ def export(
     ctx: typer.Context,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file (default: stdout).")] = None,
 ) -> None:
-    """Export brokers, disks, topics and replicas of a cluster as one JSON document.
+    """Export brokers, disks, topics and replicas as JSON.
 
     Parts that cannot be read are absent from the document; a warning on stderr names them.
 

@@ -37,7 +37,9 @@ def health(
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Check brokers, controller, partitions and disks; exit 1 if not healthy.
+    """Check the health of brokers, partitions and disks.
+
+    Exit code 1 if the cluster is not healthy.
 
     Warnings (unevenly spread leaders or replicas, partitions at min.insync.replicas) do not make a cluster unhealthy.
     If something cannot be read, the checks are incomplete and the exit code is 5.

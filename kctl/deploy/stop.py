@@ -1,8 +1,8 @@
 """Stop of a cluster: all brokers before any ZooKeeper.
 
 A stopping broker moves its leaders (controlled shutdown), which requires the controller and ZooKeeper: the other
-brokers stop first, all together, and then the controller. Without ZooKeeper, a broker may hang in its shutdown; the deadline
-ends the wait, and --force kills the process.
+brokers stop first, all together, and then the controller. Without ZooKeeper, a broker may hang in its shutdown; the
+deadline ends the wait, and --force kills the process.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def _finish(version: str, stage: Path, source: str) -> jars.Manifest:
     found = jars.kafka_version(libs)
     if found != version:
         raise Refused(
-            f"{source} holds Kafka {found}, not {version}" if found else f"{source} holds no broker",
+            f"{source} has Kafka {found}, not {version}" if found else f"{source} has no broker",
             hint=f"set --kafka-version {found}" if found else "use a binary release, kafka_SCALA-VERSION.tgz",
         )
     manifest = jars.describe_jars(libs, version=version, source=source)

@@ -68,15 +68,15 @@ def test_order_of_given_environment_and_provisioned(tmp_path: Path, monkeypatch:
     assert runtime.find_runtime("3.9.2").libs == home / "libs"  # the environment's is another one
     given = kafka_folder(tmp_path / "new", "4.3.1")
     assert runtime.find_runtime(kafka_home=str(given)).version == "4.3.1"
-    with pytest.raises(UsageError, match=r"holds Kafka 4\.3\.1, not 3\.9\.2"):
+    with pytest.raises(UsageError, match=r"has Kafka 4\.3\.1, not 3\.9\.2"):
         runtime.find_runtime("3.9.2", kafka_home=str(given))
 
 
 def test_a_given_folder_without_kafka_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotFound, match=r"--kafka-home .* holds no Kafka"):
+    with pytest.raises(NotFound, match=r"--kafka-home .* has no Kafka"):
         runtime.ensure_runtime(kafka_home=str(tmp_path))
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(NotFound, match=r"KAFKA_HOME .* holds no Kafka"):
+    with pytest.raises(NotFound, match=r"KAFKA_HOME .* has no Kafka"):
         runtime.ensure_runtime()
 
 
@@ -154,7 +154,7 @@ def test_remove_refuses_unknown_and_running(tmp_path: Path) -> None:
     home = provisioned()
     with pytest.raises(NotFound, match="is not installed") as caught:
         runtime.remove_runtime("2.8.2")
-    assert caught.value.hint == "provisioned: 3.9.2"
+    assert caught.value.hint == "installed: 3.9.2"
     argv = ["sh", "-c", "echo; read line", "-cp", f"{home}/libs/*"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -319,7 +319,7 @@ def test_a_damaged_one_is_repaired_and_a_whole_one_kept(tmp_path: Path) -> None:
 
 
 def test_another_version_in_the_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"holds Kafka 4\.1\.0, not 3\.9\.2"):
+    with pytest.raises(Refused, match=r"has Kafka 4\.1\.0, not 3\.9\.2"):
         runtime.install_runtime("3.9.2", archive=str(_archive(tmp_path, "4.1.0")))
     assert _left_behind() == []
 
