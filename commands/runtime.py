@@ -1,4 +1,4 @@
-"""`kctl runtime`: provision Kafka's jars, check them, remove them."""
+"""`kctl runtime`: install, verify and remove Kafka's jars."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.output import Column, Table
 from kctl.errors import NotFound, NotHealthy
 
-app = CommandGroup(help="Provision Kafka itself: the jars that clusters on this machine run from.")
+app = CommandGroup(help="Install Kafka's jars, which clusters on this machine run from.")
 
-VERSION = typer.Option(None, "--kafka-version", metavar="VERSION", help="Which Kafka; 3.9.2 when not given.")
+VERSION = typer.Option(None, "--kafka-version", metavar="VERSION", help="Kafka version (default: 3.9.2).")
 
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List the versions that are provisioned.
+    """List the installed Kafka versions.
 
     Example: kctl runtime list
     """
@@ -34,55 +34,55 @@ def list_(ctx: typer.Context) -> None:
         Column("source"),
         Column("path"),
     ]
-    found = list_runtimes()
-    given = os.environ.get("KAFKA_HOME")
-    if given:
-        output.note(f"KAFKA_HOME is set: clusters run from {given} unless --kafka-version names another")
+    runtimes = list_runtimes()
+    kafka_home = os.environ.get("KAFKA_HOME")
+    if kafka_home:
+        output.note(f"KAFKA_HOME is set: clusters run from {kafka_home} unless --kafka-version names another version")
 
     def table() -> list[Table]:
-        rows = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in found]
-        return [Table(columns, rows, empty="No Kafka is provisioned yet: kctl runtime install")]
+        rows = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in runtimes]
+        return [Table(columns, rows, empty="No Kafka is installed. Install it with: kctl runtime install")]
 
-    invocation(ctx).emit(found, table)
+    invocation(ctx).emit(runtimes, table)
 
 
 @app.command()
 def install(
     ctx: typer.Context,
     kafka_version: str | None = VERSION,
-    archive: str | None = typer.Option(None, metavar="FILE", help="A release that is here already: kafka_2.13-X.tgz."),
+    archive: str | None = typer.Option(None, metavar="FILE", help="A downloaded release, e.g. kafka_2.13-3.9.2.tgz."),
     sha512: str | None = typer.Option(
-        None, metavar="HEX|FILE", help="The archive's SHA-512; FILE.sha512 beside it when not given."
+        None, metavar="HEX|FILE", help="SHA-512 of the archive (default: the file beside it, FILE.sha512)."
     ),
-    force: bool = typer.Option(False, "--force", help="Install it again, although it is there and whole."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be done, and do nothing."),
+    force: bool = typer.Option(False, "--force", help="Reinstall a version that is already complete."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be done; change nothing."),
 ) -> None:
     """Install Kafka's jars.
 
-    Sources in this order: the archive that is given, Apache's download (or the mirror that KCTL_KAFKA_MIRROR
-    names), Maven coordinates by mvn, or by the Ivy that pyspark ships. Checksums are always checked. A cut
-    download goes on where it was, and nothing is ever half-installed.
+    Sources are tried in this order: --archive, Apache's download servers (or KCTL_KAFKA_MIRROR), the Maven repository
+    by mvn, and the Maven repository by the Ivy that PySpark includes. Checksums are always verified. An interrupted
+    download resumes, and a failed installation leaves nothing behind.
 
     Example: kctl runtime install --kafka-version 3.9.2
     """
     from kctl.deploy.runtime import runtime
 
     inv = invocation(ctx)
-    wanted = runtime.wanted_version(kafka_version, archive)
-    there = next((r for r in runtime.list_runtimes() if r.version == wanted), None)
-    missing = there is None or not there.healthy or force
+    version = runtime.requested_version(kafka_version, archive)
+    installed = next((r for r in runtime.list_runtimes() if r.version == version), None)
+    missing = installed is None or not installed.healthy or force
     if missing:
         if dry_run:
-            _show_plan(ctx, wanted, archive)
+            _show_plan(ctx, version, archive)
             return
-        with output.progress(f"Kafka {wanted}") as shown:
+        with output.progress(f"Kafka {version}") as shown:
             runtime.install_runtime(
-                wanted, archive=archive, sha512=sha512, force=force, progress=shown, note=output.note,
+                version, archive=archive, sha512=sha512, force=force, progress=shown, note=output.note,
                 timeout_s=inv.timeout_s(1800),
             )  # fmt: skip
-        there = next(r for r in runtime.list_runtimes() if r.version == wanted)
-    assert there is not None
-    _show_one(ctx, there, changed=missing)
+        installed = next(r for r in runtime.list_runtimes() if r.version == version)
+    assert installed is not None
+    _show_one(ctx, installed, changed=missing)
 
 
 def _show_plan(ctx: typer.Context, version: str, archive: str | None) -> None:
@@ -95,19 +95,19 @@ def _show_plan(ctx: typer.Context, version: str, archive: str | None) -> None:
     invocation(ctx).emit(plan, lambda: [Table(columns, [row])], changed=True)
 
 
-def _show_one(ctx: typer.Context, found: Any, *, changed: bool) -> None:
+def _show_one(ctx: typer.Context, runtime: Any, *, changed: bool) -> None:
     columns = [Column("version"), Column("jars", align="right"), Column("source"), Column("path")]
-    invocation(ctx).emit(found, lambda: [Table(columns, [output.jsonable(found)])], changed=changed)
+    invocation(ctx).emit(runtime, lambda: [Table(columns, [output.jsonable(runtime)])], changed=changed)
 
 
 @app.command()
 def verify(
     ctx: typer.Context,
     kafka_version: str | None = typer.Option(
-        None, "--kafka-version", metavar="VERSION", help="Only this one; all that are provisioned when not given."
+        None, "--kafka-version", metavar="VERSION", help="Verify only this version (default: all installed)."
     ),
 ) -> None:
-    """Hash every jar: what is missing, changed, or does not belong there gives exit code 1.
+    """Verify the hash of every jar; exit 1 if one is missing, changed or foreign.
 
     Example: kctl runtime verify
     """
@@ -134,18 +134,18 @@ def verify(
     damaged = [r.version for r in results if not r.healthy]
     if damaged:
         raise NotHealthy(
-            f"Kafka {', '.join(damaged)} is not as it was installed",
-            hint=f"repair it with kctl runtime install --kafka-version {damaged[0]} --force",
+            f"Kafka {', '.join(damaged)} differs from what was installed",
+            hint=f"repair it with `kctl runtime install --kafka-version {damaged[0]} --force`",
         )
 
 
 @app.command()
 def remove(
     ctx: typer.Context,
-    kafka_version: str = typer.Option(..., "--kafka-version", metavar="VERSION", help="Which one."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed, and remove nothing."),
+    kafka_version: str = typer.Option(..., "--kafka-version", metavar="VERSION", help="The version to remove."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be removed; remove nothing."),
 ) -> None:
-    """Remove a provisioned version. One that a process runs from is refused.
+    """Remove an installed Kafka version that no process uses.
 
     Example: kctl runtime remove --kafka-version 3.9.2
     """

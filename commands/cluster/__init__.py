@@ -1,1 +1,1 @@
-"""kctl cluster: set up, start, stop, look into, break and restart clusters."""
+"""kctl cluster: create, start, stop, inspect, break and restart clusters."""

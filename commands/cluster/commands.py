@@ -1,4 +1,4 @@
-"""`kctl cluster`: clusters on this machine. Here create, start, stop, restart and destroy; the others beside it."""
+"""`kctl cluster`: create, start, stop, warm and destroy. The other commands are in the modules beside this one."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from kctl.deploy.start import StartResult
     from kctl.deploy.stop import StopResult
 
-app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
+app = CommandGroup(help="Create, start, stop and inspect Kafka clusters.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=cluster_names)]
 Nodes = Annotated[
     list[str] | None,
-    typer.Option("--node", metavar="NODE", help="Only this one: 2, broker-2, zookeeper-1; repeatable."),
+    typer.Option("--node", metavar="NODE", help="Only this node, e.g. 2, broker-2 or zookeeper-1; repeatable."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Kill what has not stopped in time.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Force = Annotated[bool, typer.Option("--force", help="Kill processes that do not stop before --timeout.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
 
 @app.command("create")
@@ -43,18 +43,28 @@ def create(
     ctx: typer.Context,
     name: Name,
     layout: Annotated[str, typer.Option(help="single, pseudo-distributed or three-node.", show_default=False)],
-    brokers: Annotated[int | None, typer.Option(help="How many brokers, for pseudo-distributed (3).")] = None,
-    base_port: Annotated[int | None, typer.Option(help="The first of consecutive ports; else free ones.")] = None,
-    chroot: Annotated[str, typer.Option(help="Kafka's path in ZooKeeper; / for none.")] = "/kafka",
-    rack: Annotated[str | None, typer.Option(help="Racks dealt out to the brokers: r1,r2,… or auto.")] = None,
-    log_dirs: Annotated[int, typer.Option(help="Log dirs of each broker.")] = 1,
+    brokers: Annotated[
+        int | None, typer.Option(help="Number of brokers with pseudo-distributed, up to 50 (default: 3).")
+    ] = None,
+    base_port: Annotated[
+        int | None, typer.Option(help="First of the consecutive ports (default: the first free range).")
+    ] = None,
+    chroot: Annotated[str, typer.Option(help="Path of the cluster in ZooKeeper; / for no chroot.")] = "/kafka",
+    rack: Annotated[
+        str | None, typer.Option(help="Racks assigned to the brokers in turn, e.g. r1,r2; auto: one per broker.")
+    ] = None,
+    log_dirs: Annotated[int, typer.Option(help="Number of log dirs per broker.")] = 1,
     config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker setting; repeatable.")] = None,
-    config_file: Annotated[Path | None, typer.Option(help="Broker settings, a .properties file.")] = None,
-    heap: Annotated[str, typer.Option(help="Java heap of each broker.")] = "512m",
-    directory: Annotated[Path | None, typer.Option("--dir", help="Where to keep it: a new or empty folder.")] = None,
-    kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
-    kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
-    no_start: Annotated[bool, typer.Option("--no-start", help="Only write the files.")] = False,
+    config_file: Annotated[Path | None, typer.Option(help="A .properties file with broker settings.")] = None,
+    heap: Annotated[str, typer.Option(help="Java heap of each broker, e.g. 512m or 2g.")] = "512m",
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Folder of the cluster; must be new or empty (default: kctl's own).")
+    ] = None,
+    kafka_version: Annotated[str | None, typer.Option(help="Kafka version (default: 3.9.2).")] = None,
+    kafka_home: Annotated[
+        str | None, typer.Option(help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
+    ] = None,
+    no_start: Annotated[bool, typer.Option("--no-start", help="Write the files; do not start the cluster.")] = False,
     use: Annotated[
         bool | None,
         typer.Option(
@@ -63,7 +73,7 @@ def create(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show each file that would be written.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the files; write nothing.")] = False,
 ) -> None:
     """Create and start a cluster.
 
@@ -146,7 +156,7 @@ def _create(
 
 
 def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:
-    """One thing as a table: a row for each of its keys, so that long values have room."""
+    """Return a table with one row per key, so that long values have room."""
     rows = [
         {"key": key.replace("_", " "), "value": value}
         for key, value in result.items()
@@ -174,14 +184,14 @@ def _show_plan(
             output.write_line(f"==> {file.path} <==\n{file.text}")
     else:
         inv.emit(files, [])
-    output.note("nothing was written (--dry-run); without --base-port the ports may be others next time")
+    output.note("nothing was written (--dry-run); without --base-port, the ports may differ next time")
 
 
 @app.command("start")
 def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = False) -> None:
-    """Start what does not run.
+    """Start the stopped processes of a cluster.
 
-    Waits until the cluster is ready. Paused processes go on.
+    Waits until the cluster is ready. Paused processes resume.
 
     Example: kctl cluster start dev
     """
@@ -216,7 +226,7 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
 
 
 def chosen_nodes(name: str, nodes: list[str] | None) -> list[str]:
-    """Names of the nodes that --node chose, in the order of the description."""
+    """Return the names of the nodes selected with --node, in the order of the cluster's description."""
     from kctl.deploy import lifecycle
 
     spec = lifecycle.load_cluster(name)
@@ -229,7 +239,7 @@ def emit_nodes(
     groups: Mapping[ItemResult, Sequence[str]],
     result: StartResult | StopResult | RestartResult | None = None,
 ) -> None:
-    """Emit the result, and for people a row for each node; the rows if there is no result, as in a dry run."""
+    """Emit the result, and a table with one row per node. Without a result (a dry run), emit the rows."""
     rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
     changed = any(what.changed and nodes for what, nodes in groups.items()) if result is None else result.changed
     tables = [Table([Column("node"), Column("result")], jsonable(rows))]
@@ -238,9 +248,9 @@ def emit_nodes(
 
 @app.command("stop")
 def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
-    """Stop a cluster in the right order.
+    """Stop the brokers of a cluster, then its ZooKeeper.
 
-    Brokers by controlled shutdown, the controller last, then ZooKeeper.
+    Brokers shut down in a controlled way, the controller last.
 
     Example: kctl cluster stop dev --yes
     """
@@ -269,12 +279,14 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
 @app.command("warm")
 def warm(
     ctx: typer.Context,
-    kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
-    kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
+    kafka_version: Annotated[str | None, typer.Option(help="Kafka version (default: 3.9.2).")] = None,
+    kafka_home: Annotated[
+        str | None, typer.Option(help="Folder of an unpacked Kafka release (default: KAFKA_HOME).")
+    ] = None,
 ) -> None:
-    """Make Java's class archives, once.
+    """Create the Java class archives that make clusters start faster.
 
-    Clusters start with a third less CPU then. A ZooKeeper and a broker run for some seconds.
+    Starting a cluster then takes a third less CPU. To create them, a ZooKeeper and a broker run for a few seconds.
 
     Example: kctl cluster warm
     """
@@ -283,23 +295,23 @@ def warm(
     from kctl.deploy.runtime.training_run import make_archives
 
     runtime = _runtime(kafka_version, kafka_home, install=False)
-    with undone_when_terminated(), output.progress("making Java's class archives") as progress:
-        made = make_archives(
+    with undone_when_terminated(), output.progress("creating the Java class archives") as progress:
+        archives = make_archives(
             LocalHost(),
             java=find_java(),
             libs=runtime.libs,
             kafka_version=runtime.version,
             progress=progress,
         )
-    rows = [{"process": kind, "archive": path} for kind, path in made.items()]
+    rows = [{"process": kind, "archive": path} for kind, path in archives.items()]
     invocation(ctx).emit(rows, lambda: [Table([Column("process"), Column("archive")], jsonable(rows))], changed=True)
 
 
 @app.command("destroy")
 def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
-    """Remove a cluster with all its data.
+    """Remove a cluster and all its data.
 
-    Kills its processes. Asks for its name.
+    Kills the cluster's processes. Asks for the cluster's name as confirmation.
 
     Example: kctl cluster destroy dev --confirm-cluster dev
     """
@@ -313,7 +325,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     if dry_run:
         emit_nodes(inv, {ItemResult.WOULD_BE_KILLED: plan.killed, ItemResult.WOULD_BE_REMOVED: plan.removed})
         return
-    question = f"this removes cluster {name} with all its data: {plan.directory}"
+    question = f"this removes cluster {name} and all its data: {plan.directory}"
     protectors = inv.protectors(own_target(name))
     if protectors:
         inv.confirm(question, target=own_target(name))
@@ -323,7 +335,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     result = library.destroy(host, name)
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))], changed=True)
     if result.kept:
-        output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
+        output.warn(f"{result.directory} was not removed: kctl did not create {', '.join(result.kept)}")
     if was_current:
         output.note(NONE_CURRENT)
     warn_if_overruled(result.current_context or "")

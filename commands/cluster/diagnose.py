@@ -1,4 +1,4 @@
-"""kctl cluster diagnose: where to look first when partitions are not healthy."""
+"""kctl cluster diagnose: what the partitions that are not healthy have in common."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _POLL_S = 1.0
 def diagnose(
     ctx: typer.Context,
     watch_for: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Watch for so long which replicas leave and join ISRs.")
+        str | None, typer.Option(metavar="DURATION", help="ReplicaWatch ISRs for this long and list changes, e.g. 30s.")
     ] = None,
 ) -> None:
-    """Find what partitions with a problem have in common: a broker, a log dir, a rack, or their leader.
+    """Find the common cause of unhealthy partitions.
 
-    Each place is ranked by two shares: how many of the partitions with a problem have a missing replica there, and how
-    many of its own replicas are missing. Shown as well: partitions with records that no consumer can read yet, behind
-    the high watermark. Exit 1 when anything was found.
+    Suspects are brokers, log dirs, racks and leaders. Each is ranked by two shares: the share of the unhealthy
+    partitions that miss a replica there, and the share of its own replicas that are missing. Partitions with records
+    above the high watermark, which consumers cannot read yet, are listed as well. Exit code 1 if there is a problem.
 
     Example: kctl cluster diagnose --watch-for 5s
     """
@@ -48,12 +48,12 @@ def diagnose(
         if watch_ms is not None:
             changes = _watch(client, state, watch_ms / 1000)
             state = client.metadata()
-        found = library(client, state, watched_ms=watch_ms, changes=changes)
-    inv.emit(found, lambda: _tables(found))
-    with incomplete_after_verdict(found.failures):
-        found.require_healthy()
+        diagnosis = library(client, state, watched_ms=watch_ms, changes=changes)
+    inv.emit(diagnosis, lambda: _tables(diagnosis))
+    with incomplete_after_verdict(diagnosis.failures):
+        diagnosis.require_healthy()
     if inv.output in output.FOR_PEOPLE:
-        output.note(f"nothing found in {counted(found.partition_count, 'partition')}")
+        output.note(f"no problem in {counted(diagnosis.partition_count, 'partition')}")
 
 
 def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[IsrChanges]:
@@ -61,26 +61,27 @@ def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[I
 
     with output.progress("watching ISRs", lines_every_s=10.0) as progress:
 
-        def tell(changed: int, left_s: float) -> None:
+        def report(changed: int, left_s: float) -> None:
             message = (
                 f"watching ISRs, {format_duration(round(left_s) * 1000)} left: {counted(changed, 'partition')} changed"
             )
             progress.update(message, seconds - left_s, seconds)
 
-        return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, tell=tell)
+        return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, tell=report)
 
 
-def _tables(found: Diagnosis) -> list[Table]:
-    return [table for table in (_suspects(found), _partitions(found), _held_back(found), _changes(found)) if table.rows]
+def _tables(diagnosis: Diagnosis) -> list[Table]:
+    tables = (_suspects(diagnosis), _partitions(diagnosis), _held_back(diagnosis), _changes(diagnosis))
+    return [table for table in tables if table.rows]
 
 
-def _suspects(found: Diagnosis) -> Table:
+def _suspects(diagnosis: Diagnosis) -> Table:
     columns = [
         Column("kind", "IN COMMON"),
         Column("where", name=True),
         Column("state", style=lambda row: "red" if row["state"] == "down" else None),
-        Column("of_problems", "OF THE PARTITIONS", align="right"),
-        Column("of_replicas", "OF ITS REPLICAS", align="right"),
+        Column("of_problems", "UNHEALTHY PARTITIONS", align="right"),
+        Column("of_replicas", "MISSING REPLICAS", align="right"),
     ]
     rows = [
         {
@@ -89,18 +90,18 @@ def _suspects(found: Diagnosis) -> Table:
             "of_problems": f"{row.partition_count:,} ({row.share_percent:g} %)",
             "of_replicas": f"{row.missing:,} of {row.replica_count:,} ({row.missing_percent:g} %)",
         }
-        for row in found.suspects[:_SHOWN]
+        for row in diagnosis.suspects[:_SHOWN]
     ]
     return Table(columns, rows)
 
 
-def _partitions(found: Diagnosis) -> Table:
+def _partitions(diagnosis: Diagnosis) -> Table:
     rows = [
         {"problem": problem, "count": len(names), "partitions": _some(names)}
         for problem, names in (
-            ("no leader", found.offline),
-            ("under-replicated", found.under_replicated),
-            ("under min ISR", found.under_min_isr),
+            ("no leader", diagnosis.offline),
+            ("under-replicated", diagnosis.under_replicated),
+            ("under min ISR", diagnosis.under_min_isr),
         )
         if names
     ]
@@ -112,7 +113,7 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _held_back(found: Diagnosis) -> Table:
+def _held_back(diagnosis: Diagnosis) -> Table:
     columns = [
         Column("topic", name=True),
         Column("partition", align="right"),
@@ -123,12 +124,12 @@ def _held_back(found: Diagnosis) -> Table:
     ]
     return Table(
         columns,
-        jsonable(found.held_back[:_SHOWN]),
-        title=_title(found.held_back, "with records behind the high watermark"),
+        jsonable(diagnosis.held_back[:_SHOWN]),
+        title=_title(diagnosis.held_back, "with records above the high watermark"),
     )
 
 
-def _changes(found: Diagnosis) -> Table:
+def _changes(diagnosis: Diagnosis) -> Table:
     columns = [
         Column("topic", name=True),
         Column("partition", align="right"),
@@ -137,8 +138,8 @@ def _changes(found: Diagnosis) -> Table:
         Column("joined", show=_nodes),
         Column("leader_changes", "LEADER CHANGES", align="right"),
     ]
-    rows = found.isr_changes
-    return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "whose ISR or leader changed"))
+    rows = diagnosis.isr_changes
+    return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "with a changed ISR or leader"))
 
 
 def _nodes(ids: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""kctl cluster export: the state of any reachable cluster as JSON. commands/cluster/commands.py registers it."""
+"""kctl cluster export: the state of any reachable cluster as JSON. Registered in commands/cluster/commands.py."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kctl.errors import UsageError
 @formats_are("json, or yaml.")
 def export(
     ctx: typer.Context,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file instead of stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file (default: stdout).")] = None,
 ) -> None:
-    """Write brokers, disks, topics and replicas of any reachable cluster as one JSON document.
+    """Export brokers, disks, topics and replicas as JSON.
 
-    What could not be read is absent from the document, and said on stderr.
+    Parts that cannot be read are absent from the document; a warning on stderr names them.
 
     Example: kctl cluster export --out cluster.json
     """
@@ -30,11 +30,13 @@ def export(
 
     inv = invocation(ctx)
     if inv.output not in {None, "json", "yaml"}:
-        raise UsageError(f"-o {inv.output} is not a format of kctl cluster export", hint="it is JSON, or -o yaml")
+        raise UsageError(
+            f"kctl cluster export does not support -o {inv.output}", hint="use -o json (the default) or -o yaml"
+        )
     ask_to_replace(inv, out)
     with inv.connect() as client:
-        state, lacks = export_cluster(client)
-    for line in lacks:
+        state, missing = export_cluster(client)
+    for line in missing:
         output.warn(line)
     indent = 2 if out is None and sys.stdout.isatty() else None
     text = yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False, indent=indent)
@@ -49,7 +51,7 @@ def export(
 
 
 def yaml_of(state: dict[str, Any]) -> str:
-    """The document as YAML. JSON is on one line: laid out, 100,000 partitions are millions of lines."""
+    """Return the document as compact YAML; in block style, 100,000 partitions would take millions of lines."""
     import yaml
 
     text: str = yaml.safe_dump(state, sort_keys=False, allow_unicode=True, default_flow_style=None)

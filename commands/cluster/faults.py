@@ -1,4 +1,4 @@
-"""`kctl cluster kill|pause|unpause`: faults on purpose, for experiments."""
+"""`kctl cluster kill|pause|unpause`: fault injection for experiments."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 if TYPE_CHECKING:
     from kctl.deploy.faults import Fault
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=cluster_names)]
 Node = Annotated[
     str,
     typer.Argument(
         metavar="NODE",
-        help="A broker's id, zookeeper-1, controller, zookeeper-leader or leader:TOPIC-PARTITION.",
+        help="A broker id, broker-1, zookeeper-1, controller, zookeeper-leader or leader:TOPIC-PARTITION.",
         show_default=False,
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which process it would be.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show which process would be affected; change nothing.")]
 
 
 def kill(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -> None:
-    """Kill a process as a crash would.
+    """Kill a process (SIGKILL), as in a crash.
 
-    With SIGKILL; kctl cluster start brings it back.
+    Start the process again with `kctl cluster start`.
 
     Example: kctl cluster kill dev leader:orders-0 --yes
     """
@@ -37,9 +37,9 @@ def kill(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) ->
 
 
 def pause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -> None:
-    """Pause a process as a long GC would.
+    """Pause a process (SIGSTOP), as in a long GC pause.
 
-    With SIGSTOP: it keeps its connections and is silent.
+    The process keeps its connections but does not respond.
 
     Example: kctl cluster pause dev controller --yes
     """
@@ -47,7 +47,7 @@ def pause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -
 
 
 def unpause(ctx: typer.Context, name: Name, node: Node, dry_run: DryRun = False) -> None:
-    """Let a paused process go on.
+    """Resume a paused process.
 
     Example: kctl cluster unpause dev 2
     """
@@ -60,16 +60,19 @@ def _fault(inv: Invocation, name: str, selector: str, fault: Fault, *, dry_run: 
     from kctl.deploy.host import LocalHost
 
     host, spec = LocalHost(), lifecycle.load_cluster(name)
-    chosen = faults.choose(host, spec, selector)
+    fault_target = faults.choose(host, spec, selector)
+    node, pid = fault_target.node, fault_target.identity.pid
     columns = [Column("cluster"), Column("node"), Column("pid", align="right"), Column("state")]
     if dry_run:
-        plan = {"cluster": name, "node": chosen.node.name, "id": chosen.node.id, "pid": chosen.identity.pid,
-                "state": f"would {fault}"}  # fmt: skip
+        plan = {"cluster": name, "node": node.name, "id": node.id, "pid": pid, "state": f"would {fault}"}
         inv.emit(plan, [Table(columns, [plan])], changed=True)
         return
     if fault != "unpause":
-        confirm_interruption(inv, name, f"{fault} {chosen.node.name} (pid {chosen.identity.pid}) of cluster {name}?")
-    result = lifecycle.inflict_fault(name, chosen, fault)
+        confirm_interruption(inv, name, f"{fault} {node.name} (pid {pid}) of cluster {name}?")
+    result = lifecycle.inflict_fault(name, fault_target, fault)
     inv.emit(result, [Table(columns, [jsonable(result)])], changed=True)
     if fault != "unpause":
-        output.note("the cluster notices when its session ends: a broker's after 6 s, unless configured otherwise")
+        output.note(
+            "the cluster reacts when the node's ZooKeeper session expires: for a broker after 6 s, unless configured "
+            "otherwise"
+        )

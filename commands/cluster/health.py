@@ -1,4 +1,4 @@
-"""kctl cluster health: everything that can be wrong with a cluster, on one screen."""
+"""kctl cluster health: all health checks of a cluster on one screen."""
 
 from __future__ import annotations
 
@@ -25,18 +25,24 @@ _STYLES = {"problem": "red", "warning": "yellow", "unknown": "yellow"}
 
 def health(
     ctx: typer.Context,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is healthy, for --timeout (5m).")] = False,
-    brokers: Annotated[int | None, typer.Option(min=1, help="How many brokers there have to be.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the cluster is healthy, up to --timeout (default: 5m).")
+    ] = False,
+    brokers: Annotated[
+        int | None, typer.Option(min=1, help="Expected number of brokers; fewer are not healthy.")
+    ] = None,
     max_disk_percent: Annotated[
-        float, typer.Option(metavar="PERCENT", min=0, max=100, help="Not healthy when a log dir's disk is fuller.")
+        float, typer.Option(metavar="PERCENT", min=0, max=100, help="Not healthy if a log dir's disk is fuller.")
     ] = 90.0,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Check brokers, controller, partitions and disks; exit 1 when something is not healthy.
+    """Check the health of brokers, partitions and disks.
 
-    A warning (leaders or replicas spread unevenly, partitions at min.insync.replicas) does not count as not healthy.
-    What could not be read is told, and exit code 5 then.
+    Exit code 1 if the cluster is not healthy.
+
+    Warnings (unevenly spread leaders or replicas, partitions at min.insync.replicas) do not make a cluster unhealthy.
+    If something cannot be read, the checks are incomplete and the exit code is 5.
 
     Example: kctl cluster health --wait --timeout 2m
     """
@@ -45,18 +51,18 @@ def health(
     inv = invocation(ctx)
     limits = Limits(brokers=brokers, disk_percent=max_disk_percent)
     if watch and wait:
-        raise UsageError("--watch never ends, --wait ends when the cluster is healthy: one of them")
+        raise UsageError("--watch and --wait exclude each other", hint="use --wait to stop when the cluster is healthy")
     if watch:
         Watching(inv, interval).run(
-            lambda: _look(inv, limits), lambda found: Shown(found, [_table(found)], failures=found.unknown)
+            lambda: _check(inv, limits), lambda result: Shown(result, [_table(result)], failures=result.unknown)
         )
-    found = _wait(inv, limits) if wait else _look(inv, limits)
-    inv.emit(found, lambda: [_table(found)], lambda: found.checks)
-    with incomplete_after_verdict(found.unknown):
-        found.require_healthy()
+    result = _wait(inv, limits) if wait else _check(inv, limits)
+    inv.emit(result, lambda: [_table(result)], lambda: result.checks)
+    with incomplete_after_verdict(result.unknown):
+        result.require_healthy()
 
 
-def _look(inv: Invocation, limits: Limits) -> Health:
+def _check(inv: Invocation, limits: Limits) -> Health:
     from kctl.health.assess import assess
     from kctl.health.collect import collect_facts
 
@@ -72,19 +78,19 @@ def _wait(inv: Invocation, limits: Limits) -> Health:
         return wait_until_healthy(target, limits, timeout_s=inv.timeout_s(_WAIT_S), progress=progress.update)
 
 
-def _table(found: Health) -> Table:
+def _table(result: Health) -> Table:
     columns = [
         Column("check", show=lambda name: str(name).replace("_", " ")),
         Column("status", style=_style),
-        Column("summary", "FOUND"),
+        Column("summary", "RESULT"),
         Column("subjects", "WHERE", show=_some),
     ]
     title = (
-        f"cluster {found.cluster_id}: {counted(found.broker_count, 'broker')}, {counted(found.topic_count, 'topic')}"
-        f"{f' ({found.internal_topics:,} of them internal)' if found.internal_topics else ''}, "
-        f"{counted(found.partition_count, 'partition')}"
+        f"cluster {result.cluster_id}: {counted(result.broker_count, 'broker')}, {counted(result.topic_count, 'topic')}"
+        f"{f' ({result.internal_topics:,} of them internal)' if result.internal_topics else ''}, "
+        f"{counted(result.partition_count, 'partition')}"
     )
-    return Table(columns, jsonable(found.checks), title=title)
+    return Table(columns, jsonable(result.checks), title=title)
 
 
 def _style(row: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""The question before a cluster of this machine is interrupted."""
+"""Confirmation before an interruption of a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
-    """Ask before an interruption. A protected cluster asks for its context's name."""
+    """Ask before an interruption. For a protected cluster, ask for the name of its context."""
     inv.confirm(question, target=own_target(name))
 
 
 def own_target(name: str) -> Target:
-    """Return a cluster of this machine with its servers and its id, even while the cluster is down.
+    """Return the target of a cluster on this machine, with its servers and id even while the cluster is down.
 
-    If the cluster's description is damaged, only the servers of its context are known.
+    If the cluster's description is damaged, the target has only the servers of its context.
     """
     from kctl.contexts.choose import list_contexts
     from kctl.deploy import health, lifecycle

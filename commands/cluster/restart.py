@@ -1,4 +1,4 @@
-"""`kctl cluster restart`: a cluster of kctl's as a whole, or any cluster's brokers one after the other."""
+"""`kctl cluster restart`: a whole cluster that kctl set up, or the brokers of any cluster one after another."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.errors import UsageError
 
-_ROLLING_ONLY = "is for --rolling"
+_ROLLING_ONLY = "requires --rolling"
 
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="A cluster that kctl set up. None with --hooks.", autocompletion=cluster_names,
+        metavar="[NAME]", help="A cluster that kctl set up; omit with --hooks.", autocompletion=cluster_names,
         show_default=False,
     ),
 ]  # fmt: skip
@@ -32,67 +32,70 @@ def restart(
     ctx: typer.Context,
     name: Name = None,
     node: Nodes = None,
-    force: Annotated[bool, typer.Option("--force", help="Kill what has not stopped in time.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Kill processes that do not stop before --timeout.")] = False,
     rolling: Annotated[
-        bool, typer.Option("--rolling", help="Brokers one after the other, so that the cluster goes on serving.")
+        bool, typer.Option("--rolling", help="Restart broker by broker, so that the cluster stays available.")
     ] = False,
     hooks: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Commands that stop and start the brokers of the chosen cluster (YAML)."),
+        typer.Option(metavar="FILE", help="YAML file with the commands that stop and start the context's brokers."),
     ] = None,
     brokers: Annotated[
-        list[str] | None, typer.Option("--brokers", metavar="N,…", help="Only these brokers; repeatable.")
+        list[str] | None,
+        typer.Option("--brokers", metavar="N,…", help="Only these broker ids; repeatable (default: all)."),
     ] = None,
     max_unavailable: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Brokers of one rack that are down at once at most.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of brokers of one rack that are down at once.")
     ] = 1,
     stable_checks: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Looks in a row with all in sync before the next broker.")
+        int, typer.Option(metavar="N", min=1, help="Consecutive checks with all in sync before the next broker.")
     ] = 3,
-    stable_interval: Annotated[str, typer.Option(metavar="DURATION", help="Between two looks.")] = "2s",
+    stable_interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between these checks.")] = "2s",
     broker_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="The longest wait for one broker: to stop, to start, to be in sync.")
+        str, typer.Option(metavar="DURATION", help="Limit for each wait: broker stops, starts, is in sync.")
     ] = "10m",
-    no_election: Annotated[bool, typer.Option("--no-election", help="Leave leaders as they are at the end.")] = False,
-    abandon: Annotated[
-        bool, typer.Option("--abandon", help="Forget a rolling restart that has not ended, and do no more.")
+    no_election: Annotated[
+        bool, typer.Option("--no-election", help="Do not elect the preferred leaders at the end.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Forget an unfinished rolling restart; stop and start nothing.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")] = False,
 ) -> None:
-    """Stop and start, the whole, one node, or with --rolling each broker in its turn.
+    """Restart a cluster, one node, or with --rolling broker by broker.
 
-    Edited config files take effect then. A rolling restart takes a broker down when for each of its partitions
-    min.insync.replicas others are in sync, waits until it is back and nothing is behind any more, takes the controller
-    last, and elects the preferred leaders at the end. What no order can protect (one replica, or no more than
-    min.insync.replicas) is told before. Exit 4 when nothing was begun, 5 when it stopped on its way: the same command
-    goes on there. --timeout: no broker is taken down after it.
+    Changes of config files take effect. A rolling restart stops a broker only if the remaining replicas of all its
+    partitions satisfy min.insync.replicas, and continues when all replicas are in sync again. The controller restarts
+    last, and the preferred leaders are elected at the end. Partitions that no order can protect (one replica, or no
+    more than min.insync.replicas) are listed before the start. Exit code 4: nothing was stopped. Exit code 5: the
+    restart is unfinished; run the same command again to resume. After --timeout, no more brokers are stopped.
 
     Example: kctl cluster restart dev --rolling --yes
     """
     inv = invocation(ctx)
     if not rolling:
-        given = {
+        rolling_options = {
             "--hooks": hooks, "--brokers": brokers, "--abandon": abandon, "--no-election": no_election,
             "--max-unavailable": max_unavailable != 1,
         }  # fmt: skip
-        for option in (option for option, value in given.items() if value):
+        for option in (option for option, value in rolling_options.items() if value):
             raise UsageError(f"{option} {_ROLLING_ONLY}", hint="add --rolling")
         if name is None:
-            raise UsageError("which cluster?", hint="kctl cluster list shows those that kctl set up")
+            raise UsageError("no cluster was named", hint="list the clusters on this machine with `kctl cluster list`")
         _restart_whole(inv, name, node, force=force, dry_run=dry_run)
         return
     from kctl.base.units import parse_duration_ms
-    from kctl.commands.cluster.rolling import Wanted, abandon_run, restart_rolling
-    from kctl.restart.running import DEFAULT_TIMEOUT_S, Options
+    from kctl.commands.cluster.rolling import RollingRequest, abandon_run, restart_rolling
+    from kctl.restart.restart_run import DEFAULT_TIMEOUT_S, RestartOptions
 
     if node or force:
-        raise UsageError("--node and --force are not for --rolling", hint="--brokers 1,3 restarts only these")
+        raise UsageError("--node and --force cannot be combined with --rolling", hint="select brokers with --brokers")
     if (name is None) == (hooks is None):
         raise UsageError(
-            "either the NAME of a cluster that kctl set up, or --hooks FILE for the cluster of the context",
-            hint="hooks are the commands that stop and start brokers; docs/rolling-restart.md shows them",
+            "set either the NAME of a cluster that kctl set up, or --hooks FILE for the cluster of the context",
+            hint="a hooks file has the commands that stop and start brokers; see docs/rolling-restart.md",
         )
-    options = Options(
+    options = RestartOptions(
         max_unavailable=max_unavailable,
         stable_checks=stable_checks,
         stable_interval_s=parse_duration_ms(stable_interval) / 1000,
@@ -100,11 +103,11 @@ def restart(
         timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S),
         elect=not no_election,
     )
-    wanted = Wanted(name, hooks, broker_ids("--brokers", brokers) if brokers else None, options)
+    request = RollingRequest(name, hooks, broker_ids("--brokers", brokers) if brokers else None, options)
     if abandon:
-        abandon_run(inv, wanted, dry_run=dry_run)
+        abandon_run(inv, request, dry_run=dry_run)
     else:
-        restart_rolling(inv, wanted, dry_run=dry_run)
+        restart_rolling(inv, request, dry_run=dry_run)
 
 
 def _restart_whole(inv: Invocation, name: str, node: list[str] | None, *, force: bool, dry_run: bool) -> None:

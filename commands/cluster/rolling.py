@@ -1,4 +1,4 @@
-"""What `kctl cluster restart --rolling` does: plan → show → confirm → carry out → say what came of it."""
+"""The work of `kctl cluster restart --rolling`: plan → show → confirm → carry out → report the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.commands.cluster.interruption import confirm_interruption
-from kctl.commands.cluster.rolling_tables import plan_tables, question, result_tables, said_before, said_plan
+from kctl.commands.cluster.rolling_tables import plan_notes, plan_tables, plan_warnings, question, result_tables
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
@@ -22,26 +22,29 @@ if TYPE_CHECKING:
     from kctl.protocol.target import Target
     from kctl.restart.control import BrokerControl
     from kctl.restart.hooks import Hooks
-    from kctl.restart.look import LiveCluster
+    from kctl.restart.live_cluster import LiveCluster
     from kctl.restart.plan import RestartPlan
-    from kctl.restart.running import Options, Run
+    from kctl.restart.restart_run import RestartOptions, RestartRun
 
 _LINES_EVERY_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options, read. name: of a cluster that kctl set up; hooks: the file for another one. only: None for all."""
+class RollingRequest:
+    """The parsed options.
+
+    name: a cluster that kctl set up; hooks: the file for any other cluster. only: the selected brokers; None: all.
+    """
 
     name: str | None
     hooks: Path | None
     only: frozenset[int] | None
-    options: Options
+    options: RestartOptions
 
 
-def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
-    """Begin, or go on with what has not ended."""
-    from kctl.restart.journals import begin_or_go_on
+def restart_rolling(inv: Invocation, request: RollingRequest, *, dry_run: bool) -> None:
+    """Start a rolling restart, or resume the unfinished one."""
+    from kctl.restart.journals import begin_or_resume
     from kctl.restart.plan import (
         choose,
         make_plan,
@@ -50,69 +53,70 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         refuse_without_election,
         unfinished_run,
     )
-    from kctl.restart.running import RealClock, Run, Silent
+    from kctl.restart.restart_run import NoReporter, RealClock, RestartRun
 
-    hooks, target = _hooks(wanted), _target(inv, wanted)
+    hooks, target = _hooks(request), _target(inv, request)
     with _cluster(target) as cluster:
-        _, path = unfinished_run(cluster, target.name, _own_id(wanted))
-        state = None if path is None else read_unfinished(path, wanted.only)
+        _, path = unfinished_run(cluster, target.name, _own_id(request))
+        state = None if path is None else read_unfinished(path, request.only)
         if state is not None:
             brokers: Mapping[int, Broker] = {node: row.broker for node, row in state.brokers.items()}
         else:
-            brokers = choose(_known(wanted, hooks, cluster), wanted.only)
-        cluster.know(brokers.values())
-        control = _control(wanted, hooks, brokers, cluster)
-        with output.progress("looking at the cluster"):
+            brokers = choose(_candidates(request, hooks, cluster), request.only)
+        cluster.add_servers(brokers.values())
+        control = _control(request, hooks, brokers, cluster)
+        with output.progress("checking the cluster"):
             plan = make_plan(
-                cluster, target.name, brokers, wanted.options, clock=RealClock(), resumes=path, state=state
+                cluster, target.name, brokers, request.options, clock=RealClock(), resumes=path, state=state
             )
-        for line in said_before(plan, wanted.options.max_unavailable):
+        for line in plan_warnings(plan, request.options.max_unavailable):
             output.warn(line)
         if dry_run:
             inv.emit(plan, lambda: plan_tables(plan), changed=bool(plan.brokers))
             output.note("nothing was changed (--dry-run)")
-        refuse_without_election(cluster, wanted.options, state)
+        refuse_without_election(cluster, request.options, state)
         refuse_blocked(plan)
         if dry_run:
             return
-        for line in said_plan(plan):
+        for line in plan_notes(plan):
             output.note(line)
-        _confirm(inv, wanted, _identified(cluster, target), question(plan, wanted.options.max_unavailable))
-        journal, at = begin_or_go_on(plan.cluster, plan.cluster_id, list(brokers.values()), path)
+        _confirm(inv, request, _identified(cluster, target), question(plan, request.options.max_unavailable))
+        journal, at = begin_or_resume(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
-            _carry_out(inv, Run(cluster, control, journal, at, wanted.options, Silent(), RealClock()), plan)
+            run = RestartRun(cluster, control, journal, at, request.options, NoReporter(), RealClock())
+            _carry_out(inv, run, plan)
 
 
-def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
-    """Forget the unfinished run; nothing is started or stopped."""
+def abandon_run(inv: Invocation, request: RollingRequest, *, dry_run: bool) -> None:
+    """Forget the unfinished run; stop and start nothing."""
     from kctl.restart import journals
     from kctl.restart.plan import read_unfinished
     from kctl.restart.steps import situation
 
-    target = _target(inv, wanted)
+    target = _target(inv, request)
     with _cluster(target) as cluster:
-        path = _to_abandon(cluster, target.name, _own_id(wanted))
+        path = _to_abandon(cluster, target.name, _own_id(request))
     if path is None:
-        raise NotFound(f"no rolling restart of {target.name} that was begun on this machine is unfinished")
+        raise NotFound(f"there is no unfinished rolling restart of {target.name} on this machine")
     state = read_unfinished(path, None) if dry_run else journals.abandon(path)
     result = ItemResult.WOULD_BE_FORGOTTEN if dry_run else ItemResult.FORGOTTEN
     row = {"cluster": state.cluster, "journal": path, "result": result}
     columns = [output.Column("cluster"), output.Column("result")]
     inv.emit(row, lambda: [output.Table(columns, [output.jsonable(row)])], changed=result.changed)
     if state.open:
-        output.warn(f"{situation(state)}: this run does not bring it back any more")
+        output.warn(f"{situation(state)}: no later run brings these brokers back")
 
 
 def _to_abandon(cluster: LiveCluster, name: str, own_id: str | None) -> Path | None:
-    """The run of this cluster, or that of an earlier one of its name: nobody else can end it."""
+    """Return the run of this cluster, or of an earlier cluster with the same name, which nothing else can end."""
     from kctl.restart import journals
-    from kctl.restart.look import may_be_down
+    from kctl.restart.live_cluster import may_be_down
     from kctl.restart.plan import unfinished_run
 
     try:
-        return unfinished_run(cluster, name, own_id)[1] or journals.unfinished_of(name)
+        return unfinished_run(cluster, name, own_id)[1] or journals.find_unfinished_by_name(name)
     except ConnectionFailed as exc:
-        by_name = journals.unfinished_of(name) if may_be_down(exc) else None
+        by_name = journals.find_unfinished_by_name(name) if may_be_down(exc) else None
         if by_name is None:
             raise
         return by_name
@@ -121,62 +125,67 @@ def _to_abandon(cluster: LiveCluster, name: str, own_id: str | None) -> Path | N
 # --- which cluster ----------------------------------------------------------------------------------------------------
 
 
-def _hooks(wanted: Wanted) -> Hooks | None:
+def _hooks(request: RollingRequest) -> Hooks | None:
     from kctl.restart.hooks import read_hooks
 
-    return None if wanted.hooks is None else read_hooks(wanted.hooks)
+    return None if request.hooks is None else read_hooks(request.hooks)
 
 
-def _target(inv: Invocation, wanted: Wanted) -> Target:
-    if wanted.name is None:
+def _target(inv: Invocation, request: RollingRequest) -> Target:
+    if request.name is None:
         return inv.target()
     from kctl.deploy import health, lifecycle
 
-    return health.target_of(lifecycle.load_cluster(wanted.name))
+    return health.target_of(lifecycle.load_cluster(request.name))
 
 
-def _own_id(wanted: Wanted) -> str | None:
-    """The id of one of kctl's own clusters, also while it is down."""
-    if wanted.name is None:
+def _own_id(request: RollingRequest) -> str | None:
+    """Return the id of a cluster that kctl set up, even while the cluster is down."""
+    if request.name is None:
         return None
     from kctl.deploy import lifecycle
 
-    return lifecycle.own_cluster_id(wanted.name)
+    return lifecycle.own_cluster_id(request.name)
 
 
 @contextmanager
 def _cluster(target: Target) -> Iterator[LiveCluster]:
-    from kctl.restart.look import LiveCluster
+    from kctl.restart.live_cluster import LiveCluster
 
     with LiveCluster(target) as cluster:
         yield cluster
 
 
-def _known(wanted: Wanted, hooks: Hooks | None, cluster: LiveCluster) -> dict[int, Broker]:
-    """The brokers that there are: also those that are down, if they are kctl's own, or the commands need not more than
-    is known of them, or they were asked for."""
+def _candidates(request: RollingRequest, hooks: Hooks | None, cluster: LiveCluster) -> dict[int, Broker]:
+    """Return the brokers that can be restarted.
+
+    Brokers that are down are included if kctl set them up, if the known facts suffice for their commands, or if they
+    were selected.
+    """
     if hooks is not None:
         down = cluster.down()
-        asked = wanted.only or ()
-        able = {node: down[node] for node in down if node in asked or hooks.reaches(down[node], ("stop", "start"))}
+        selected = request.only or ()
+        able = {node: down[node] for node in down if node in selected or hooks.reaches(down[node], ("stop", "start"))}
         return {**cluster.client().metadata(()).brokers, **able}
     from kctl.deploy import lifecycle
     from kctl.deploy.layout import LOOPBACK
     from kctl.model import Broker
 
-    assert wanted.name is not None
-    spec = lifecycle.load_cluster(wanted.name)
+    assert request.name is not None
+    spec = lifecycle.load_cluster(request.name)
     return {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
 
 
-def _control(wanted: Wanted, hooks: Hooks | None, brokers: Mapping[int, Broker], cluster: LiveCluster) -> BrokerControl:
+def _control(
+    request: RollingRequest, hooks: Hooks | None, brokers: Mapping[int, Broker], cluster: LiveCluster
+) -> BrokerControl:
     if hooks is None:
         from kctl.deploy import lifecycle
         from kctl.restart.control_local import LocalControl
 
-        assert wanted.name is not None
-        lifecycle.check_startable(wanted.name)
-        return LocalControl(wanted.name)
+        assert request.name is not None
+        lifecycle.check_startable(request.name)
+        return LocalControl(request.name)
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.hooks import check_brokers
 
@@ -185,7 +194,7 @@ def _control(wanted: Wanted, hooks: Hooks | None, brokers: Mapping[int, Broker],
 
 
 def _all_ids(hooks: Hooks, cluster: LiveCluster) -> set[int]:
-    """Of the cluster, whichever of its brokers are to be restarted; those of the file when nobody is there to tell."""
+    """Return all broker ids of the cluster; those of the file if no broker responds."""
     try:
         return {*cluster.client().metadata(()).brokers, *cluster.down()}
     except ConnectionFailed:
@@ -200,18 +209,18 @@ def _identified(cluster: LiveCluster, target: Target) -> Target:
         return target
 
 
-def _confirm(inv: Invocation, wanted: Wanted, target: Target, asked: str) -> None:
-    if wanted.name is None:
-        inv.confirm(asked, target=target)
+def _confirm(inv: Invocation, request: RollingRequest, target: Target, text: str) -> None:
+    if request.name is None:
+        inv.confirm(text, target=target)
     else:
-        confirm_interruption(inv, wanted.name, asked)
+        confirm_interruption(inv, request.name, text)
 
 
 # --- carrying out -----------------------------------------------------------------------------------------------------
 
 
-class _Terminal:
-    """Shows a run's progress: one bar, and a line for each broker."""
+class _TerminalReporter:
+    """Progress of a run: one bar, and a line for each broker."""
 
     def __init__(self, bar: output.Progress) -> None:
         self._bar = bar
@@ -223,20 +232,20 @@ class _Terminal:
         output.note(line)
 
 
-def _carry_out(inv: Invocation, run: Run, plan: RestartPlan) -> None:
+def _carry_out(inv: Invocation, run: RestartRun, plan: RestartPlan) -> None:
     from kctl.restart.plan import result_of
     from kctl.restart.run import carry_out
 
     failure: KctlError | None = None
-    began = run.clock.now()
+    started = run.clock.now()
     with undone_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
-        run.told = _Terminal(bar)
+        run.reporter = _TerminalReporter(bar)
         with _interruptible(run):
             try:
                 carry_out(run)
             except KctlError as exc:
                 failure = exc
-            result = result_of(run, plan, began)
+            result = result_of(run, plan, started)
     inv.emit(result, lambda: result_tables(result), changed=bool(result.brokers))
     if failure is not None:
         raise failure
@@ -246,19 +255,19 @@ def _carry_out(inv: Invocation, run: Run, plan: RestartPlan) -> None:
         raise NotHealthy(
             f"restarted, but {counted(len(result.not_elected), 'partition')} not led by the preferred replica: "
             f"{result.not_elected[0]}",
-            hint="kctl leader elect --preferred tries it again",
+            hint="try again with `kctl leader elect --preferred`",
         )
 
 
 @contextmanager
-def _interruptible(run: Run) -> Iterator[None]:
-    """Ctrl-C says which broker is in which state, and how to go on."""
-    from kctl.restart.run import WAYS_ON, where_it_stands
+def _interruptible(run: RestartRun) -> Iterator[None]:
+    """On Ctrl-C, report the state of each broker and how to resume."""
+    from kctl.restart.run import HOW_TO_RESUME, current_situation
 
     try:
         yield
     except KeyboardInterrupt:
         if run.state.outcome is None:
-            output.note(where_it_stands(run))
-            output.note(WAYS_ON)
+            output.note(current_situation(run))
+            output.note(HOW_TO_RESUME)
         raise

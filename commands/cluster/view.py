@@ -1,4 +1,4 @@
-"""`kctl cluster status|list|logs|env`: looking at clusters on this machine."""
+"""`kctl cluster status|list|logs|env`: the state of clusters on this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.deploy.logs import LogEntry, Reading
+    from kctl.deploy.logs import LogEntry, LogReader
     from kctl.deploy.status import ClusterStatus
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=cluster_names)]
 
 _POLL_S = 0.2
 _DEFAULT_TAIL = 100
@@ -37,23 +37,25 @@ _STATE_STYLES = {
 
 OwnName = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="The current context's cluster without.", autocompletion=cluster_names),
+    typer.Argument(
+        metavar="[NAME]", help="Name of the cluster (default: the current context's).", autocompletion=cluster_names
+    ),
 ]
 
 
 def _own(inv: Invocation, name: str | None) -> str:
-    """The cluster named, or the one that the context in use names. Raises UsageError when that one is elsewhere."""
+    """Return `name`, or the name of the context in use. Raises UsageError if kctl did not set that cluster up here."""
     from kctl.contexts.choose import current_context, get_context
 
-    found = name or inv.context or current_context()
-    if found is None:
-        raise UsageError("no cluster was chosen", hint="give its NAME; kctl cluster list shows them")
-    if name is None and get_context(found).cluster_dir is None:
+    cluster = name or inv.context or current_context()
+    if cluster is None:
+        raise UsageError("no cluster was chosen", hint="set NAME; list the clusters with `kctl cluster list`")
+    if name is None and get_context(cluster).cluster_dir is None:
         raise UsageError(
-            f"context {found} names a cluster that kctl did not set up here",
-            hint="kctl context test and kctl cluster export look into any cluster",
+            f"context {cluster} names a cluster that kctl did not set up on this machine",
+            hint="for any cluster, use `kctl cluster health`, `kctl context test` or `kctl cluster export`",
         )
-    return found
+    return cluster
 
 
 def _state_style(row: Mapping[str, Any]) -> str:
@@ -65,9 +67,9 @@ def _alarm(row: Mapping[str, Any]) -> str | None:
 
 
 def status(ctx: typer.Context, name: OwnName = None) -> None:
-    """Show each process of a cluster.
+    """Show the processes of a cluster; exit 1 if not healthy.
 
-    Exit code 1 when something is not as it should be.
+    The cluster is healthy if all processes run, there is a controller, and every partition has a leader and is in sync.
 
     Example: kctl cluster status dev
     """
@@ -75,21 +77,21 @@ def status(ctx: typer.Context, name: OwnName = None) -> None:
 
     inv = invocation(ctx)
     name = _own(inv, name)
-    found = status_of(name)
-    inv.emit(found.processes if inv.output == "csv" else found, lambda: [_status_table(found)])
-    if not found.healthy:
+    result = status_of(name)
+    inv.emit(result.processes if inv.output == "csv" else result, lambda: [_status_table(result)])
+    if not result.healthy:
         raise NotHealthy(
-            f"cluster {name} is not healthy: {'; '.join(found.problems)}",
-            hint=f"kctl cluster start {name} starts what does not run; kctl cluster logs {name} shows why",
-            details={"problems": list(found.problems)},
+            f"cluster {name} is not healthy: {'; '.join(result.problems)}",
+            hint=f"start stopped processes with `kctl cluster start {name}`; read the logs: `kctl cluster logs {name}`",
+            details={"problems": list(result.problems)},
         )
 
 
-def _status_table(found: ClusterStatus) -> Table:
+def _status_table(status: ClusterStatus) -> Table:
     columns = [
         Column("node"),
         Column("state", style=_state_style),
-        Column("role"),
+        Column("role", show=lambda role: "broker (controller)" if role == "controller" else str(role)),
         Column("pid", align="right"),
         Column("port", align="right"),
         Column("leader_partitions", "LEADS", align="right"),
@@ -98,17 +100,17 @@ def _status_table(found: ClusterStatus) -> Table:
         Column("rss_bytes", "MEMORY", show=format_size, align="right"),
         Column("disk_bytes", "DISK", show=format_size, align="right"),
     ]
-    if any(row.rack for row in found.processes):
+    if any(row.rack for row in status.processes):
         columns.insert(3, Column("rack"))
-    if found.partition_count is None:
+    if status.partition_count is None:
         partitions = "partitions unknown"
     else:
         partitions = (
-            f"{found.partition_count} partitions, {found.under_replicated_partitions} under-replicated, "
-            f"{found.offline_partitions} offline"
+            f"{status.partition_count} partitions, {status.under_replicated_partitions} under-replicated, "
+            f"{status.offline_partitions} offline"
         )
-    title = f"{found.name}: {found.layout}, Kafka {found.kafka_version}, {partitions}"
-    return Table(columns, jsonable(found.processes), title=title)
+    title = f"{status.name}: {status.layout}, Kafka {status.kafka_version}, {partitions}"
+    return Table(columns, jsonable(status.processes), title=title)
 
 
 def list_(ctx: typer.Context) -> None:
@@ -119,7 +121,7 @@ def list_(ctx: typer.Context) -> None:
     from kctl.deploy.host import LocalHost
     from kctl.deploy.status import list_summaries
 
-    found = list_summaries(LocalHost())
+    summaries = list_summaries(LocalHost())
     columns = [
         Column("current", "", show=lambda current: "*" if current else ""),
         Column("name"),
@@ -129,17 +131,18 @@ def list_(ctx: typer.Context) -> None:
         Column("kafka_version", "KAFKA"),
         Column("bootstrap_servers"),
     ]
-    rows = [{**row, "running": f"{row['running_processes']}/{row['process_count']}"} for row in jsonable(found)]
-    invocation(ctx).emit(found, lambda: [Table(columns, rows, empty="no clusters; kctl cluster create makes one")])
-    for summary in found:
+    rows = [{**row, "running": f"{row['running_processes']}/{row['process_count']}"} for row in jsonable(summaries)]
+    empty = "no clusters; create one with `kctl cluster create`"
+    invocation(ctx).emit(summaries, lambda: [Table(columns, rows, empty=empty)])
+    for summary in summaries:
         if summary.problem:
             output.warn(f"{summary.name}: {summary.problem}")
 
 
 def env(ctx: typer.Context, name: OwnName = None) -> None:
-    """Print export lines for the shell.
+    """Print export lines that select a cluster in the shell.
 
-    Commands and scripts use this cluster then.
+    Sets KCTL_CONTEXT, BOOTSTRAP, BOOTSTRAP_SERVERS, ZOOKEEPER and KAFKA_CLUSTER_DIR for kctl and for scripts.
 
     Example: eval "$(kctl cluster env dev)"
     """
@@ -167,55 +170,55 @@ def logs(
     name: Name,
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NODE]…", help="broker-1, 1, zookeeper-1 …; all by default."),
+        typer.Argument(metavar="[NODE]…", help="Only these nodes, e.g. broker-1, 1 or zookeeper-1 (default: all)."),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the logs grow.")] = False,
-    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Only entries in which it occurs.")] = None,
-    tail: Annotated[str, typer.Option(metavar="N", help="The last N entries, or all.")] = str(_DEFAULT_TAIL),
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new entries as logs grow.")] = False,
+    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Only entries that match anywhere.")] = None,
+    tail: Annotated[str, typer.Option(metavar="N", help="Number of latest entries, or all.")] = str(_DEFAULT_TAIL),
 ) -> None:
-    """Show the logs, merged by time (UTC).
+    """Print the logs of a cluster's processes, merged by time (UTC).
 
-    With -o json: JSON Lines.
+    With -o json, each entry is a line of JSON.
 
     Example: kctl cluster logs dev broker-1 --grep 'ERROR|WARN' --tail 20
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.host import LocalHost
-    from kctl.deploy.logs import Follower, Reading, compile_pattern, merged
+    from kctl.deploy.logs import Follower, LogReader, compile_pattern, merged
 
     inv = invocation(ctx)
     if inv.output in {"yaml", "csv"}:
-        raise UsageError(f"-o {inv.output} is not a format of kctl cluster logs", hint="use table (text) or json")
+        raise UsageError(f"kctl cluster logs does not support -o {inv.output}", hint="use -o table (text) or -o json")
     spec = lifecycle.load_cluster(name)
     only = lifecycle.node_names(spec, nodes)
     chosen = [node for node in spec.nodes if only is None or node.name in only]
-    wanted, limit = compile_pattern(grep), _tail(tail)
+    matches, limit = compile_pattern(grep), _tail(tail)
     prefix = max(len(node.name) for node in chosen) if len(chosen) > 1 else 0
-    reading = Reading(LocalHost(), spec)
-    follower = Follower(reading, chosen) if follow else None
-    _show(merged(reading, chosen, wanted=wanted, tail=limit, follower=follower), inv.output, prefix)
-    warned = _warn(reading, 0)
+    reader = LogReader(LocalHost(), spec)
+    follower = Follower(reader, chosen) if follow else None
+    _show(merged(reader, chosen, matches=matches, tail=limit, follower=follower), inv.output, prefix)
+    warned = _warn(reader, 0)
     while follower is not None:
-        _show((entry for entry in follower.poll() if wanted(entry)), inv.output, prefix)
+        _show((entry for entry in follower.poll() if matches(entry)), inv.output, prefix)
         sys.stdout.flush()
-        warned = _warn(reading, warned)
+        warned = _warn(reader, warned)
         time.sleep(_POLL_S)
     if warned:
         raise OperationFailed(f"{counted(warned, 'file')} could not be read", hint="the other logs are complete")
 
 
-def _warn(reading: Reading, warned: int) -> int:
-    """What could not be read, besides the first `warned`; all of it."""
-    for problem in reading.unreadable[warned:]:
+def _warn(reader: LogReader, warned: int) -> int:
+    """Warn of unreadable files after the first `warned`. Return the number of all unreadable files."""
+    for problem in reader.unreadable[warned:]:
         output.warn(problem)
-    return len(reading.unreadable)
+    return len(reader.unreadable)
 
 
 def _tail(text: str) -> int | None:
     if text == "all":
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise UsageError(f"--tail {text!r} is neither a number nor all")
+        raise UsageError(f"--tail {text!r} is neither a number nor all", hint="set for example --tail 20")
     return int(text)
 
 

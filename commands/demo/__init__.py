@@ -1,1 +1,1 @@
-"""kctl demo: a short tour on a cluster of its own."""
+"""kctl demo: a short tour on a temporary cluster."""

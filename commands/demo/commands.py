@@ -1,4 +1,4 @@
-"""`kctl demo`: the whole tool in a minute, each command shown as it can be typed."""
+"""`kctl demo`: a one-minute tour of kctl; each command is shown as it can be typed."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _STOP_S = 10.0
 
 def command(
     ctx: typer.Context,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running at the end.")] = False,
-    name: Annotated[str, typer.Option(help="Name of the demo's cluster.")] = "demo",
-    spark: Annotated[bool, typer.Option(help="Show the Spark reports (needs pyspark).")] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the cluster running at the end.")] = False,
+    name: Annotated[str, typer.Option(help="Name of the demo cluster.")] = "demo",
+    spark: Annotated[bool, typer.Option(help="Show the Spark reports (requires pyspark).")] = True,
 ) -> None:
-    """Show a cluster come up, work, fail, recover and report its lag.
+    """Run a tour: a cluster starts, works, loses a broker and recovers.
 
-    Sets up a cluster of one ZooKeeper and three brokers, and removes it at the end (and on Ctrl-C), unless --keep.
+    Creates a cluster with one ZooKeeper and three brokers. Removes it at the end, also on Ctrl-C, unless --keep is set.
 
     Example: kctl demo --keep
     """
@@ -46,26 +46,27 @@ def command(
     inv = invocation(ctx)
     if store.exists(name):
         raise AlreadyExists(
-            f"a cluster named {name!r} exists", hint=f"kctl cluster destroy {name}, or give the demo another --name"
+            f"cluster {name!r} already exists",
+            hint=f"remove it with `kctl cluster destroy {name}`, or set another name with --name",
         )
     started = time.monotonic()
     with undone_when_terminated(), contextlib.ExitStack() as clean_up:
-        os.environ["KCTL_CONTEXT"] = name  # for the commands below: the caller's may name another cluster
+        os.environ["KCTL_CONTEXT"] = name  # the caller's KCTL_CONTEXT may name another cluster
         if not keep:
             clean_up.callback(_remove, name, inv.verbose)
         with contextlib.ExitStack() as background:
             _play(name, background, spark=spark)
-        _say(f"That was all of it, in {time.monotonic() - started:.0f} s.")
+        _comment(f"The demo is finished ({time.monotonic() - started:.0f} s).")
     if keep:
-        _say(f"The cluster stays: kctl cluster status {name}; remove it with: kctl cluster destroy {name}")
-        _say(f"{name} is not the current context. Use --context {name}, or switch with: kctl context use {name}")
+        _comment(f"The cluster keeps running. Remove it with: kctl cluster destroy {name}")
+        _comment(f"{name} is not the current context. Add --context {name}, or switch with: kctl context use {name}")
 
 
 def _play(name: str, background: contextlib.ExitStack, *, spark: bool) -> None:
     for step in demo.topics(name):
         _show(step)
     lines = demo.records()
-    _title("Real producers write, real consumers read")
+    _comment("Start real producers and consumers")
     first = "".join(f"{line}\n" for line in islice(lines, demo.FIRST_RECORDS))
     _run(("produce", "orders", "--key-separator", ":"), stdin=first)
     _start_clients(background, lines)
@@ -77,7 +78,7 @@ def _play(name: str, background: contextlib.ExitStack, *, spark: bool) -> None:
 
 
 def _start_clients(background: contextlib.ExitStack, lines: Iterator[str]) -> None:
-    """Two producers and two consumers until the stack closes; billing reads its output too slowly to keep up."""
+    """Run two producers and two consumers until the stack closes; billing is too slow to keep up."""
     stopping = threading.Event()
     dashboard = _spawn("consume", "orders", "--group", "dashboard", "--from-beginning")
     billing = _spawn("consume", "orders", "--group", "billing", "--from-beginning")
@@ -99,7 +100,7 @@ def _feed(
     process: subprocess.Popen[str], lines: Iterator[str], shared: threading.Lock, stopping: threading.Event
 ) -> None:
     assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ValueError):  # it was stopped
+    with contextlib.suppress(BrokenPipeError, ValueError):  # the producer was stopped
         while not stopping.wait(0.1):
             with shared:
                 batch = list(islice(lines, demo.RATE_PER_S // 10))
@@ -115,15 +116,15 @@ def _drain(process: subprocess.Popen[str], rate_per_s: int | None) -> None:
                 time.sleep(1 / rate_per_s)
 
 
-def _show(step: demo.Step) -> None:
-    _title(step.title)
+def _show(step: demo.DemoStep) -> None:
+    _comment(step.title)
     if step.wait_for:
         _wait_for(step.wait_for)
     _run(step.argv, may_be_unhealthy=step.may_be_unhealthy)
 
 
-def _wait_for(what: str, timeout_s: float = 60) -> None:
-    """Until the cluster shows what the next step is about. Raises OperationFailed when it does not in time."""
+def _wait_for(state: str, timeout_s: float = 60) -> None:
+    """Wait until the cluster has the state that the next step shows. Raises OperationFailed after `timeout_s`."""
     from kctl.contexts.choose import resolve_target
     from kctl.protocol.client import connect
 
@@ -131,9 +132,9 @@ def _wait_for(what: str, timeout_s: float = 60) -> None:
     deadline = time.monotonic() + timeout_s
     target = resolve_target(context=None, bootstrap_server=None, zookeeper=None, command_config=None)
     with connect(target) as client:
-        while not conditions[what](client):
+        while not conditions[state](client):
             if time.monotonic() > deadline:
-                raise OperationFailed(f"waited {timeout_s:g} s for {what.replace('_', ' ')}, in vain")
+                raise OperationFailed(f"the cluster did not reach {state.replace('_', ' ')!r} within {timeout_s:g} s")
             time.sleep(0.3)
 
 
@@ -159,18 +160,18 @@ def _run(argv: Iterable[str], *, stdin: str | None = None, may_be_unhealthy: boo
     source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     done = subprocess.run([*_kctl(), *argv], text=True, check=False, env=child_environment(os.environ), **source)
     if done.returncode == ExitCode.UNHEALTHY and may_be_unhealthy:
-        output.write_line("(exit code 1)")
+        output.write_line("# exit code 1")
     elif done.returncode:
         raise OperationFailed(f"kctl {shlex.join(argv)} ended with exit code {done.returncode}")
 
 
 def _kctl() -> list[str]:
-    """This kctl, by this Python: PATH may hold another one, or none."""
+    """Return the command of this kctl; PATH may have another kctl, or none."""
     return [sys.executable, "-m", "kctl"]
 
 
 def _spawn(*argv: str) -> subprocess.Popen[str]:
-    """A kctl in the background, in a session of its own so that Ctrl-C reaches only the demo."""
+    """Start kctl in the background, in its own session so that Ctrl-C reaches only the demo."""
     return subprocess.Popen(
         [*_kctl(), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         start_new_session=True, env=child_environment(os.environ),
@@ -189,38 +190,34 @@ def _stop(processes: list[subprocess.Popen[str]]) -> None:
 
 
 def _remove(name: str, verbose: bool) -> None:
-    """Destroy the cluster, whatever state it is in; a second Ctrl-C does not stop this half-way."""
+    """Destroy the cluster in any state; a second Ctrl-C does not interrupt this."""
     from kctl.deploy import store
 
     if not store.exists(name):
         return
-    _say("Cleaning up …")
-    held = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _comment("Removing the cluster")
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         argv = [*_kctl(), "cluster", "destroy", name, "--yes", "--confirm-cluster", name]
-        # Its context goes with it: destroy would warn of commands that go nowhere.
+        # Destroying the cluster removes its context; with KCTL_CONTEXT set, destroy would warn about that.
         env = {key: value for key, value in os.environ.items() if key != "KCTL_CONTEXT"}
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=None if verbose else subprocess.DEVNULL, env=env,
             check=False, start_new_session=True,
         )  # fmt: skip
     finally:
-        signal.signal(signal.SIGINT, held)
+        signal.signal(signal.SIGINT, previous)
     if done.returncode:
-        raise OperationFailed(f"cluster {name!r} was not removed", hint=f"kctl cluster destroy {name} --force")
+        raise OperationFailed(f"cluster {name!r} was not removed", hint=f"remove it: `kctl cluster destroy {name}`")
 
 
-def _title(text: str) -> None:
+def _comment(text: str) -> None:
+    """Print narration as a shell comment, so that it cannot be mistaken for output."""
     output.write_line("")
-    output.heading(text)
+    output.heading(f"# {text}")
+    sys.stdout.flush()
 
 
 def _prompt(argv: list[str]) -> None:
     output.write_line(f"$ kctl {shlex.join(argv)}")
-    sys.stdout.flush()
-
-
-def _say(text: str) -> None:
-    output.write_line("")
-    output.write_line(text)
     sys.stdout.flush()

@@ -1,6 +1,6 @@
-"""The demo as data: what is shown, in which order, and the records that its producers write.
+"""The demo as data: its steps in order, and the records that its producers write.
 
-`kctl.commands.demo.commands` runs it. Every foreground step is a command line that can be typed again.
+`kctl.commands.demo.commands` runs the steps. Each step is a command line that can be typed again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LIVE_GROUPS = ("billing", "dashboard")
 
 
 @dataclass(frozen=True)
-class Step:
-    """One thing that the demo shows.
+class DemoStep:
+    """One step of the demo.
 
-    title: what happens and why, in a line. argv: the command, without `kctl`. may_be_unhealthy: exit code 1 is
-    what the step is to show. wait_for: before the command, until the controller has noticed what is to be seen:
-    a replica has left an ISR, or every ISR is full again.
+    title: what happens, in one line. argv: the command, without `kctl`. may_be_unhealthy: True if exit code 1 is
+    expected. wait_for: the state to wait for before the command: both groups have committed, a replica has left an ISR,
+    or every ISR is full again.
     """
 
     title: str
@@ -36,72 +36,72 @@ class Step:
     wait_for: Literal["commits", "isr_shrunk", "isr_full"] | None = None
 
 
-def topics(cluster: str) -> list[Step]:
-    """The cluster comes up and gets its topics."""
+def topics(cluster: str) -> list[DemoStep]:
+    """Return the steps that create the cluster and its topics."""
     retention = "retention.ms=86400000"
     return [
-        Step(
-            "A ZooKeeper and three brokers, each with its own id, port and log dir",
+        DemoStep(
+            "Create a cluster: one ZooKeeper and three brokers, each with its own id, port and log dir",
             ("cluster", "create", cluster, "--layout", "pseudo-distributed"),
         ),
-        Step("What runs, where, and who leads", ("cluster", "status", cluster)),
-        Step(
-            "A topic with six partitions, three replicas each",
+        DemoStep("Show the processes: state, role, port and number of led partitions", ("cluster", "status", cluster)),
+        DemoStep(
+            "Create a topic with six partitions and three replicas, limited by time",
             ("topic", "create", "orders", "--partitions", str(PARTITIONS), "--replication-factor", "3",
              "--config", retention),
         ),
-        Step(
-            "Another, limited by size",
+        DemoStep(
+            "Create another topic, limited by size",
             ("topic", "create", "clicks", "--partitions", "3", "--replication-factor", "3",
              "--config", "retention.bytes=10000000"),
         ),
-        Step("Leader, replicas and ISR of each partition", ("topic", "describe", "orders")),
+
     ]  # fmt: skip
 
 
-def lag() -> list[Step]:
-    """While producers and consumers run: three groups, three fates."""
+def lag() -> list[DemoStep]:
+    """Return the steps about consumer lag, while producers and consumers run."""
     audited = str(AUDITED_RECORDS)
     return [
-        Step(
-            "A group reads a little and goes away: from now on it stands still",
+        DemoStep(
+            "Read 500 records as group audit, then stop: its lag grows from now on",
             ("consume", "orders", "--group", "audit", "--from-beginning", "--max-messages", audited, "--quiet"),
         ),
-        Step("The groups: dashboard keeps up, billing is too slow, audit stands still", ("group", "list")),
-        Step("How far each is behind, by topic", ("lag", "--by", "topic"), wait_for="commits"),
-        Step(
-            "The same as a gate for scripts: more than 300 behind is exit code 1",
+        DemoStep("List the groups: dashboard keeps up, billing is too slow, audit has stopped", ("group", "list")),
+        DemoStep("Show the lag of each group by topic", ("lag", "--by", "topic"), wait_for="commits"),
+        DemoStep(
+            "Check the lag in a script: more than 300 records is exit code 1",
             ("lag", "audit", "--by", "group", "--max-lag", "300"),
             may_be_unhealthy=True,
         ),
     ]
 
 
-def fault(cluster: str) -> list[Step]:
-    """A broker dies and comes back; nothing that was acknowledged is lost."""
+def fault(cluster: str) -> list[DemoStep]:
+    """Return the steps in which a broker dies and comes back; no acknowledged record is lost."""
     return [
-        Step("kill -9 of the broker that leads orders-0", ("cluster", "kill", cluster, "leader:orders-0", "--yes")),
-        Step(
-            "Its session expires, other replicas lead on, one is missing in every ISR",
+        DemoStep("Kill the leader of orders-0 with kill -9", ("cluster", "kill", cluster, "leader:orders-0", "--yes")),
+        DemoStep(
+            "Its session has expired: other replicas lead, and one replica is missing from every ISR",
             ("topic", "describe", "orders"),
             wait_for="isr_shrunk",
         ),
-        Step("What status says now: exit code 1", ("cluster", "status", cluster), may_be_unhealthy=True),
-        Step("Bring it back", ("cluster", "start", cluster)),
-        Step("In sync again", ("topic", "describe", "orders"), wait_for="isr_full"),
+        DemoStep("The cluster is not healthy: exit code 1", ("cluster", "status", cluster), may_be_unhealthy=True),
+        DemoStep("Start the broker again", ("cluster", "start", cluster)),
+        DemoStep("All replicas are in sync again", ("cluster", "status", cluster), wait_for="isr_full"),
     ]
 
 
-def spark() -> list[Step]:
-    """The same questions answered by PySpark, as they are on a cluster too large for one machine."""
+def spark() -> list[DemoStep]:
+    """Return the steps with PySpark's reports, for clusters too large for one machine."""
     return [
-        Step("PySpark: consumer lag", ("spark", "lag", "--by", "topic")),
-        Step("PySpark: what fills the disks, and how much of each retention limit", ("spark", "retention")),
+        DemoStep("Consumer lag, computed by PySpark", ("spark", "lag", "--by", "topic")),
+        DemoStep("Disk usage and share of each retention limit, computed by PySpark", ("spark", "retention")),
     ]
 
 
 def records(seed: int = 1) -> Iterator[str]:
-    """Order records as «key:JSON» lines, without end; the same ones for the same seed."""
+    """Yield endless order records as "key:JSON" lines; the same seed yields the same records."""
     rng = random.Random(seed)  # noqa: S311 - made-up orders, not secrets
     for number in count(1):
         body = {

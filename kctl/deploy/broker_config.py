@@ -1,4 +1,4 @@
-"""A broker's server.properties: readable, commented, with defaults that suit the layout. Pure."""
+"""A broker's server.properties: commented, with defaults that suit the layout. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, heap_bytes
 _SESSION_TIMEOUT_MS = 6_000
 _INTERNAL_PARTITIONS = 10
 
-_TOPICS = """Topics: {replicas} replica{s}; acks=all needs {in_sync} in sync. A replica that was not in sync never
-becomes leader: that would lose acknowledged records. Topics are made on purpose, not by a typo"""
+_TOPICS = """Topics: {replicas} replica{s}; acks=all needs {in_sync} in sync. A replica that is not in sync never
+becomes leader, because acknowledged records would be lost. Topics must be created explicitly"""
 
 Section = tuple[str, list[tuple[str, str]]]
 
 
 def render_server_properties(spec: ClusterSpec, node: BrokerNode) -> str:
-    """The text of server.properties. A setting of the user's replaces kctl's where it stands."""
+    """Return the text of server.properties. The user's settings replace kctl's values in place."""
     sections = [*_place(spec, node), *_safety(spec), *_small_machine(spec)]
     own = dict(spec.settings)
     merged = [(comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections]
-    merged.append(("Given with --config or --config-file", sorted(own.items())))
+    merged.append(("Set with --config or --config-file", sorted(own.items())))
     header = (
         f"Broker {node.id} of cluster {spec.name} ({spec.layout}), Kafka {spec.kafka_version}.\n"
         "Written once by kctl; edit it and run: kctl cluster restart " + spec.name
@@ -33,14 +33,14 @@ def _place(spec: ClusterSpec, node: BrokerNode) -> list[Section]:
     if node.rack is not None:
         identity.append(("broker.rack", node.rack))
     return [
-        ("Who it is", identity),
+        ("Identity", identity),
         (
-            "Reachable from this machine only: the address it binds, and the one it tells clients",
+            "Reachable from this machine only: the bind address, and the address that clients use",
             [("listeners", listener), ("advertised.listeners", listener)],
         ),
-        ("Where it keeps partitions", [("log.dirs", ",".join(map(str, spec.data_paths(node))))]),
+        ("Log dirs", [("log.dirs", ",".join(map(str, spec.data_paths(node))))]),
         (
-            "ZooKeeper. A broker that dies is noticed when its session expires; until then it cannot come back",
+            "ZooKeeper. A dead broker is detected when its session expires; it cannot register again before that",
             [
                 ("zookeeper.connect", spec.zookeeper_connect),
                 ("zookeeper.session.timeout.ms", str(_SESSION_TIMEOUT_MS)),
@@ -65,7 +65,7 @@ def _safety(spec: ClusterSpec) -> list[Section]:
             ],
         ),
         (
-            "Kafka's internal topics: as safe as the others, and fewer partitions than the default of 50",
+            "Internal topics: replicated like the others, with fewer partitions than the default of 50",
             [
                 ("offsets.topic.replication.factor", str(replicas)),
                 ("offsets.topic.num.partitions", str(_INTERNAL_PARTITIONS)),
@@ -85,11 +85,11 @@ def _small_machine(spec: ClusterSpec) -> list[Section]:
             [("group.initial.rebalance.delay.ms", "100")],
         ),
         (
-            "The log cleaner's map of keys, taken from the heap at start: 24 bytes for each key",
+            "The log cleaner's map of keys, allocated at start: 24 bytes per key",
             [("log.cleaner.dedupe.buffer.size", str(dedupe))],
         ),
         (
-            "When the whole cluster stops, the last broker has nobody to hand its leaders to: do not wait long for it",
+            "When the whole cluster stops, the last broker cannot move its leaders: do not wait long for that",
             [("controlled.shutdown.max.retries", "2"), ("controlled.shutdown.retry.backoff.ms", "500")],
         ),
     ]

@@ -1,7 +1,7 @@
-"""Which settings a broker knows, and what a value must look like: found before a broker refuses to start.
+"""The settings of a broker and their valid values, checked before a broker would refuse to start.
 
-broker_settings.json is taken from the jars (`kafka.server.KafkaConfig.configDef()`, Kafka 3.9.2): type, default,
-range and allowed values of each. Authorizers have settings of their own.
+broker_settings.json is generated from Kafka 3.9.2 (`kafka.server.KafkaConfig.configDef()`): type, default, range and
+allowed values of each setting. Authorizers have additional settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_CONFIG_BYTES = 1 << 20
 # A listener's own settings: listener.name.<listener>[.<mechanism>].<setting>
 _LISTENER = re.compile(r"listener\.name\.[a-z0-9_-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-(?:256|512))\.)?(.+)")
 
-# What kctl itself decides, and how to say it instead.
+# Settings that kctl sets itself, and what to use instead.
 OWNED = {
     "broker.id": "brokers are numbered from 1; see --brokers",
     "broker.id.generation.enable": "brokers are numbered from 1; see --brokers",
@@ -49,7 +49,7 @@ OWNED = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a broker. type: Kafka's ConfigDef.Type in small letters."""
+    """A broker setting. type: Kafka's ConfigDef.Type in lower case."""
 
     name: str
     type: str
@@ -73,13 +73,13 @@ OF_AUTHORIZERS = (
 
 @lru_cache(maxsize=1)
 def known_settings() -> Mapping[str, Setting]:
-    """All settings by name."""
+    """Return all settings by name."""
     document = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
     return {setting.name: setting for setting in OF_AUTHORIZERS} | settings_in(document["settings"])
 
 
 def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
-    """Settings as such a file has them, by name. Pure."""
+    """Return the settings of a generated file by name. Pure."""
     return {
         name: Setting(
             name, entry["type"], entry.get("default"), entry.get("min"), entry.get("max"),
@@ -90,7 +90,7 @@ def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
 
 
 def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, str]:
-    """The settings of --config-file, then those of --config key=value over them, each checked. Raises UsageError."""
+    """Return the validated settings of --config-file, overridden by --config key=value. Raises UsageError."""
     settings = _read_file(config_file) if config_file is not None else {}
     seen: set[str] = set()
     for text in given:
@@ -99,11 +99,11 @@ def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, s
         if not equals or not key:
             raise UsageError(f"--config {text!r} is not key=value")
         if key in seen:
-            raise UsageError(f"--config {key} is given twice", hint="leave one of them out")
+            raise UsageError(f"--config {key} is set twice", hint="remove one of them")
         if is_secret(key):
             raise UsageError(
-                f"--config {key} would show a password in the list of processes",
-                hint="write it to a file that only you can read and give --config-file FILE",
+                f"--config {key} would expose a password in the process list",
+                hint="write it to a file that only you can read and use --config-file FILE",
             )
         seen.add(key)
         settings[key] = value.strip()
@@ -125,19 +125,19 @@ def _read_file(path: Path) -> dict[str, str]:
 
 
 def base_name(key: str) -> str:
-    """The setting that a listener's own one is of: «ssl.key.password» of «listener.name.x.ssl.key.password»."""
+    """Return the setting behind a listener setting: ssl.key.password for listener.name.x.ssl.key.password."""
     match = _LISTENER.fullmatch(key)
     return match.group(1) if match else key
 
 
 def is_secret(key: str) -> bool:
-    """Is its value one that nobody should see (type PASSWORD, or a JAAS line)."""
+    """Return True if the value is secret (type PASSWORD, or a JAAS line)."""
     setting = known_settings().get(base_name(key))
     return setting is not None and setting.type == "password"
 
 
 def check_setting(key: str, value: str) -> None:
-    """Raises UsageError when a broker does not know `key`, cannot have `value`, or kctl decides it itself."""
+    """Raise UsageError if brokers have no setting `key`, `value` is invalid, or kctl sets it itself."""
     if key in OWNED:
         raise UsageError(f"{key} is set by kctl itself", hint=OWNED[key])
     setting = known_settings().get(base_name(key))
@@ -151,7 +151,7 @@ def check_setting(key: str, value: str) -> None:
 
 
 def problem_of(setting: Setting, value: str) -> str | None:
-    """What `value` is not; None when it is fine."""
+    """Return what a valid value would be; None if `value` is valid."""
     if setting.type == "class":
         return None if not value or re.fullmatch(r"[\w$]+(\.[\w$]+)*", value) else "the name of a class"
     fault = fault_of(setting.type, value)

@@ -1,4 +1,4 @@
-"""Creating a cluster: all of it, or nothing of it."""
+"""Creation of a cluster: complete, or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Refused
 
 @dataclass(frozen=True, slots=True)
 class CreateResult:
-    """What stands now. started is None with --no-start."""
+    """The created cluster. started: False with --no-start."""
 
     name: str
     layout: str
@@ -45,24 +45,24 @@ class CreateResult:
 
 
 def check_new(host: Host, name: str) -> None:
-    """Raises AlreadyExists when a cluster, or another cluster's context, has that name."""
+    """Raise AlreadyExists if a cluster, or another cluster's context, has that name."""
     from kctl.contexts.choose import list_contexts
 
     if store.exists(name) and not _interrupted(host, name):
         raise AlreadyExists(
-            f"cluster {name} exists",
-            hint=f"kctl cluster start {name} starts it, kctl cluster destroy {name} removes it",
+            f"cluster {name} already exists",
+            hint=f"start it with `kctl cluster start {name}`, or remove it with `kctl cluster destroy {name}`",
         )
     context = list_contexts().get(name)
     if context is not None and context.cluster_dir is None:
         raise AlreadyExists(
-            f"context {name} exists and names another cluster",
-            hint=f"choose another name, or remove the context: kctl context remove {name}",
+            f"context {name} already exists for another cluster",
+            hint=f"choose another name, or remove the context with `kctl context remove {name}`",
         )
 
 
 def _interrupted(host: Host, name: str) -> bool:
-    """An entry of a create that was killed before cluster.json stood: a link, or a folder without anything else."""
+    """Return True for an entry of a create that was killed before cluster.json existed: a link or an empty folder."""
     directory = Path(os.path.realpath(store.entry_path(name)))
     return not directory.exists() or (directory.is_dir() and _is_empty(host, directory))
 
@@ -72,11 +72,11 @@ def _is_empty(host: Host, directory: Path) -> bool:
 
 
 def check_version(runtime: KafkaRuntime) -> None:
-    """Raises NotSupported for a Kafka without ZooKeeper (KIP-500: 4.0)."""
+    """Raise NotSupported for a Kafka without ZooKeeper (4.0 and later, KIP-500)."""
     if int(runtime.version.split(".")[0]) >= 4:
         raise NotSupported(
-            f"Kafka {runtime.version} does not run with ZooKeeper, which these layouts use",
-            hint="use a version before 4.0, for example --kafka-version 3.9.2",
+            f"Kafka {runtime.version} does not support ZooKeeper, which all layouts use",
+            hint="use a version before 4.0, e.g. --kafka-version 3.9.2",
         )
 
 
@@ -88,7 +88,7 @@ def plan(
     base_port: int | None,
     directory: Path | None,
 ) -> ClusterSpec:
-    """The cluster as it would be created now. Raises UsageError, Busy (a port of --base-port is taken)."""
+    """Return the cluster that would be created. Raises UsageError, Busy (a port of --base-port is in use)."""
     check_request(request)
     check_version(runtime)
     count = port_count(request.layout, request.brokers)
@@ -115,13 +115,13 @@ def _base_port(host: Host, count: int, wanted: int | None) -> int:
     for port in range(wanted, wanted + count):
         if port in reserved:
             owner = next(c.name for c in store.list_clusters(host) if c.spec and port in c.spec.ports)
-            raise Busy(f"port {port} belongs to cluster {owner}", hint="choose another --base-port, or leave it out")
+            raise Busy(f"port {port} belongs to cluster {owner}", hint="choose another --base-port, or omit it")
         ports.check_free([(port, f"--base-port {wanted}")])
     return wanted
 
 
 def show_files(spec: ClusterSpec) -> list[ConfigFile]:
-    """Every file that a create would write, passwords hidden."""
+    """Return all files that a create would write, with passwords hidden."""
     return config_files(without_secrets(spec))
 
 
@@ -137,10 +137,9 @@ def create(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     progress: Progress | None = None,
 ) -> CreateResult:
-    """Make a cluster with a context of its name, and start it. make_current: choose that context.
+    """Create a cluster and a context with its name, and start it. make_current: make that context current.
 
-    Raises AlreadyExists, UsageError, Busy, or what `start` raises. When it fails, also by Ctrl-C, nothing runs and
-    nothing is left of it.
+    Raises AlreadyExists, UsageError, Busy, or the errors of `start`. On failure, also on Ctrl-C, everything is removed.
     """
     check_request(request)
     java = find_java()
@@ -177,7 +176,7 @@ def _created(spec: ClusterSpec, started: StartResult | None) -> CreateResult:
 
 def _check_folder(host: Host, directory: Path) -> None:
     if directory.exists() and not (directory.is_dir() and _is_empty(host, directory)):
-        raise Refused(f"--dir {directory} is not an empty folder", hint="give a new or empty one")
+        raise Refused(f"--dir {directory} is not an empty folder", hint="choose a new or empty folder")
 
 
 def _lay_ground(host: Host, spec: ClusterSpec) -> None:
@@ -212,7 +211,7 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
 
 
 def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
-    """Write the context of a cluster; one that is there keeps what the user changed in it."""
+    """Write the context of a cluster; an existing context keeps the user's changes."""
     from kctl.contexts.change import put_context
     from kctl.contexts.choose import list_contexts
     from kctl.contexts.context import Context

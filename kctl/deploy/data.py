@@ -1,4 +1,4 @@
-"""Is the data in a node's folders its own. Kafka's and ZooKeeper's own words for a mix-up mislead.
+"""Check that the data in a node's folders is its own; the errors of Kafka and ZooKeeper for a mix-up mislead.
 
 A broker's log dirs hold meta.properties with its broker.id and cluster.id; ZooKeeper's dataDir holds myid.
 """
@@ -16,7 +16,7 @@ _MAX_BYTES = 64 << 10
 
 
 def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
-    """Raises Refused when the folders of `node` hold the data of another broker or ZooKeeper."""
+    """Raise Refused if the folders of `node` have the data of another broker or ZooKeeper."""
     if isinstance(node, BrokerNode):
         _meta_properties(host, spec, node)
         return
@@ -25,12 +25,12 @@ def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
     if data.strip() != str(node.id).encode():
         raise Refused(
             f"{path} says {data.strip().decode('utf-8', 'replace')[:20]!r}, but this is {node.name}",
-            hint="the folder holds another ZooKeeper's data: put the right one there",
+            hint="the folder has another ZooKeeper's data: restore the right folder",
         )
 
 
 def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
-    """The id that the cluster has, up or not; None before its first start, and where the folders do not tell one."""
+    """Return the cluster's id, even while it is down; None before its first start or if the folders disagree."""
     try:
         found = {each for node in spec.brokers for each in _meta_properties(host, spec, node).values()}
     except KctlError:
@@ -39,7 +39,7 @@ def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
 
 
 def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[str, str]:
-    """The cluster.id of each log dir that has one, by path. Raises Refused for another broker's."""
+    """Return the cluster.id of each log dir that has one, by path. Raises Refused for another broker's log dir."""
     cluster_ids = {}
     for folder in spec.data_paths(node):
         path = folder / "meta.properties"
@@ -49,11 +49,11 @@ def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[st
         try:
             meta = parse_properties(data.decode("utf-8", "replace"), source=str(path))
         except InvalidFile as exc:
-            raise Refused(f"{path} cannot be understood: {exc.message}") from exc
+            raise Refused(f"{path} is invalid: {exc.message}") from exc
         if meta.get("broker.id") not in {None, str(node.id)}:
             raise Refused(
                 f"{folder} holds the data of broker {meta['broker.id']}, but this is {node.name}",
-                hint="put the right folder there",
+                hint="restore the right folder",
             )
         if "cluster.id" in meta:
             cluster_ids[str(folder)] = meta["cluster.id"]
@@ -63,7 +63,7 @@ def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[st
 def check_registered_cluster(
     host: Host, spec: ClusterSpec, registered: str | None, nodes: Sequence[BrokerNode]
 ) -> None:
-    """Raises Refused when a log dir belongs to another cluster than the one that ZooKeeper knows."""
+    """Raise Refused if a log dir belongs to another cluster than the one in ZooKeeper."""
     for node in nodes:
         for folder, cluster_id in _meta_properties(host, spec, node).items():
             if cluster_id == registered:

@@ -28,7 +28,7 @@ _GONE_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DestroyPlan:
-    """What `destroy` would do now."""
+    """The processes and folders that `destroy` would kill and remove."""
 
     directory: Path
     killed: tuple[str, ...]
@@ -37,7 +37,7 @@ class DestroyPlan:
 
 @dataclass(frozen=True, slots=True)
 class DestroyResult:
-    """kept: what was found in the folder and is not kctl's. current_context: after that of the cluster is gone."""
+    """The result. kept: files in the folder that kctl did not create. current_context: after the removal."""
 
     name: str
     directory: Path
@@ -47,23 +47,23 @@ class DestroyResult:
 
 
 def destroy_plan(host: Host, name: str) -> DestroyPlan:
-    """Which processes `destroy` would kill and which folders it would remove. Raises NotFound."""
+    """Return the processes that `destroy` would kill and the folders that it would remove. Raises NotFound."""
     directory = _directory(host, name)
     running = tuple(node for node, _ in _processes(host, directory))
     return DestroyPlan(directory, running, tuple(str(path) for path in _node_folders(host, name, directory)))
 
 
 def destroy(host: Host, name: str) -> DestroyResult:
-    """Kill the cluster's processes and remove what kctl made: folders, entry, context. Raises NotFound."""
+    """Kill the cluster's processes and remove what kctl created: folders, entry, context. Raises NotFound."""
     _directory(host, name)
     with store.lock_cluster(name):
         return remove_cluster(host, name)
 
 
 def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None) -> DestroyResult:
-    """`destroy`, for who holds the lock; an entry that is not there any more is no error.
+    """Destroy a cluster while holding its lock; a missing entry is not an error.
 
-    keep_directory: leave the folder itself, as it was there before; cluster.json has it when it is not given.
+    keep_directory: keep the folder itself, because it existed before; None: as in cluster.json.
     """
     if keep_directory is None:
         keep_directory = _was_there_before(host, name)
@@ -120,12 +120,12 @@ def _kill(host: Host, directory: Path) -> tuple[str, ...]:
         host.signal(identity, signal.SIGKILL)
     if not wait_until(lambda: not any(host.is_running(i) for _, i in found), Deadline(_GONE_WITHIN_S), every_s=0.02):
         left = ", ".join(f"{node} (pid {i.pid})" for node, i in found if host.is_running(i))
-        raise TimedOut(f"{left} does not end, not even when killed", hint="its disk may hang; try again")
+        raise TimedOut(f"{left} did not end after SIGKILL", hint="its disk may hang; try again")
     return tuple(node for node, _ in found)
 
 
 def _remove_context(name: str, directory: Path) -> str | None:
-    """Forget the cluster's context; the one that is current then."""
+    """Remove the cluster's context. Return the current context."""
     from kctl.contexts import config
     from kctl.contexts.change import remove_context
 

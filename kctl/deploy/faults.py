@@ -1,4 +1,4 @@
-"""Faults on purpose, for experiments: kill -9, pause and unpause of one process, chosen by name or by what it does.
+"""Fault injection: kill -9, pause and unpause of one process, selected by name or by role.
 
 1, broker-1, zookeeper-2     by id or name
 controller                   the broker that is controller now
@@ -37,7 +37,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """What was done, and the state that was seen after it."""
+    """The affected process and its state afterwards."""
 
     cluster: str
     node: str
@@ -47,10 +47,10 @@ class FaultResult:
 
 
 def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
-    """The running process that `selector` names now.
+    """Return the running process that `selector` selects now.
 
-    Raises UsageError for what is no selector, NotFound for an unknown node, Refused when it does not run or when
-    nobody has the part that was asked for.
+    Raises UsageError for an invalid selector, NotFound for an unknown node, Refused if the process does not run or no
+    process has the role.
     """
     processes = observe(host, spec)
     node = _node(host, spec, selector, processes)
@@ -58,7 +58,7 @@ def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
     if found.identity is None:
         raise Refused(
             f"{node.name} of cluster {spec.name} does not run",
-            hint=f"kctl cluster start {spec.name} starts it",
+            hint=f"start it with `kctl cluster start {spec.name}`",
         )
     return Chosen(node, found.identity)
 
@@ -78,13 +78,13 @@ def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProc
     if selector.startswith(("broker-", "zookeeper-")) or selector.isdigit():
         raise NotFound(f"cluster {spec.name} has no {selector}", hint=f"it has {known}")
     raise UsageError(
-        f"{selector!r} does not name a process",
-        hint=f"give a broker's id, one of {known}, controller, zookeeper-leader or leader:TOPIC-PARTITION",
+        f"{selector!r} does not select a process",
+        hint=f"use a broker id, one of {known}, controller, zookeeper-leader or leader:TOPIC-PARTITION",
     )
 
 
 def named_node(spec: ClusterSpec, selector: str) -> Node | None:
-    """The node with that name, or the broker with that id; None for anything else."""
+    """Return the node with that name, or the broker with that id; None if there is none."""
     for node in spec.nodes:
         if selector == node.name or (isinstance(node, BrokerNode) and selector == str(node.id)):
             return node
@@ -92,7 +92,7 @@ def named_node(spec: ClusterSpec, selector: str) -> Node | None:
 
 
 def answering_brokers(host: Host, processes: list[NodeProcess]) -> list[int]:
-    """Brokers worth asking: they run, and are not paused."""
+    """Return the brokers that run and are not paused."""
     found = []
     for process in processes:
         if isinstance(process.node, BrokerNode) and process.identity is not None:
@@ -127,7 +127,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 
     target = health.target_of(spec, answering_brokers(host, processes))
     if not target.bootstrap_servers:
-        raise Refused(f"no broker of cluster {spec.name} runs", hint=f"kctl cluster start {spec.name} starts them")
+        raise Refused(f"no broker of cluster {spec.name} runs", hint=f"run `kctl cluster start {spec.name}`")
     with connect(target, timeout_s=_ASK_S) as client:
         state = client.metadata([topic]).topics.get(topic)
     if state is None:
@@ -141,7 +141,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 
 
 def inflict(host: Host, spec: ClusterSpec, chosen: Chosen, fault: Fault) -> FaultResult:
-    """Send the signal, and see what came of it. Raises OperationFailed when the state does not follow."""
+    """Send the signal and wait for its effect. Raises OperationFailed if the state does not change."""
     number = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "unpause": signal.SIGCONT}[fault]
     if fault == "kill":  # it was to run: status says dead, not stopped
         write_record(host, spec, chosen.node, "running", chosen.identity)

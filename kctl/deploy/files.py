@@ -17,19 +17,19 @@ HIDDEN = "[hidden]"
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file as it would be written."""
+    """A file to be written."""
 
     path: Path
     text: str
 
 
 def config_files(spec: ClusterSpec) -> list[ConfigFile]:
-    """Every file that follows from the description, in the order in which they are written."""
+    """Return all files of a cluster, in the order in which they are written."""
     return [file for node in spec.nodes for file in node_files(spec, node)]
 
 
 def node_files(spec: ClusterSpec, node: Node) -> list[ConfigFile]:
-    """The files of one process."""
+    """Return the files of one process."""
     log4j = ConfigFile(spec.log4j_path(node), render_log4j(spec, node))
     if isinstance(node, BrokerNode):
         return [ConfigFile(spec.config_path(node), render_server_properties(spec, node)), log4j]
@@ -38,13 +38,13 @@ def node_files(spec: ClusterSpec, node: Node) -> list[ConfigFile]:
 
 
 def without_secrets(spec: ClusterSpec) -> ClusterSpec:
-    """The same with passwords replaced, for showing."""
+    """Return the description with passwords replaced, for display."""
     shown = {key: HIDDEN if is_secret(key) else value for key, value in spec.settings.items()}
     return replace(spec, settings=shown)
 
 
 def write_missing(host: Host, spec: ClusterSpec) -> list[Path]:
-    """Write the files that are not there; edits of those that are there are kept. Returns what was written."""
+    """Write the missing files; existing files keep the user's edits. Return the written files."""
     written = []
     for node in spec.nodes:
         for file in node_files(spec, node):

@@ -1,4 +1,4 @@
-"""Is it ready: asked of the servers themselves, an open port is not enough.
+"""Readiness of a cluster as the servers themselves report it; an open port is not enough.
 
 A ZooKeeper is ready when `srvr` shows a mode; the ensemble when it has exactly one leader (or the only server stands
 alone). A broker is ready when it is registered under /brokers/ids, answers on its port, and lists every broker and a
@@ -28,13 +28,13 @@ _MODE = re.compile(r"^Mode: (\w[\w-]*)$", re.MULTILINE)
 
 
 def zookeeper_mode(port: int, *, timeout_s: float = _PROBE_TIMEOUT_S) -> str | None:
-    """«standalone», «leader», «follower», as `srvr` says it; None when it does not serve (yet)."""
+    """Return "standalone", "leader" or "follower" as reported by `srvr`; None if the server does not serve (yet)."""
     match = _MODE.search(four_letter_word(port, "srvr", timeout_s=timeout_s))
     return match.group(1) if match else None
 
 
 def four_letter_word(port: int, word: str, *, timeout_s: float = _PROBE_TIMEOUT_S) -> str:
-    """ZooKeeper's answer to one of its commands; "" when there is none."""
+    """Return ZooKeeper's response to a four-letter word; "" if there is none."""
     answer = bytearray()
     try:
         with socket.create_connection((LOOPBACK, port), timeout=timeout_s) as connection:
@@ -47,12 +47,12 @@ def four_letter_word(port: int, word: str, *, timeout_s: float = _PROBE_TIMEOUT_
 
 
 def ensemble_modes(spec: ClusterSpec, *, timeout_s: float = _PROBE_TIMEOUT_S) -> dict[int, str | None]:
-    """The mode of each ZooKeeper by its id."""
+    """Return the mode of each ZooKeeper by id."""
     return {z.id: zookeeper_mode(z.port, timeout_s=timeout_s) for z in spec.zookeepers}
 
 
 def ensemble_serves(modes: Mapping[int, str | None]) -> bool:
-    """A majority serves, and one leads: enough for brokers to work."""
+    """Return True if a majority serves and one leads, which is enough for brokers."""
     found = [mode for mode in modes.values() if mode is not None]
     if len(modes) == 1:
         return found == ["standalone"]
@@ -61,27 +61,27 @@ def ensemble_serves(modes: Mapping[int, str | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What brokers keep in ZooKeeper. Reads only."""
+    """The brokers' data in ZooKeeper, read only."""
 
     _zookeeper: ZooKeeper
     _chroot: str
 
     def broker_ids(self) -> set[int]:
-        """Brokers whose session lives."""
+        """Return the brokers with a live session."""
         return {int(name) for name in self._children("/brokers/ids") if name.isdigit()}
 
     def controller_id(self) -> int | None:
-        """The broker that is controller; None while there is none."""
+        """Return the id of the controller; None if there is none."""
         found = self._json("/controller").get("brokerid")
         return found if isinstance(found, int) else None
 
     def cluster_id(self) -> str | None:
-        """None before the first broker's first start."""
+        """Return the cluster id; None before the first start of a broker."""
         found = self._json(CLUSTER_ID).get("id")
         return found if isinstance(found, str) else None
 
     def topics(self) -> set[str]:
-        """Those that nobody has asked to delete."""
+        """Return the topics that are not marked for deletion."""
         return set(self._children("/brokers/topics")).difference(self._children("/admin/delete_topics"))
 
     def _children(self, path: str) -> list[str]:
@@ -106,7 +106,7 @@ class Registry:
 
 @contextmanager
 def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]:
-    """A short session with the cluster's ZooKeeper. Raises ConnectionFailed."""
+    """Open a short session with the cluster's ZooKeeper. Raises ConnectionFailed."""
     from kctl.zookeeper.session import zookeeper
 
     # Without the chroot: it is not there before the first start.
@@ -115,7 +115,7 @@ def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]
 
 
 def target_of(spec: ClusterSpec, broker_ids: Collection[int] | None = None) -> Target:
-    """The cluster, or the chosen brokers of it, as a client's target."""
+    """Return the cluster, or some of its brokers, as a client's target."""
     from kctl.protocol.target import Target
 
     servers = [f"{LOOPBACK}:{b.port}" for b in spec.brokers if broker_ids is None or b.id in broker_ids]
@@ -124,7 +124,7 @@ def target_of(spec: ClusterSpec, broker_ids: Collection[int] | None = None) -> T
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """What one broker says of the cluster; `problem` when it does not answer. topics: when they were asked for."""
+    """One broker's view of the cluster; `problem` if it does not respond. topics: only if requested."""
 
     brokers: frozenset[int] = frozenset()
     controller_id: int | None = None
@@ -135,7 +135,7 @@ class BrokerAnswer:
 def ask_brokers(
     spec: ClusterSpec, broker_ids: Collection[int], *, topics: bool = False, timeout_s: float = 3.0
 ) -> dict[int, BrokerAnswer]:
-    """Ask each broker by itself, all at once."""
+    """Read the view of each broker, all at the same time."""
     from concurrent.futures import ThreadPoolExecutor
 
     if not broker_ids:
@@ -157,12 +157,12 @@ def _ask_broker(spec: ClusterSpec, broker_id: int, topics: bool, timeout_s: floa
 
 
 def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: float = 3.0) -> list[str]:
-    """What each of the `expected` brokers lacks, in words; [] when every one answers and knows the others."""
+    """Return what each of the `expected` brokers lacks; [] if all respond and know the others."""
     missing = []
     for broker_id, answer in ask_brokers(spec, expected, timeout_s=timeout_s).items():
         unknown = sorted(set(expected) - answer.brokers)
         if answer.problem is not None:
-            missing.append(f"broker {broker_id} does not answer: {answer.problem}")
+            missing.append(f"broker {broker_id} does not respond: {answer.problem}")
         elif unknown:
             missing.append(f"broker {broker_id} does not know broker {', '.join(map(str, unknown))} yet")
         elif answer.controller_id is None:
@@ -171,7 +171,7 @@ def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: 
 
 
 def behind(spec: ClusterSpec, running: Collection[int], *, timeout_s: float = 3.0) -> int | None:
-    """How many partitions are not in sync although all of their replicas are on `running` brokers; None: unknown."""
+    """Return the number of out-of-sync partitions with all replicas on `running` brokers; None: unknown."""
     from kctl.protocol.client import connect
 
     try:

@@ -1,4 +1,4 @@
-"""Keeping Ctrl-C for later: where a KeyboardInterrupt would be lost, or would stop a clean-up half-way."""
+"""Deferral of Ctrl-C where a KeyboardInterrupt would be lost or would interrupt a cleanup."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KEPT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
-    """Signals that come while the block runs take effect at its end. The block must be short or bounded.
+    """Defer signals to the end of the block, which must be short or bounded.
 
-    In another thread than the main one it does nothing: handlers run in the main thread only.
+    Has no effect outside of the main thread, because handlers run only there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

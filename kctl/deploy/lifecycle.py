@@ -1,7 +1,7 @@
-"""What happens to a cluster that exists, by its name: under its lock where it changes something.
+"""Operations on existing clusters by name; those that change something hold the cluster's lock.
 
-The parts: `start` and `stop` (whole clusters or single nodes), `faults` (kill, pause), `status`, `logs`; `create` makes
-and destroys clusters.
+The parts: `start` and `stop` (whole clusters or single nodes), `faults` (kill, pause), `status`, `logs`. Clusters are
+created in `create` and removed in `destroy`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class RestartResult:
 
 
 def load_cluster(name: str, host: Host | None = None) -> ClusterSpec:
-    """The description of a cluster. Raises NotFound, InvalidFile."""
+    """Return the description of a cluster. Raises NotFound, InvalidFile."""
     return store.load(host or LocalHost(), name)
 
 
 def node_names(spec: ClusterSpec, chosen: Collection[str] | None) -> frozenset[str] | None:
-    """Names of the nodes that were chosen by name or broker id; None for all. Raises NotFound."""
+    """Return the names of nodes selected by name or broker id; None for all. Raises NotFound."""
     if not chosen:
         return None
     names = set()
@@ -52,13 +52,13 @@ def node_names(spec: ClusterSpec, chosen: Collection[str] | None) -> frozenset[s
         node = faults.named_node(spec, text)
         if node is None:
             known = ", ".join(n.name for n in spec.nodes)
-            raise NotFound(f"cluster {spec.name} has no node {text}", hint=f"it has {known}")
+            raise NotFound(f"cluster {spec.name} has no node {text}", hint=f"its nodes: {known}")
         names.add(node.name)
     return frozenset(names)
 
 
 def running_nodes(spec: ClusterSpec, chosen: Collection[str] | None = None, host: Host | None = None) -> list[str]:
-    """Names of the nodes that run, of those chosen."""
+    """Return the names of the selected nodes that run."""
     only = node_names(spec, chosen)
     found = observe(host or LocalHost(), spec)
     return [n.node.name for n in found if n.running and (only is None or n.node.name in only)]
@@ -71,8 +71,7 @@ def own_cluster_id(name: str, host: Host | None = None) -> str | None:
 
 
 def check_startable(name: str, host: Host | None = None) -> None:
-    """Could its nodes be started from here, once they are stopped? Raises NotSupported without a Java, NotFound without
-    its Kafka."""
+    """Raise NotSupported without a Java, or NotFound without the cluster's Kafka: its nodes could not start again."""
     find_java()
     check_runtime(load_cluster(name, host))
 
@@ -85,7 +84,7 @@ def start_cluster(
     progress: Progress | None = None,
     host: Host | None = None,
 ) -> StartResult:
-    """`start`, by name; also completes what an interrupted create left, and brings its context back."""
+    """Start a cluster by name; also complete an interrupted create, and restore the context."""
     host = host or LocalHost()
     store.load(host, name)
     java = find_java()
@@ -106,7 +105,7 @@ def stop_cluster(
     progress: Progress | None = None,
     host: Host | None = None,
 ) -> StopResult:
-    """`stop`, by name."""
+    """Stop a cluster by name."""
     host = host or LocalHost()
     store.load(host, name)
     with store.lock_cluster(name):
@@ -124,7 +123,7 @@ def restart_cluster(
     progress: Progress | None = None,
     host: Host | None = None,
 ) -> RestartResult:
-    """Stop, then start, under one lock; timeout_s: the limit of each. What did not run is started as well."""
+    """Stop, then start, under one lock. timeout_s: the limit for each. Stopped nodes are started as well."""
     host = host or LocalHost()
     store.load(host, name)
     java = find_java()

@@ -89,7 +89,7 @@ def compile_pattern(pattern: str | None) -> Callable[[LogEntry], bool]:
     return lambda entry: found.search(entry.text) is not None
 
 
-class Reading:
+class LogReader:
     """A reader of logs. unreadable: the files that could not be read and why, each once."""
 
     def __init__(self, host: Host, spec: ClusterSpec) -> None:
@@ -116,17 +116,17 @@ class Reading:
 
 
 def merged(
-    reading: Reading,
+    reading: LogReader,
     nodes: Sequence[Node],
     *,
-    wanted: Callable[[LogEntry], bool],
+    matches: Callable[[LogEntry], bool],
     tail: int | None,
     follower: Follower | None = None,
 ) -> Iterator[LogEntry]:
     """Entries of these nodes, oldest first; tail: only the last so many of them all. They end where the logs end now,
     or where the follower begins."""
     streams = [
-        (entry for entry in parse_entries(node.name, _lines(reading, node, follower)) if wanted(entry))
+        (entry for entry in parse_entries(node.name, _lines(reading, node, follower)) if matches(entry))
         for node in nodes
     ]
     if tail is None:
@@ -136,7 +136,7 @@ def merged(
     return iter(newest)
 
 
-def _lines(reading: Reading, node: Node, follower: Follower | None) -> Iterator[str]:
+def _lines(reading: LogReader, node: Node, follower: Follower | None) -> Iterator[str]:
     file_id, begin = follower.begins[node.name] if follower is not None else (None, 0)
     for file in reading.files(reading.spec.log_path(node)):
         last = file_id is not None and reading.host.file_id(file) == file_id
@@ -177,7 +177,7 @@ class Follower:
     begins: by node, the file that is the log now (None: there is none), and its size.
     """
 
-    def __init__(self, reading: Reading, nodes: Sequence[Node]) -> None:
+    def __init__(self, reading: LogReader, nodes: Sequence[Node]) -> None:
         self._logs = [_Followed(reading, node.name, reading.spec.log_path(node)) for node in nodes]
         self.begins = {log.node: (log.file_id, log.offset) for log in self._logs}
 
@@ -187,7 +187,7 @@ class Follower:
 
 
 class _Followed:
-    def __init__(self, reading: Reading, node: str, path: Path) -> None:
+    def __init__(self, reading: LogReader, node: str, path: Path) -> None:
         self._reading, self.node, self._path = reading, node, path
         self.offset = reading.host.size(path) or 0
         self.file_id = reading.host.file_id(path)
@@ -244,7 +244,7 @@ def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) ->
     path = spec.log_path(node)
     size = host.size(path) or 0
     begin = since if since <= size else 0  # it was rolled meanwhile
-    reading = Reading(host, spec)
+    reading = LogReader(host, spec)
     data = reading.read(path, max(begin, size - _MAX_EXCERPT_BYTES), _MAX_EXCERPT_BYTES)
     lines = data.decode("utf-8", "replace").splitlines()
     errors = [i for i, line in enumerate(lines) if (m := _ENTRY.match(line)) and m.group(2) in {"ERROR", "FATAL"}]

@@ -1,8 +1,8 @@
-"""Starting a cluster: only what is down, and only when it can work; what cannot be started leaves nothing running.
+"""Start of a cluster: only stopped nodes, after all checks; on failure, the started nodes are stopped again.
 
-Before anything runs: the ports are free, and the data is this cluster's own. Then the ZooKeepers, all at once; then,
-when a broker's old registration is gone from ZooKeeper (its session must expire first, or the broker dies of
-NodeExists), the brokers, all at once.
+Checks first that the ports are free and the data belongs to this cluster. Starts all ZooKeepers together, waits until
+the old registrations of the brokers have expired in ZooKeeper (a broker would die with NodeExists), and then starts all
+brokers together.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ DEFAULT_TIMEOUT_S = 120.0
 _UNDO_S = 10.0
 _IN_SYNC_S = 10.0
 _LINGER_S = 3.0
-# What a JVM gets to see: nothing that changes how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), nothing secret.
+# Environment of a JVM: nothing that changes how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), and nothing secret.
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """started: the nodes that this call started, in order; resumed: paused ones that go on; already_running: others."""
+    """The result. started: nodes that this call started; resumed: nodes that were paused; already_running: others."""
 
     name: str
     bootstrap_servers: tuple[str, ...]
@@ -93,12 +93,12 @@ def start(
     progress: Progress | None = None,
     archive_flags: Mapping[NodeKind, Sequence[str]] | None = None,
 ) -> StartResult:
-    """Bring every node up and wait until the cluster is ready; running ones are left alone, paused ones go on.
+    """Start the stopped nodes, resume the paused ones, and wait until the cluster is ready.
 
     archive_flags: Java's flags for class archives; None: use those that are there (kctl.deploy.runtime.class_archive).
     only: names of the nodes to start; the others stay as they are, and those that do not run are not waited for.
-    Raises Busy (a port is taken), Refused (another cluster's data), OperationFailed (a process died: with the end of
-    its log) or TimedOut. Whatever this call started is stopped again then, also on Ctrl-C.
+    Raises Busy (a port is in use), Refused (another cluster's data), OperationFailed (a process died; with the end of
+    its log) or TimedOut. On failure, also on Ctrl-C, the nodes that this call started are stopped again.
     """
     began = time.monotonic()
     check_runtime(spec)
@@ -144,11 +144,11 @@ def _archive_flags(
 
 
 def check_runtime(spec: ClusterSpec) -> None:
-    """Raises NotFound when the Kafka of the cluster is not there any more."""
+    """Raise NotFound if the cluster's Kafka does not exist any more."""
     if not spec.kafka_libs.is_dir():
         raise NotFound(
-            f"Kafka {spec.kafka_version} of cluster {spec.name} is gone: {spec.kafka_libs} is not there",
-            hint=f"bring it back, or run kctl runtime install --kafka-version {spec.kafka_version}",
+            f"Kafka {spec.kafka_version} of cluster {spec.name} is missing: {spec.kafka_libs} does not exist",
+            hint=f"restore it, or run `kctl runtime install --kafka-version {spec.kafka_version}`",
         )
 
 
@@ -159,7 +159,7 @@ def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
                 continue
             owner = host.port_owner(port)
             raise Busy(
-                f"port {port} of {node.name} is taken by {owner or 'an outgoing connection'}",
+                f"port {port} of {node.name} is in use by {owner or 'an outgoing connection'}",
                 hint=f"stop that process, or destroy cluster {spec.name} and create it with another --base-port",
                 details={"node": node.name, "port": port, "pid": owner.pid if owner else None},
             )
@@ -191,7 +191,7 @@ def _undone_on_failure(run: _Start) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        run.progress.update("stopping what was started")
+        run.progress.update("stopping the started nodes")
         with deferred_interrupts():
             _undo(run)
         raise
@@ -241,8 +241,8 @@ def _check_alive(run: _Start) -> None:
         if not run.host.is_running(spawned.identity):
             excerpt = log_excerpt(run.host, run.spec, spawned.node, since=spawned.log_offset)
             raise OperationFailed(
-                f"{spawned.node.name} of cluster {run.spec.name} did not start: it ended",
-                hint="\n".join(["the end of its log:", *excerpt]) if excerpt else "it left no log",
+                f"{spawned.node.name} of cluster {run.spec.name} did not start: its process ended",
+                hint="\n".join(["the end of its log:", *excerpt]) if excerpt else "its log is empty",
                 details={"node": spawned.node.name, "log": excerpt},
             )
 
@@ -251,7 +251,7 @@ def _too_slow(run: _Start, lacking: list[str]) -> TimedOut:
     """The error for a wait that came to its limit."""
     return TimedOut(
         f"cluster {run.spec.name} was not ready within {run.deadline.seconds:g} s: {'; '.join(lacking)}",
-        hint=f"give it longer with --timeout; see kctl cluster logs {run.spec.name}",
+        hint=f"raise --timeout, or find the cause with `kctl cluster logs {run.spec.name}`",
     )
 
 

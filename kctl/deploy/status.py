@@ -1,4 +1,4 @@
-"""What a cluster's processes are and do: asked of the kernel, ZooKeeper and each broker, all with short limits."""
+"""The state of a cluster's processes, read from the kernel, ZooKeeper and each broker with short time limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kctl.errors import KctlError
 from kctl.model import ClusterState, PartitionState
 
 _ASK_S = 3.0
-# A JVM that has not answered for so long is not starting any more.
+# A JVM that has not responded for this long is not starting any more.
 _STARTING_MS = 60_000
 
 State = Literal["running", "starting", "unresponsive", "paused", "stopped", "dead"]
@@ -25,10 +25,10 @@ State = Literal["running", "starting", "unresponsive", "paused", "stopped", "dea
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """One process. None: does not run, or cannot be known.
+    """One process. None: it does not run, or the value is unknown.
 
-    role: leader, follower, standalone; of brokers controller or broker. under_replicated_partitions: of those that
-    this broker leads, as its own metric counts them.
+    role: leader, follower or standalone; for brokers: controller or broker. under_replicated_partitions: of those that
+    this broker leads, as in its own metric.
     """
 
     node: str
@@ -50,7 +50,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """The whole cluster. problems: why it is not healthy, one sentence each."""
+    """The state of a cluster. problems: why it is not healthy, one sentence each."""
 
     name: str
     layout: str
@@ -87,7 +87,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """All that was asked, before it is judged."""
+    """All facts, before they are evaluated."""
 
     processes: Sequence[NodeProcess]
     usages: Mapping[str, ProcessUsage | None]
@@ -108,7 +108,7 @@ class _Seen:
 
 
 def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
-    """Look at everything once. Nothing that does not answer is an error: it is the result."""
+    """Read the state once. A server that does not respond is a result, not an error."""
     seen = _look(host, spec)
     rows = tuple(_process_status(spec, process, seen) for process in seen.processes)
     partitions = seen.partitions
@@ -166,7 +166,7 @@ def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
 def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> ProcessStatus:
     node, usage = process.node, seen.usages[process.node.name]
     broker = isinstance(node, BrokerNode)
-    # Of a broker that does not run, Metadata may still tell yesterday's news.
+    # Metadata may still list the partitions of a broker that does not run.
     told = broker and usage and seen.metadata
     led = [p for p in seen.partitions or () if p.leader == node.id] if told else None
     state = _state(process, usage, seen)
@@ -234,7 +234,7 @@ def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
 
 
 def list_summaries(host: Host) -> list[ClusterSummary]:
-    """Every cluster on this machine, by name; from the processes alone, nobody is asked."""
+    """Return all clusters of this machine by name, from their processes alone, without a connection."""
     from kctl.contexts.choose import current_context
 
     current = current_context()

@@ -1,8 +1,8 @@
-"""Stopping a cluster: every broker before any ZooKeeper.
+"""Stop of a cluster: all brokers before any ZooKeeper.
 
-A broker that stops hands its leaders over (controlled shutdown), which needs the controller and ZooKeeper: so the
-others go first, all at once, and the controller after them. Without ZooKeeper a broker may hang in its shutdown; the
-deadline ends the wait, and --force the process.
+A stopping broker moves its leaders (controlled shutdown), which requires the controller and ZooKeeper: the other
+brokers stop first, all together, and then the controller. Without ZooKeeper, a broker may hang in its shutdown; the
+deadline ends the wait, and --force kills the process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REMIND_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """stopped: ended by themselves; killed: with --force, after the deadline; already_stopped: did not run."""
+    """The result. stopped: nodes that ended; killed: by --force after the deadline; already_stopped: did not run."""
 
     name: str
     stopped: tuple[str, ...]
@@ -128,17 +128,17 @@ def _signal(run: _Stop, nodes: Sequence[NodeProcess], number: signal.Signals) ->
 def _force(run: _Stop, left: list[NodeProcess]) -> None:
     names = ", ".join(n.node.name for n in left)
     if not run.force:
-        why = "" if run.zookeeper_serves else ": ZooKeeper does not serve, and a broker waits for it"
-        retry = "wait longer with --timeout" if run.zookeeper_serves else f"kctl cluster start {run.spec.name} first"
+        why = "" if run.zookeeper_serves else ": ZooKeeper does not respond, and a broker waits for it"
+        retry = "raise --timeout" if run.zookeeper_serves else f"run `kctl cluster start {run.spec.name}` first"
         raise TimedOut(
             f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s{why}",
-            hint=f"{retry}, or kill with: kctl cluster stop {run.spec.name} --force",
+            hint=f"{retry}, or kill the processes with `kctl cluster stop {run.spec.name} --force`",
             details={"running": [n.node.name for n in left]},
         )
     _signal(run, left, signal.SIGKILL)
     run.killed.extend(n.node.name for n in left)
     if not wait_until(lambda: not _alive(run, left), Deadline(_FORCED_S)):
-        raise TimedOut(f"{names} of cluster {run.spec.name} does not end, not even when killed")
+        raise TimedOut(f"{names} of cluster {run.spec.name} did not end after SIGKILL")
 
 
 def _alive(run: _Stop, nodes: Sequence[NodeProcess]) -> bool:

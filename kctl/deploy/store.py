@@ -1,4 +1,4 @@
-"""Where clusters are remembered: one folder each, found by name, with a lock for those who change it.
+"""The stored clusters: one folder per cluster, found by name, with a lock for changes.
 
     clusters_dir()/NAME/            the cluster's folder, or with --dir a link to it
     clusters_dir()/.NAME.lock       held (flock) by the one kctl that changes the cluster
@@ -45,12 +45,12 @@ class StoredCluster:
 
 
 def entry_path(name: str) -> Path:
-    """The entry of a cluster: its folder, or the link to it."""
+    """Return the entry of a cluster: its folder, or the link to it."""
     return paths.clusters_dir() / check_name(name)
 
 
 def exists(name: str) -> bool:
-    """Is there an entry, complete or not."""
+    """Return True if there is an entry, complete or not."""
     return os.path.lexists(entry_path(name))
 
 
@@ -59,31 +59,31 @@ def spec_path(directory: Path) -> Path:
 
 
 def load(host: Host, name: str) -> ClusterSpec:
-    """The description of a cluster. Raises NotFound with the names there are, InvalidFile when it cannot be read."""
+    """Return the description of a cluster. Raises NotFound with the existing names, InvalidFile if unreadable."""
     entry = entry_path(name)
     if not os.path.lexists(entry):
         known = [c.name for c in list_clusters(host)]
-        hint = f"known: {', '.join(known)}" if known else "there is no cluster here; `kctl cluster list` shows them"
+        hint = f"clusters: {', '.join(known)}" if known else "there are no clusters; `kctl cluster create` creates one"
         raise NotFound(f"cluster {name} does not exist", hint=did_you_mean(name, known) or hint)
     directory = Path(os.path.realpath(entry))
     data = host.read_file(spec_path(directory), max_bytes=_MAX_SPEC_BYTES)
     if data is None:
         raise NotFound(
-            f"cluster {name} is incomplete: {spec_path(directory)} is not there",
+            f"cluster {name} is incomplete: {spec_path(directory)} does not exist",
             hint="its folder was removed, or its creation was interrupted;"
-            f" kctl cluster destroy {name} clears the rest",
+            f" remove the rest with `kctl cluster destroy {name}`",
         )
     spec = parse_spec(data, spec_path(directory))
     if spec.name != name or spec.directory != directory:
         raise InvalidFile(
             f"{spec_path(directory)} describes cluster {spec.name} in {spec.directory}",
-            hint="a cluster cannot be moved: its files hold absolute paths; move the folder back",
+            hint="move the folder back: its files have absolute paths, so a cluster cannot be moved",
         )
     return spec
 
 
 def parse_spec(data: bytes, path: Path) -> ClusterSpec:
-    """cluster.json's content. Raises InvalidFile."""
+    """Parse cluster.json. Raises InvalidFile."""
     try:
         document = json.loads(data)
         if document["format"] != _FORMAT:
@@ -124,7 +124,7 @@ def leavings(host: Host, directory: Path) -> list[Path]:
 
 
 def list_clusters(host: Host) -> list[StoredCluster]:
-    """All entries by name; broken ones too, so that they can be seen and destroyed."""
+    """Return all entries by name, including broken ones, so that they can be destroyed."""
     found = []
     base = paths.clusters_dir()
     for name in host.list_folder(base):
@@ -143,7 +143,7 @@ def list_clusters(host: Host) -> list[StoredCluster]:
 
 
 def reserved_ports(host: Host) -> frozenset[int]:
-    """Ports of all clusters, running or not."""
+    """Return the ports of all clusters, running or not."""
     return frozenset(port for c in list_clusters(host) if c.spec is not None for port in c.spec.ports)
 
 
@@ -160,7 +160,7 @@ def lock_cluster(name: str) -> Iterator[None]:
 
 @contextmanager
 def lock_ports() -> Iterator[None]:
-    """Be the only kctl that chooses ports."""
+    """Hold the lock for the choice of ports."""
     with _lock(paths.clusters_dir() / ".ports.lock", "the choice of ports", 20.0):
         yield
 
@@ -194,12 +194,12 @@ def _acquire(path: Path, what: str, deadline: float) -> int:
             os.close(fd)
             if time.monotonic() >= deadline:
                 raise Busy(
-                    f"another kctl{f' (pid {other})' if other else ''} works on {what}",
-                    hint="wait until it has ended, and try again",
+                    f"another kctl{f' (pid {other})' if other else ''} is working on {what}",
+                    hint="wait until it ends, then try again",
                 ) from None
             time.sleep(0.1)
 
 
 def remove_lock(name: str) -> None:
-    """Remove the lock file of a cluster that is gone; only while holding the lock."""
+    """Remove the lock file of a removed cluster; only while holding the lock."""
     (paths.clusters_dir() / f".{check_name(name)}.lock").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Waiting with a limit, and telling what for."""
+"""Waits with a time limit and progress messages."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from kctl.base.deadline import Deadline
 
 
 class Progress(Protocol):
-    """What a long operation tells while it runs."""
+    """Receives the progress of a long operation."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
 
 class NoProgress:
-    """For callers that do not show any."""
+    """A progress that shows nothing."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None:
         pass
 
 
 def wait_until(check: Callable[[], bool], deadline: Deadline, *, every_s: float = 0.1) -> bool:
-    """Poll until `check()` holds: True; False when the deadline passes first. It is asked at least once."""
+    """Poll until `check()` returns True. Return False if the deadline passes first. Checks at least once."""
     while True:
         if check():
             return True

@@ -1,1 +1,1 @@
-"""Restarting brokers one after the other, and the means to stop, start and break one."""
+"""Rolling restarts, and the means to stop, start and break brokers."""

@@ -1,4 +1,4 @@
-"""Bringing brokers back: those that are down before anything is taken down, and those that a run has stopped."""
+"""Bring brokers back: those that are down before the first stop, and those that a run stopped."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kctl.base.text import counted
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
-from kctl.restart.gate import NAMED, unsettled
-from kctl.restart.running import POLL_S, Run, ids, ms, share
-from kctl.restart.steps import Phase, Step
+from kctl.restart.gate import NAMED, out_of_sync
+from kctl.restart.restart_run import POLL_S, RestartRun, ids, ms, share
+from kctl.restart.steps import BrokerPhase, RestartStep
 
 _LOOKS = 3
 
 
-def bring_all_back(run: Run) -> None:
-    """Brokers that an earlier process took down, and others that are down, before anything else."""
+def bring_all_back(run: RestartRun) -> None:
+    """Bring back the brokers that an earlier process stopped and other brokers that are down, before anything else."""
     absent = _absent(run)
-    left = {node for node, row in run.state.brokers.items() if row.open and row.phase is not Phase.STOPPING}
+    left = {node for node, row in run.state.brokers.items() if row.open and row.phase is not BrokerPhase.STOPPING}
     down = [node for node in run.state.brokers if node in absent or node in left]
     if not down:
         return
-    run.told.note(f"broker {ids(down)} first: {_why_first(run, down)}")
+    run.reporter.note(f"starting broker {ids(down)} first: {_why_first(run, down)}")
     bring_back(run, down, began=run.clock.now())
 
 
-def _absent(run: Run) -> set[int]:
-    """Brokers that the cluster does not list, each of three times: one that has just come up does not know all yet, and
-    a broker that was only overlooked would count as restarted."""
+def _absent(run: RestartRun) -> set[int]:
+    """Return the brokers that the cluster does not list in any of three reads.
+
+    A broker that has just started does not know all brokers yet, and a live broker that is missing from one read would
+    count as restarted.
+    """
     absent = set(run.state.brokers)
     for look in range(_LOOKS):
         if look:
@@ -37,18 +40,18 @@ def _absent(run: Run) -> set[int]:
     return absent
 
 
-def _why_first(run: Run, down: Collection[int]) -> str:
+def _why_first(run: RestartRun, down: Collection[int]) -> str:
     if any(run.state.brokers[node].open for node in down):
-        return "the run that ended early left it there, and nothing else goes before it is back"
+        return "an earlier run stopped before it was back, and no other broker is stopped until then"
     return "it is down" if len(down) == 1 else "they are down"
 
 
 def bring_back(
-    run: Run, batch: Sequence[int], *, began: float, watched: Callable[[], int | None] = lambda: None
+    run: RestartRun, batch: Sequence[int], *, began: float, watched: Callable[[], int | None] = lambda: None
 ) -> None:
-    """Start, wait until each answers, and until all is in sync. began: since when they are away.
+    """Start brokers, then wait until each responds and all partitions are in sync. began: when the brokers went down.
 
-    Raises the first failure after all of them were tried: one that cannot start keeps no other one down.
+    Raises the first failure after all brokers were tried: one that cannot start does not keep others down.
     """
     back = start_all(run, batch)
     if not back:
@@ -56,28 +59,28 @@ def bring_back(
     in_sync_at = _settle(run, back)
     longest, away_ms = watched(), round((in_sync_at - began) * 1000)
     for node in back:
-        run.entry(Step.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
-        run.told.note(f"broker {node} is back, and all in sync after {away_ms / 1000:.1f} s")
+        run.entry(RestartStep.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
+        run.reporter.note(f"broker {node} is back; all partitions in sync after {away_ms / 1000:.1f} s")
 
 
-def start_all(run: Run, batch: Sequence[int]) -> list[int]:
-    """Start each, then wait for all: brokers that vote in the metadata quorum answer when a majority is there.
+def start_all(run: RestartRun, batch: Sequence[int]) -> list[int]:
+    """Start each broker, then wait for all: voters of the metadata quorum respond only with a majority.
 
-    Without those that were not taken down and are there after all; what this returns was brought back. Raises the first
-    failure when all have been tried.
+    Returns the brokers that were started, without those that turn out to be up although the run never stopped them.
+    Raises the first failure after all brokers were tried.
     """
     back: list[int] = []
     begun: dict[int, float] = {}
     failed: dict[int, KctlError] = {}
     for node in batch:
         if _is_there_after_all(run, node):
-            run.told.note(f"broker {node} is there after all")
+            run.reporter.note(f"broker {node} is up, so it is not started")
             continue
         back.append(node)
-        if run.state.brokers[node].phase is Phase.STARTED:
+        if run.state.brokers[node].phase is BrokerPhase.STARTED:
             continue
         try:
-            if run.state.brokers[node].phase is Phase.STOPPING:  # it may hang in its shutdown
+            if run.state.brokers[node].phase is BrokerPhase.STOPPING:  # its shutdown may hang
                 _stop_again(run, node)
             begun[node] = run.clock.now()
             _start(run, node)
@@ -87,56 +90,56 @@ def start_all(run: Run, batch: Sequence[int]) -> list[int]:
     failed |= _until_they_answer(run, begun)
     failures = [failed[node] for node in batch if node in failed]
     for other in failures[1:]:
-        run.told.note(other.message)
+        run.reporter.note(other.message)
     if failures:
         raise failures[0]
     return back
 
 
-def _is_there_after_all(run: Run, node: int) -> bool:
-    """Nobody may have been reached, and so all taken for down: one that this run has not stopped is left as it is."""
-    taken_down = run.state.brokers[node].phase in {Phase.STOPPED, Phase.STARTING, Phase.STARTED}
+def _is_there_after_all(run: RestartRun, node: int) -> bool:
+    """Return True for a broker that is up and that this run did not stop: a network failure makes all look down."""
+    taken_down = run.state.brokers[node].phase in {BrokerPhase.STOPPED, BrokerPhase.STARTING, BrokerPhase.STARTED}
     return not taken_down and run.cluster.answers(node)
 
 
-def _stop_again(run: Run, node: int) -> None:
-    """Of a broker that is gone, to be sure of its process. A command that fails without one keeps nobody down."""
+def _stop_again(run: RestartRun, node: int) -> None:
+    """Stop a broker that the cluster no longer lists, to be sure that its process ended; a failure is not fatal."""
     try:
         run.control.stop(node, timeout_s=run.options.broker_timeout_s)
     except TimedOut:
         raise
     except OperationFailed as exc:
-        run.told.note(f"{exc.message}; the cluster does not list broker {node} any more, so it is started")
-    run.entry(Step.STOPPED, broker=node)
+        run.reporter.note(f"{exc.message}; starting broker {node} anyway, because the cluster no longer lists it")
+    run.entry(RestartStep.STOPPED, broker=node)
 
 
-def _start(run: Run, node: int) -> None:
-    run.told.update(f"broker {node}: starting", *share(run))
-    run.entry(Step.START, broker=node)
+def _start(run: RestartRun, node: int) -> None:
+    run.reporter.update(f"starting broker {node}", *share(run))
+    run.entry(RestartStep.START, broker=node)
     if not run.cluster.answers(node):
         run.control.start(node, timeout_s=max(1.0, run.options.broker_timeout_s))
 
 
-def _until_they_answer(run: Run, begun: Mapping[int, float]) -> dict[int, KctlError]:
-    """Wait for all at once, each for its own time. begun: when its start was; what did not come."""
+def _until_they_answer(run: RestartRun, begun: Mapping[int, float]) -> dict[int, KctlError]:
+    """Wait for all brokers at once, each with its own timeout. begun: start times. Returns the failures."""
     waiting, failed = dict(begun), dict[int, KctlError]()
     while waiting:
         for node, began in list(waiting.items()):
             if run.cluster.answers(node):
-                run.entry(Step.STARTED, broker=node, start_ms=ms(run, began))
+                run.entry(RestartStep.STARTED, broker=node, start_ms=ms(run, began))
                 del waiting[node]
             elif run.clock.now() >= began + run.options.broker_timeout_s:
-                why = f"broker {node} was started and does not answer, or does not know the others"
-                failed[node] = TimedOut(why, hint="its log says why")
+                why = f"broker {node} was started, but does not respond or does not know the other brokers"
+                failed[node] = TimedOut(why, hint="read the broker's log")
                 del waiting[node]
         if waiting:
-            run.told.update(f"broker {ids(waiting)}: waiting until it answers", *share(run))
+            run.reporter.update(f"waiting until broker {ids(waiting)} responds", *share(run))
             run.clock.sleep(POLL_S)
     return failed
 
 
-def _settle(run: Run, batch: Sequence[int]) -> float:
-    """N looks in a row at which nothing lacks a replica that is to come back; the time of the first of them."""
+def _settle(run: RestartRun, batch: Sequence[int]) -> float:
+    """Wait for N consecutive checks with all expected replicas in sync. Return the time of the first of them."""
     until = run.clock.now() + run.options.broker_timeout_s
     good, since = 0, 0.0
     while True:
@@ -150,23 +153,23 @@ def _settle(run: Run, batch: Sequence[int]) -> float:
             return since
         if what is not None and run.clock.now() >= until:
             raise TimedOut(
-                f"broker {ids(batch)} is started, and after {run.options.broker_timeout_s:g} s: {what}",
-                hint="kctl cluster diagnose tells what is behind; --broker-timeout gives it longer",
+                f"broker {ids(batch)} was started, but after {run.options.broker_timeout_s:g} s: {what}",
+                hint="run `kctl cluster diagnose` to see what is behind, or raise --broker-timeout",
             )
-        run.told.update(f"broker {ids(batch)}: {what or 'in sync, looking again'}", *share(run))
+        run.reporter.update(f"broker {ids(batch)}: {what or 'in sync, checking again'}", *share(run))
         run.clock.sleep(run.options.stable_interval_s if good else min(POLL_S * 2, run.options.stable_interval_s))
 
 
-def _not_settled(run: Run, batch: Sequence[int]) -> str | None:
-    """What is not as it should be after a restart; None when all is."""
+def _not_settled(run: RestartRun, batch: Sequence[int]) -> str | None:
+    """Return what is wrong after a restart; None if all is in sync."""
     try:
-        seen = run.cluster.look(())
+        seen = run.cluster.snapshot(())
     except ConnectionFailed as exc:
         return exc.message
     away = set(batch).difference(seen.state.brokers)
     if away:
-        return f"broker {ids(sorted(away))} is gone again"
-    behind = unsettled(seen.state, seen.adding, list(run.state.brokers))
+        return f"broker {ids(sorted(away))} is down again"
+    behind = out_of_sync(seen.state, seen.adding, list(run.state.brokers))
     if not behind:
         return None
     more = ", …" if len(behind) > NAMED else ""

@@ -1,4 +1,4 @@
-"""What can be done to a broker's process: kctl's own clusters by signals, any other by commands that the user gives."""
+"""Actions on a broker's process: signals for clusters that kctl set up, the user's commands for any other."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ Act = Literal["stop", "start", "kill", "pause", "unpause"]
 
 
 class BrokerControl(Protocol):
-    """Acts on one broker. Each returns when it is done: the process is gone, is there, is still.
+    """Actions on one broker. Each returns when it has taken effect: the process ended, runs, or is paused.
 
-    acts: what this control can do. Each act raises Refused for one that it cannot do or a broker that it does not know,
-    TimedOut and OperationFailed when it was begun and did not succeed.
+    acts: the supported actions. An action raises Refused if it is not supported or the broker is unknown, and TimedOut
+    or OperationFailed if it was started and did not succeed.
     """
 
     acts: Collection[Act]
 
     def stop(self, broker: int, *, timeout_s: float) -> None:
-        """A clean stop: the broker hands its leaders over. Harmless when it does not run."""
+        """Shut the broker down in a controlled way. No effect if it does not run."""
 
     def start(self, broker: int, *, timeout_s: float) -> None:
-        """Start its process, after its ZooKeeper session has expired where that is needed. Harmless when it runs."""
+        """Start the broker, if necessary after its ZooKeeper session has expired. No effect if it runs."""
 
     def kill(self, broker: int) -> None:
-        """kill -9."""
+        """Kill the broker with SIGKILL."""
 
     def pause(self, broker: int) -> None:
-        """It keeps its connections and is silent (SIGSTOP)."""
+        """Pause the broker with SIGSTOP: it keeps its connections but does not respond."""
 
     def unpause(self, broker: int) -> None:
-        """It goes on. Harmless when it was not paused."""
+        """Resume the broker. No effect if it is not paused."""

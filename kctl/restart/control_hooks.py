@@ -1,4 +1,4 @@
-"""BrokerControl of any other cluster: the commands of hooks.yaml, for example over ssh or systemctl."""
+"""BrokerControl of any other cluster: the commands of hooks.yaml, e.g. over ssh or systemctl."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOLD_CHARACTERS = 300
 
 
 class HookControl:
-    """brokers: what each told of itself when the run began; one that is down tells nothing any more."""
+    """Control by commands. brokers: their addresses when the run began; a broker that is down reports none."""
 
     def __init__(
         self, hooks: Hooks, brokers: Mapping[int, Broker], *, run: Callable[..., Ended] = process.run_logged
@@ -46,14 +46,14 @@ class HookControl:
         self._act("unpause", broker)
 
     def _act(self, act: Act, broker: int, timeout_s: float | None = None) -> None:
-        """Run the command to its end. Raises OperationFailed with its last lines when its exit code is not 0.
+        """RestartRun the command to its end. Raises OperationFailed with its last lines if its exit code is not 0.
 
-        It gets no input, so nothing that asks can wait for an answer; what it leaves running in its process group
-        must not keep its output.
+        The command gets no input, so it cannot wait for an answer. Processes that it leaves running must not keep its
+        output open.
         """
         if broker not in self._brokers:
             known = ", ".join(map(str, sorted(self._brokers)))
-            raise NotFound(f"the cluster has no broker {broker}", hint=f"it has {known}")
+            raise NotFound(f"the cluster has no broker {broker}", hint=f"its brokers: {known}")
         argv = self._hooks.argv(act, self._brokers[broker])
         limit_s = min(self._hooks.timeout_s, timeout_s or self._hooks.timeout_s)
         longer = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
@@ -65,9 +65,9 @@ def run_command(
     argv: Sequence[str], does: str, limit_s: float, *, longer: str, details: Mapping[str, object],
     run: Callable[..., Ended] = process.run_logged,
 ) -> None:  # fmt: skip
-    """One command of hooks.yaml, to its end. does: for messages; longer: what gives it more time.
+    """RestartRun one command of hooks.yaml to its end. does: for messages; longer: the setting that raises the limit.
 
-    Raises TimedOut, and OperationFailed with its last lines when its exit code is not 0.
+    Raises TimedOut, and OperationFailed with the last lines if the exit code is not 0.
     """
     what = f"the command to {does} ({PurePath(argv[0]).name})"
     lines: deque[str] = deque(maxlen=_TOLD_LINES)
@@ -75,13 +75,13 @@ def run_command(
         done = run(argv, timeout_s=limit_s, on_line=partial(_keep, lines), cwd=Path())
     except TimedOut:
         raise TimedOut(
-            f"{what} did not end within {limit_s:g} s, and was killed",
-            hint=f"{_said(lines)}\n{longer} gives it longer; it gets no input, and what it starts must not keep "
-            "its output",
+            f"{what} did not end within {limit_s:g} s and was killed",
+            hint=f"{_said(lines)}\nraise {longer}; the command gets no input, and processes that it starts must not "
+            "keep its output open",
         ) from None
     if done.code != 0:
         raise OperationFailed(
-            f"{what} ended with exit code {done.code}",
+            f"{what} failed with exit code {done.code}",
             hint=_said(lines),
             details={**details, "returncode": done.code},
         )
@@ -93,4 +93,4 @@ def _keep(lines: deque[str], line: str) -> None:
 
 
 def _said(lines: Collection[str]) -> str:
-    return "\n".join(["it said:", *map(printable, lines)]) if lines else "it said nothing"
+    return "\n".join(["its output:", *map(printable, lines)]) if lines else "it printed nothing"

@@ -15,11 +15,11 @@ from kctl.restart.hooks import ACTS
 if TYPE_CHECKING:
     from kctl.deploy.waiting import Progress
 
-_BUSY_S = 20.0  # each try waits for the lock by itself
+_BUSY_S = 20.0  # each attempt waits for the lock as well
 
 
 class LocalControl:
-    """By the cluster's name. Each act holds the cluster's lock while it lasts: between them other commands can."""
+    """Control of a cluster by its name. Each action holds the cluster's lock; other commands can run in between."""
 
     acts: Collection[Act] = ACTS
 
@@ -28,15 +28,15 @@ class LocalControl:
         self._names = {node.id: node.name for node in lifecycle.load_cluster(cluster, self._host).brokers}
 
     def stop(self, broker: int, *, timeout_s: float) -> None:
-        """A controlled shutdown. Raises TimedOut when the process has not ended by then; it is not killed."""
+        """Shut the broker down in a controlled way. Raises TimedOut if its process does not end; does not kill it."""
         self._unless_busy(lifecycle.stop_cluster, broker, timeout_s)
 
     def start(self, broker: int, *, timeout_s: float) -> None:
-        """Raises OperationFailed with the end of the broker's log, or TimedOut; what was started is stopped then."""
+        """Start the broker. On OperationFailed (with the end of its log) and TimedOut, it is stopped again."""
         self._unless_busy(lifecycle.start_cluster, broker, timeout_s)
 
     def _unless_busy(self, act: Callable[..., object], broker: int, timeout_s: float) -> None:
-        """Another kctl that holds the cluster for a moment is no reason to leave a broker down."""
+        """Retry while another kctl holds the lock: that is no reason to leave a broker down."""
         deadline = Deadline(timeout_s)
         patience = deadline.at_most(_BUSY_S)
         while True:
@@ -67,5 +67,5 @@ class LocalControl:
     def _name(self, broker: int) -> str:
         if broker not in self._names:
             known = ", ".join(map(str, sorted(self._names)))
-            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=f"it has {known}")
+            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=f"its brokers: {known}")
         return self._names[broker]

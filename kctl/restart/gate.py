@@ -1,8 +1,9 @@
-"""Whether brokers may be taken down now, and what is left without protection while they are. Pure.
+"""The gate of a rolling restart: whether brokers may be stopped now, and which topics stay unprotected. Pure.
 
-A partition keeps taking acks=all as long as min.insync.replicas of its replicas are in sync. So brokers may go when for
-every partition that they host |ISR − brokers| is at least that. Where there are no more replicas than that (one alone,
-or a replication factor of min.insync.replicas) no order of restarts helps: those are told before, and not waited for.
+A partition accepts acks=all while at least min.insync.replicas of its replicas are in sync. So brokers may be stopped
+if |ISR − brokers| ≥ min.insync.replicas for every partition that they host. A partition with no more replicas than that
+(a single replica, or a replication factor of min.insync.replicas) cannot be protected by any order of restarts: it is
+reported before the start and not waited for.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from kctl.health.brokers import silent_voters
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
-from kctl.restart.seen import MinIsr
+from kctl.restart.snapshot import MinIsr
 
 if TYPE_CHECKING:
-    from kctl.restart.seen import Seen
+    from kctl.restart.snapshot import GateSnapshot
 
-NAMED = 3  # of many, by name
+NAMED = 3  # names shown of a longer list
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """What keeps brokers from being taken down. topic, partition: None for what is not about one partition."""
+    """A reason why brokers cannot be stopped. topic, partition: None if it is not about one partition."""
 
     topic: str | None
     partition: int | None
@@ -37,13 +38,13 @@ class Blocker:
         return self.reason if self.topic is None else f"{self.topic}-{self.partition} {self.reason}"
 
 
-class NoZookeeper(Blocker):
-    """The ensemble does not serve."""
+class ZookeeperDown(Blocker):
+    """The blocker for a ZooKeeper ensemble that does not serve."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unprotected:
-    """A topic that stops taking acks=all, or is not there at all, while a broker is down that hosts it."""
+class UnprotectedTopic:
+    """A topic that rejects acks=all, or is unavailable, while a broker that hosts it is down."""
 
     topic: str
     partition_count: int
@@ -53,9 +54,9 @@ class Unprotected:
 
 
 def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding: Adding = None) -> list[Blocker]:
-    """Why the brokers of `down` may not go, all at once, now: [] when they may.
+    """Return why the brokers of `down` cannot all be stopped now; [] if they can.
 
-    min_isr: of each topic that they host at least. adding: running reassignments, as kctl.health has them.
+    min_isr: at least of each topic that they host. adding: running reassignments, as in kctl.health.
     """
     found = _not_known(state, min_isr, down)
     for p in _hosted(state, down):
@@ -74,15 +75,14 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
 
 
 def _not_known(state: ClusterState, min_isr: MinIsr, down: Collection[int]) -> list[Blocker]:
-    """Topics whose min.insync.replicas nobody told, one row for each reason: it is the same for many."""
+    """Return the topics with an unknown min.insync.replicas, one blocker per reason, which many topics share."""
     topics: dict[str, list[str]] = {}
     for topic in dict.fromkeys(p.topic for p in _hosted(state, down)):
         least = min_isr.get(topic)
         if not isinstance(least, int):
-            topics.setdefault(least.message if isinstance(least, KctlError) else "nobody told", []).append(topic)
+            topics.setdefault(least.message if isinstance(least, KctlError) else "not reported", []).append(topic)
     return [
-        Blocker(None, None, f"min.insync.replicas of {_some(names)} is not known: {why}")
-        for why, names in topics.items()
+        Blocker(None, None, f"min.insync.replicas of {_some(names)} is unknown: {why}") for why, names in topics.items()
     ]
 
 
@@ -90,19 +90,19 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more topics" if len(names) > NAMED else "")
 
 
-def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
-    """Why `batch` may not go now. brokers: all of the run. Pure."""
+def gate(seen: GateSnapshot, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
+    """Return why `batch` cannot be stopped now. brokers: all brokers of the run. Pure."""
     if seen.zookeeper is not None:
-        return [NoZookeeper(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}")]
+        return [ZookeeperDown(None, None, f"a stopped broker could not start without ZooKeeper: {seen.zookeeper}")]
     found = blockers(seen.state, seen.min_isr, batch, seen.adding)
     named = {(b.topic, b.partition) for b in found}
     found += [
         Blocker(tp.topic, tp.partition, "has a replica that is not in sync")
-        for tp in unsettled(seen.state, seen.adding, brokers, but=batch)
+        for tp in out_of_sync(seen.state, seen.adding, brokers, but=batch)
         if (tp.topic, tp.partition) not in named
     ]
     found += [
-        Blocker(None, None, f"broker {node} does not answer: {why}")
+        Blocker(None, None, f"broker {node} does not respond: {why}")
         for node, why in seen.silent.items()
         if node not in batch
     ]
@@ -113,35 +113,35 @@ def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[B
     return found
 
 
-def said(found: Sequence[Blocker]) -> str:
-    """The first of them, and how many more."""
+def summary(found: Sequence[Blocker]) -> str:
+    """Return the first blockers and the number of others as text."""
     more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
     return "; ".join(str(each) for each in found[:NAMED]) + more
 
 
 def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> Blocker | None:
-    """KRaft brokers that are voters as well: the others that fetch must be a majority. None: with ZooKeeper."""
+    """Return a blocker if KRaft voters are to be stopped and the others are no majority; None with ZooKeeper."""
     if isinstance(quorum, NotAuthorized) or quorum is None:
         return None
     if isinstance(quorum, KctlError):
-        return Blocker(None, None, f"the metadata quorum does not tell its state: {quorum.message}")
+        return Blocker(None, None, f"cannot read the state of the metadata quorum: {quorum.message}")
     voters = {voter.id: voter for voter in quorum.voters}
-    if not voters.keys() & set(down) or len(voters) == 1:  # a single one can only be without
+    if not voters.keys() & set(down) or len(voters) == 1:  # a single voter cannot be protected
         return None
     alive = voters.keys() - {voter.id for voter in silent_voters(quorum)}
     left, needed = len(alive.difference(down)), len(voters) // 2 + 1
     if left >= needed:
         return None
-    return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters, and needs {needed}")
+    return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters; it needs {needed}")
 
 
-def unsettled(
+def out_of_sync(
     state: ClusterState, adding: Adding, brokers: Collection[int], *, but: Collection[int] = ()
 ) -> list[TopicPartition]:
-    """Partitions with a replica that is to come back into the ISR and is not there yet.
+    """Return the partitions that miss a replica in the ISR that is expected to come back.
 
-    brokers: those that are restarted. What only brokers lack that are down, and are none of these, is not counted:
-    nothing in a restart brings it back. but: brokers that may lack any: they are restarted now, which may be the cure.
+    brokers: the brokers of the run. Replicas on other brokers that are down are not expected: the restart does not
+    bring them back. but: brokers that may miss any replica, because they are restarted now, which may be the remedy.
     """
     waited_for = set(state.brokers) | set(brokers)
     found = []
@@ -152,8 +152,8 @@ def unsettled(
     return found
 
 
-def unprotected(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) -> list[Unprotected]:
-    """The topics of which partitions on `brokers` cannot be protected, by name."""
+def unprotected(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) -> list[UnprotectedTopic]:
+    """Return the topics with partitions on `brokers` that cannot be protected."""
     rows: dict[tuple[str, int, int], int] = {}
     for p in _hosted(state, brokers):
         least = min_isr.get(p.topic)
@@ -161,14 +161,16 @@ def unprotected(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) 
             key = p.topic, len(p.replicas), least
             rows[key] = rows.get(key, 0) + 1
     return [
-        Unprotected(topic, count, factor, least, _consequence(factor)) for (topic, factor, least), count in rows.items()
+        UnprotectedTopic(topic, count, factor, least, _consequence(factor))
+        for (topic, factor, least), count in rows.items()
     ]
 
 
 def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int], run: Collection[int]) -> bool:
-    """Could these go at the same time when everything is in sync? Not asked of what cannot be protected anyway.
+    """Return True if these brokers can be stopped together when everything is in sync.
 
-    run: all brokers of the run. Replicas on others that are down do not count: nothing brings them back.
+    Partitions that cannot be protected do not count. run: all brokers of the run. Replicas on other brokers that are
+    down do not count: the restart does not bring them back.
     """
     coming = set(state.brokers).union(run)
     for p in _hosted(state, brokers):
@@ -178,12 +180,12 @@ def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]
             if len(left) < effective_min_isr(p, least):
                 return False
         elif len(set(p.replicas).intersection(brokers)) > 1 and not left:
-            return False  # one after the other there is a replica at least
+            return False  # one broker after another, at least one replica remains
     return True
 
 
-def fit(seen: Seen, brokers: Collection[int], run: Collection[int]) -> bool:
-    """`fits_together`, and the metadata quorum keeps its majority without them."""
+def can_stop_together(seen: GateSnapshot, brokers: Collection[int], run: Collection[int]) -> bool:
+    """Return True if `fits_together` and the metadata quorum keeps its majority."""
     return fits_together(seen.state, seen.min_isr, brokers, run) and quorum_blocker(seen.quorum, brokers) is None
 
 
@@ -204,5 +206,5 @@ def _too_few(p: PartitionState, min_isr: int, down: Collection[int]) -> str:
 
 def _consequence(factor: int) -> str:
     if factor == 1:
-        return "not available while its broker is down"
-    return "acks=all refused while a broker is down"
+        return "unavailable while its broker is down"
+    return "rejects acks=all while a broker is down"

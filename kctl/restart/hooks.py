@@ -1,19 +1,19 @@
-"""hooks.yaml: the commands that stop and start brokers, and ZooKeepers, which kctl did not set up.
+"""hooks.yaml: the commands that stop and start brokers and ZooKeeper servers that kctl did not set up.
 
     stop: [ssh, "{host}", sudo, systemctl, stop, kafka]     # argv lists; no shell
     start: [ssh, "{host}", sudo, systemctl, start, kafka]
     kill: […]  pause: […]  unpause: […]                     # for kctl validate
-    timeout: 2m                                             # of one command
-    brokers:                                                # other commands for single brokers
+    timeout: 2m                                             # limit for each command
+    brokers:                                                # commands for single brokers
       3: {stop: […], start: […]}
     zookeeper:                                              # for kctl validate zookeeper-loss
       kill: [ssh, "{host}", sudo, systemctl, kill, -s, KILL, zookeeper]
       start: [ssh, "{host}", sudo, systemctl, start, zookeeper]
-      servers:                                              # other commands for single ones
+      servers:                                              # commands for single servers
         "zk3:2181": {kill: […], start: […]}
 
-{id}, {host}, {port} and {rack} are the broker's, as it tells them to clients; {host} and {port} those of a ZooKeeper,
-as clients reach it; other braces are text.
+{id}, {host}, {port} and {rack} are the broker's, as clients see them; under zookeeper:, {host} and {port} are the
+server's. Other braces are literal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 _NAMES = ("id", "host", "port", "rack")
 ZOOKEEPER_ACTS: tuple[Act, ...] = ("kill", "start")
 _SERVER_NAMES = ("host", "port")
-# What a broker tells of itself goes into commands: nothing that ssh, say, takes for an option or a second word.
+# Values that brokers report are inserted into commands: nothing that ssh would read as an option or a second word.
 _SAFE = re.compile(r"[A-Za-z0-9_.:%/@+][A-Za-z0-9_.:%/@+-]*")
 
 Commands = Mapping[Act, tuple[str, ...]]
@@ -49,19 +49,22 @@ Commands = Mapping[Act, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperHooks:
-    """source: the file. commands: for servers that are not in `single`, «host:port», and for what those do not say."""
+    """Commands for ZooKeeper servers.
+
+    source: the file. commands: for all servers; single: overrides for single servers by "host:port".
+    """
 
     source: str
     commands: Commands
     single: Mapping[str, Commands]
 
     def argv(self, act: Act, server: Address) -> tuple[str, ...]:
-        """Raises Refused when there is none."""
+        """Return the command for one server. Raises Refused if there is none."""
         template = self.single.get(str(server), {}).get(act) or self.commands.get(act)
         if template is None:
             raise Refused(
                 f"{self.source} has no command to {act} ZooKeeper {server}",
-                hint=f"add `{act}: [COMMAND, ARGUMENT, …]` under zookeeper:, or there under servers: {server}:",
+                hint=f"add `{act}: [COMMAND, ARGUMENT, …]` under zookeeper:, or under zookeeper: servers: {server}:",
             )
         where = f"under zookeeper: servers: {server}:"
         return _filled(template, lambda name: _safe(getattr(server, name), name, f"ZooKeeper {server}", where))
@@ -69,8 +72,11 @@ class ZookeeperHooks:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """source: the file. commands: for brokers that are not in `single`, and for what those do not say themselves.
-    zookeeper: None when the file has nothing for its servers."""
+    """Commands for brokers.
+
+    source: the file. commands: for all brokers; single: overrides for single brokers by id. zookeeper: None if the file
+    has no commands for ZooKeeper.
+    """
 
     source: str
     commands: Commands
@@ -79,20 +85,20 @@ class Hooks:
     zookeeper: ZookeeperHooks | None = None
 
     def template(self, act: Act, broker: int) -> tuple[str, ...] | None:
-        """The command as it is written; None when there is none."""
+        """Return the command as written; None if there is none."""
         return self.single.get(broker, {}).get(act) or self.commands.get(act)
 
     def reaches(self, broker: Broker, acts: Collection[Act]) -> bool:
-        """Is there a command for each of these, with what is known of the broker?"""
+        """Return True if there is a command for each action and the broker's known values suffice for it."""
         try:
             return all(self.argv(act, broker) for act in acts)
         except Refused:
             return False
 
     def argv(self, act: Act, broker: Broker) -> tuple[str, ...]:
-        """The command for one broker, whose host is "" while it is down and does not tell it.
+        """Return the command for one broker, whose host is "" if it is down and its address is unknown.
 
-        Raises Refused when there is none, or the broker does not tell what it needs.
+        Raises Refused if there is no command, or a value in the command is unknown.
         """
         template = self.template(act, broker.id)
         if template is None:
@@ -105,10 +111,10 @@ class Hooks:
     def _value(self, name: str, broker: Broker) -> str:
         value = getattr(broker, name)
         if value is None or (not broker.host and name != "id"):
-            why = f"has no {name}" if broker.host else "is down and does not tell it"
+            why = f"has no {name}" if broker.host else "is down, so its address is unknown"
             raise Refused(
-                f"{self.source} uses {{{name}}}, and broker {broker.id} {why}",
-                hint=f"give it commands of its own under brokers: {broker.id}:"
+                f"{self.source} uses {{{name}}}, but broker {broker.id} {why}",
+                hint=f"add commands for this broker under brokers: {broker.id}:"
                 + (", or set broker.rack" if broker.host else ", or start it first"),
             )
         return _safe(value, name, f"broker {broker.id}", f"under brokers: {broker.id}:")
@@ -122,14 +128,14 @@ def _safe(value: object, name: str, whose: str, where: str) -> str:
     text = str(value)
     if not _SAFE.fullmatch(text):
         raise Refused(
-            f"{whose} tells {printable(text)!r} as its {name}: that does not go into a command",
-            hint=f"give it commands of its own {where}",
+            f"{whose} reports {name} {printable(text)!r}, which is not safe in a command",
+            hint=f"add commands without {{{name}}} {where}",
         )
     return text
 
 
 def read_hooks(path: Path) -> Hooks:
-    """Raises InvalidFile with file, line and column; NotFound."""
+    """Read a hooks file. Raises InvalidFile with file, line and column; NotFound."""
     from kctl.base.input_file import read_input
 
     data, source = read_input(path, max_bytes=MAX_BYTES)
@@ -137,11 +143,11 @@ def read_hooks(path: Path) -> Hooks:
 
 
 def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
-    """`read_hooks` for text at hand."""
+    """Parse the text of a hooks file; see `read_hooks`."""
     document = load(data, source=source, max_bytes=MAX_BYTES)
     if not isinstance(document, YamlMap):
         raise InvalidFile(
-            f"{source}: has no commands", hint="write for example: stop: [ssh, '{host}', systemctl, stop, kafka]"
+            f"{source}: has no commands", hint="add for example: stop: [ssh, '{host}', systemctl, stop, kafka]"
         )
     _check_keys(document, (*ACTS, "timeout", "brokers", "zookeeper"))
     commands = _commands(document)
@@ -157,7 +163,7 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
         brokers[broker] = _commands(own)
     zookeeper = _zookeeper(document, source) if "zookeeper" in document else None
     if not commands and not brokers and zookeeper is None:
-        raise InvalidFile(f"{source}: has no commands", hint=f"known: {', '.join(ACTS)}")
+        raise InvalidFile(f"{source}: has no commands", hint=f"supported: {', '.join(ACTS)}")
     return Hooks(source, commands, brokers, timeout_s, zookeeper)
 
 
@@ -166,11 +172,11 @@ def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
     if not isinstance(section, YamlMap) or not section:
         raise InvalidFile(
             f"{document.where('zookeeper')}: zookeeper has no commands",
-            hint=f"write for example zookeeper: {{kill: [...], start: [...]}}; known: {', '.join(ZOOKEEPER_ACTS)}",
+            hint=f"write for example zookeeper: {{kill: [...], start: [...]}}; supported: {', '.join(ZOOKEEPER_ACTS)}",
         )
     _check_keys(section, (*ZOOKEEPER_ACTS, "servers"))
     single: dict[str, Commands] = {}
-    for server, own in _map(section, "servers", "servers, «host:port»").items():
+    for server, own in _map(section, "servers", 'servers, "host:port"').items():
         where = section["servers"].where(server)
         try:
             address = parse_address(str(server), default_port=DEFAULT_ZOOKEEPER_PORT)
@@ -186,15 +192,17 @@ def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
 def check_brokers(
     hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...], *, known: Collection[int] | None = None
 ) -> None:
-    """Can each of `acts` be done to each broker, as far as this machine can tell? known: all ids that the cluster has,
-    where `brokers` are some of it. Raises Refused, and NotFound for brokers that only the file has and commands that
-    are not here."""
+    """Check, as far as possible on this machine, that each action has a command for each broker.
+
+    known: all broker ids of the cluster, if `brokers` are only some. Raises Refused for a missing command, and NotFound
+    for brokers that only the file has and for programs that do not exist.
+    """
     there = set(brokers).union(known or ())
     unknown = sorted(hooks.single.keys() - there)
     if unknown:
         raise NotFound(
-            f"{hooks.source} has commands for broker {', '.join(map(str, unknown))}, which the cluster has not got",
-            hint=f"the brokers now: {', '.join(map(str, sorted(there)))}",
+            f"{hooks.source} has commands for broker {', '.join(map(str, unknown))}, which is not in the cluster",
+            hint=f"brokers of the cluster: {', '.join(map(str, sorted(there)))}",
         )
     for broker in brokers.values():
         for act in acts:
@@ -202,12 +210,12 @@ def check_brokers(
 
 
 def check_servers(hooks: ZookeeperHooks, servers: Collection[Address]) -> None:
-    """As `check_brokers`, of the servers of the ensemble."""
+    """Check the commands for the servers of the ensemble; see `check_brokers`."""
     unknown = sorted(hooks.single.keys() - {str(server) for server in servers})
     if unknown:
         raise NotFound(
-            f"{hooks.source} has commands for ZooKeeper {', '.join(unknown)}, which the ensemble has not got",
-            hint=f"its servers: {', '.join(map(str, servers))}",
+            f"{hooks.source} has commands for ZooKeeper {', '.join(unknown)}, which is not in the ensemble",
+            hint=f"servers of the ensemble: {', '.join(map(str, servers))}",
         )
     for server in servers:
         for act in ZOOKEEPER_ACTS:
@@ -216,20 +224,20 @@ def check_servers(hooks: ZookeeperHooks, servers: Collection[Address]) -> None:
 
 def _check_there(argv: tuple[str, ...], source: str) -> None:
     if shutil.which(argv[0]) is None:
-        raise NotFound(f"cannot run {printable(argv[0])}: it is not there", hint=f"{source} names it")
+        raise NotFound(f"{source}: program {printable(argv[0])} does not exist on this machine")
 
 
 def _check_keys(found: YamlMap, known: tuple[str, ...]) -> None:
     for key in found:
         if key not in known:
-            hint = did_you_mean(str(key), known) or f"known: {', '.join(known)}"
-            raise InvalidFile(f"{found.where(key)}: {key!r} is not known", hint=hint)
+            hint = did_you_mean(str(key), known) or f"supported: {', '.join(known)}"
+            raise InvalidFile(f"{found.where(key)}: unknown key {key!r}", hint=hint)
 
 
 def _map(document: YamlMap, key: str, what: str) -> YamlMap | dict[Any, Any]:
     value = document.get(key)
     if key in document and not isinstance(value, YamlMap):
-        raise InvalidFile(f"{document.where(key)}: {key} is a mapping of {what}")
+        raise InvalidFile(f"{document.where(key)}: {key} must be a mapping of {what}")
     return value if isinstance(value, YamlMap) else {}
 
 
@@ -240,7 +248,7 @@ def _timeout(document: YamlMap) -> float:
     except UsageError as exc:
         raise InvalidFile(f"{document.where('timeout')}: {exc.message}", hint="write for example 90s or 2m") from None
     if milliseconds < 1000:
-        raise InvalidFile(f"{document.where('timeout')}: a command gets a second at least")
+        raise InvalidFile(f"{document.where('timeout')}: timeout must be at least 1s")
     return milliseconds / 1000
 
 
@@ -249,25 +257,25 @@ def _commands(found: YamlMap, names: tuple[str, ...] = _NAMES) -> Commands:
 
 
 def _argv(found: YamlMap, act: Act, names: tuple[str, ...]) -> tuple[str, ...]:
-    """names: of what may stand in braces."""
+    """Return the words of a command. names: the placeholders that it may use."""
     value = found[act]
     if not isinstance(value, YamlList) or not value:
         raise InvalidFile(
-            f"{found.where(act)}: {act} is a list of words, the command first; no shell reads it",
+            f"{found.where(act)}: {act} must be a list of words, the command first; it is not run by a shell",
             hint=f"write {act}: [COMMAND, ARGUMENT, …]",
         )
     words = []
     for index, word in enumerate(value):
         if isinstance(word, bool) or not isinstance(word, (str, int)):
-            raise InvalidFile(f"{value.where(index)}: a word of a command is text; put it in quotes")
+            raise InvalidFile(f"{value.where(index)}: a word of a command must be text; put it in quotes")
         text = str(word)
         if "\0" in text or (index == 0 and not text):
-            raise InvalidFile(f"{value.where(index)}: {printable(text)!r} cannot be in a command")
+            raise InvalidFile(f"{value.where(index)}: {printable(text)!r} is not valid in a command")
         for match in _PLACEHOLDER.finditer(text):
             if match[1] not in names:
-                hint = did_you_mean(match[1], names) or f"known: {', '.join(f'{{{name}}}' for name in names)}"
-                raise InvalidFile(f"{value.where(index)}: {match[0]} is not known", hint=hint)
+                hint = did_you_mean(match[1], names) or f"supported: {', '.join(f'{{{name}}}' for name in names)}"
+                raise InvalidFile(f"{value.where(index)}: unknown placeholder {match[0]}", hint=hint)
         words.append(text)
     if _PLACEHOLDER.search(words[0]):
-        raise InvalidFile(f"{value.where(0)}: the command itself is not taken from what brokers tell")
+        raise InvalidFile(f"{value.where(0)}: the name of the command cannot be a placeholder")
     return tuple(words)

@@ -1,8 +1,8 @@
-"""In which order brokers are restarted. Pure.
+"""The order in which brokers restart. Pure.
 
-One at a time by id, the controller last: each time that it goes, all partitions wait for another one to be elected.
-With --max-unavailable several at once, if they are of one rack: a cluster that is laid out by racks is made to lose one
-of them. Brokers that do not tell a rack go one by one.
+One at a time by id, the controller last: when it stops, all partitions wait for the election of another one. With
+--max-unavailable, several at once if they are in one rack, because clusters with racks are laid out to survive the loss
+of one. Brokers without a rack restart one at a time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def next_batch(
     max_unavailable: int = 1,
     fits: Fits = lambda _brokers: True,
 ) -> tuple[int, ...]:
-    """The brokers that go next, of those `left`; () when none is.
+    """Return the next brokers of `left`; () if none are left.
 
-    controller: as it is now; it goes when nobody else is left, and alone. fits: whether brokers can go together as far
-    as the replicas of the partitions tell.
+    controller: the current one; it comes last, and alone. fits: returns True if brokers can be stopped together as far
+    as replicas are concerned.
     """
     others = [broker for broker in left if broker != controller]
     if not others:
@@ -49,7 +49,7 @@ def whole_order(
     max_unavailable: int = 1,
     fits: Fits = lambda _brokers: True,
 ) -> list[tuple[int, ...]]:
-    """All batches, as they would be if the controller stayed who it is."""
+    """Return all batches, assuming that the controller does not change."""
     left, found = set(brokers), []
     while batch := next_batch(left, racks, controller, max_unavailable=max_unavailable, fits=fits):
         found.append(batch)

@@ -1,4 +1,4 @@
-"""What a rolling restart is going to do, before it does anything; and what came of it."""
+"""The plan of a rolling restart, and its result."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, NotSupported,
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
-from kctl.restart.gate import Blocker, NoZookeeper, Unprotected, fit, gate, said, unprotected
-from kctl.restart.look import Cluster, may_be_down
+from kctl.restart.gate import Blocker, UnprotectedTopic, ZookeeperDown, can_stop_together, gate, summary, unprotected
+from kctl.restart.live_cluster import Cluster, may_be_down
 from kctl.restart.order import whole_order
-from kctl.restart.running import Clock, Options, Run
-from kctl.restart.seen import Seen
-from kctl.restart.steps import Phase, RestartState, replay
+from kctl.restart.restart_run import Clock, RestartOptions, RestartRun
+from kctl.restart.snapshot import GateSnapshot
+from kctl.restart.steps import BrokerPhase, RestartState, replay
 
-_PATIENCE_S = 10.0  # a cluster that has just been started settles within that
+_PATIENCE_S = 10.0  # a cluster that has just started settles within this time
 _POLL_S = 1.0
 _ASK_BROKERS = (
-    "kctl cluster health tells what is wrong, and with --wait waits until it is mended; if only the replicas of one "
-    "broker are behind, --brokers N restarts that one"
+    "find the cause with `kctl cluster health`, which waits for recovery with --wait; if only the replicas of one "
+    "broker are behind, restart that broker with --brokers N"
 )
-_ASK_ZOOKEEPER = "kctl zk stat tells which servers answer; a majority has to (kctl cluster health asks brokers alone)"
+_ASK_ZOOKEEPER = "check the servers with `kctl zk stat`: a majority must respond"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedBroker:
-    """turn: from 1; those that go together have the same. state: «up», «down»: it is started before all else.
+    """One broker of a plan.
 
-    host, port: None for one that is down and tells nobody.
+    turn: from 1; brokers that are stopped together share a turn. state: "up", or "down": it is started first. host,
+    port: None if the broker is down and its address is unknown.
     """
 
     turn: int
@@ -46,10 +47,11 @@ class PlannedBroker:
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """blockers: what keeps a broker from being taken down now. resumes: the unfinished run that is gone on with.
+    """The plan of a rolling restart.
 
-    restarted: brokers that it restarted already. left_down: brokers that host replicas, are down, and are none of those
-    that are restarted. not_seen: what this user may not see, and no gate can look at.
+    resumes: the unfinished run that continues; restarted: the brokers that it has already restarted. blockers: reasons
+    why a broker cannot be stopped now. left_down: brokers that host replicas, are down, and are not part of the plan.
+    not_seen: what the user may not describe, so that the gate cannot check it.
     """
 
     cluster: str
@@ -57,7 +59,7 @@ class RestartPlan:
     resumes: str | None
     restarted: tuple[int, ...]
     brokers: tuple[PlannedBroker, ...]
-    unprotected: tuple[Unprotected, ...]
+    unprotected: tuple[UnprotectedTopic, ...]
     blockers: tuple[Blocker, ...]
     left_down: tuple[int, ...] = ()
     not_seen: tuple[str, ...] = ()
@@ -65,13 +67,14 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class RestartedBroker:
-    """in_sync_ms: from its stop until all was in sync.
+    """The result for one broker.
 
-    longest_under_replicated_ms: of the partition that lacked a replica for longest, as it was seen.
+    in_sync_ms: from its stop until all partitions were in sync. longest_under_replicated_ms: of the partition that
+    missed a replica for the longest time.
     """
 
     broker: int
-    result: Phase
+    result: BrokerPhase
     stop_ms: int | None
     start_ms: int | None
     in_sync_ms: int | None
@@ -80,8 +83,11 @@ class RestartedBroker:
 
 @dataclass(frozen=True, slots=True)
 class RollingRestart:
-    """outcome: «done» or «not finished». elected: partitions that got their preferred leader, None without election;
-    not_elected: those that did not, and why. journal: the run's file."""
+    """The result of a run.
+
+    outcome: "done" or "not finished". elected: partitions that got their preferred leader; None without an election.
+    not_elected: the other partitions, with the reason. journal: the run's file.
+    """
 
     cluster: str
     cluster_id: str
@@ -90,49 +96,51 @@ class RollingRestart:
     brokers: tuple[RestartedBroker, ...]
     elected: int | None
     not_elected: tuple[str, ...]
-    unprotected: tuple[Unprotected, ...]
+    unprotected: tuple[UnprotectedTopic, ...]
     journal: Path
     duration_ms: int
 
 
 def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tuple[str | None, Path | None]:
-    """The cluster's id, and the journal of its run that has not ended. The id is None when no broker is up: then the
-    run is found by `own_id`, what the disks of one of kctl's own clusters say (another one may have had its name), or
-    by the cluster's name. Raises ConnectionFailed's subclasses when there is none of that name either, and
-    when what went wrong does not tell that brokers are down."""
+    """Return the cluster's id and the journal of its unfinished run.
+
+    If no broker is up, the id is None, and the run is found by `own_id` (the id on the disks of a cluster that kctl set
+    up, as another cluster may have had its name) or by the cluster's name. Raises subclasses of ConnectionFailed if
+    there is no such run either, and for errors that a stopped broker does not cause.
+    """
     try:
-        found = cluster.look(()).state.cluster_id
+        found = cluster.snapshot(()).state.cluster_id
     except ConnectionFailed as exc:
         path = None
         if may_be_down(exc):
-            path = journals.unfinished_of(name) if own_id is None else journals.unfinished(own_id)
+            path = journals.find_unfinished_by_name(name) if own_id is None else journals.find_unfinished(own_id)
         if path is None:
             raise
         return None, path
     if found is None:
-        raise OperationFailed("the cluster does not tell its id")
-    return found, journals.unfinished(found)
+        raise OperationFailed("the cluster does not report its id")
+    return found, journals.find_unfinished(found)
 
 
 def read_unfinished(path: Path, wanted: Collection[int] | None) -> RestartState:
-    """What the run is. Raises Refused when other brokers are asked for now; Busy while a process works on it."""
+    """Return the state of a run. Raises Refused if other brokers are selected now, Busy if a process works on it."""
     journals.refuse_while_held(path)
     state = replay(journal.read(path), name=str(path))
     if wanted is not None and set(wanted) != set(state.brokers):
         raise Refused(
-            f"a rolling restart of broker {', '.join(map(str, state.brokers))} of this cluster has not ended",
-            hint="without --brokers the same command goes on with it; --abandon forgets it",
+            f"an unfinished rolling restart of this cluster covers broker {', '.join(map(str, state.brokers))}",
+            hint="run the command without --brokers to resume it, or with --abandon to forget it",
         )
     return state
 
 
 def choose(known: Mapping[int, Broker], wanted: Collection[int] | None) -> dict[int, Broker]:
-    """The brokers that were asked for, by id; all for None. Raises NotFound."""
+    """Return the selected brokers by id; all if `wanted` is None. Raises NotFound."""
     missing = sorted(set(wanted or ()).difference(known))
     if missing:
         raise NotFound(
             f"the cluster has no broker {', '.join(map(str, missing))}",
-            hint=f"the brokers now: {', '.join(map(str, sorted(known)))}",
+            hint=f"brokers of the cluster: {', '.join(map(str, sorted(known)))}",
         )
     return {node: known[node] for node in sorted(known) if wanted is None or node in wanted}
 
@@ -141,34 +149,34 @@ def make_plan(
     cluster: Cluster,
     name: str,
     brokers: Mapping[int, Broker],
-    options: Options,
+    options: RestartOptions,
     *,
     clock: Clock,
     resumes: Path | None = None,
     state: RestartState | None = None,
 ) -> RestartPlan:
-    """Look for at most ten seconds, until nothing blocks. state: of the run that is gone on with.
+    """Read the cluster until nothing blocks, for up to ten seconds. state: of the unfinished run to resume.
 
-    With a broker down there are no blockers: it is brought back first, and then it is looked again.
+    While a broker is down there are no blockers: the broker is started first, and the gate is checked afterwards.
     """
     there = cluster.registered() if state is not None else frozenset()
     first = [] if state is None else _first(state, there)
     if state is not None and (first or not there):
         order = [(node,) for node in first] + whole_order(state.pending, {}, None)
         plan = _plan(name, state.cluster_id, brokers, order, None, there, resumes, state)
-        return _with_look(plan, cluster, cluster.look([*first, *state.pending])) if there else plan
+        return _with_look(plan, cluster, cluster.snapshot([*first, *state.pending])) if there else plan
     until = clock.now() + min(_PATIENCE_S, options.timeout_s)
     while True:
         left = list(brokers) if state is None else state.pending
         controller = cluster.controller()
-        seen = cluster.look(left)
+        seen = cluster.snapshot(left)
         there = frozenset(seen.state.brokers)
         order = whole_order(
             left,
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: fit(seen, some, brokers),  # noqa: B023 - used within the round
+            fits=lambda some: can_stop_together(seen, some, brokers),  # noqa: B023 - used within the round
         )
         found: list[Blocker] = []
         if there.issuperset(brokers):
@@ -181,12 +189,14 @@ def make_plan(
 
 
 def _first(state: RestartState, there: Collection[int]) -> list[int]:
-    """Brokers of a run that are brought back before anything else: also those that it restarted, and that are down."""
-    return [node for node, row in state.brokers.items() if row.open or (row.phase is Phase.DONE and node not in there)]
+    """Return the brokers to start first, including those that the run restarted and that are down again."""
+    return [
+        node for node, row in state.brokers.items() if row.open or (row.phase is BrokerPhase.DONE and node not in there)
+    ]
 
 
-def _with_look(plan: RestartPlan, cluster: Cluster, seen: Seen) -> RestartPlan:
-    """What the topics tell: those that cannot be protected, and who hosts them and is not there; what is hidden."""
+def _with_look(plan: RestartPlan, cluster: Cluster, seen: GateSnapshot) -> RestartPlan:
+    """Add what the topics show: unprotected ones, brokers that are down and not in the plan, hidden topics."""
     coming = [row.broker for row in plan.brokers]
     hosts = {node for p in partitions_of(seen.state) for node in p.replicas}
     return replace(
@@ -197,17 +207,17 @@ def _with_look(plan: RestartPlan, cluster: Cluster, seen: Seen) -> RestartPlan:
     )
 
 
-def _not_seen(cluster: Cluster, seen: Seen) -> Iterator[str]:
-    """What nobody tells this user. Not a blocker: who operates only some topics may restart for those."""
+def _not_seen(cluster: Cluster, seen: GateSnapshot) -> Iterator[str]:
+    """Yield what the user may not describe. Not a blocker: operators of some topics may restart for those."""
     if cluster.hides_topics():
         yield (
-            "this user may not describe all topics: brokers are taken down whatever the others have in sync "
+            "this user may not describe all topics: brokers are stopped without checking the ISRs of the others "
             f"({NEED_ALL_TOPICS})"
         )
     if isinstance(seen.quorum, NotAuthorized):
         yield (
-            "this user may not describe the metadata quorum: brokers are taken down whether or not it keeps its "
-            "majority, and the controller not last (it needs an ACL for Describe on the cluster)"
+            "this user may not describe the metadata quorum: brokers are stopped without checking its majority, and "
+            "the controller may not be last (requires an ACL for Describe on the cluster)"
         )
 
 
@@ -235,35 +245,37 @@ def _plan(
 
 
 def _way_out(found: Sequence[Blocker]) -> str:
-    without = any(isinstance(each, NoZookeeper) for each in found)
+    without = any(isinstance(each, ZookeeperDown) for each in found)
     return _ASK_ZOOKEEPER if without else _ASK_BROKERS
 
 
-def refuse_without_election(cluster: Cluster, options: Options, state: RestartState | None) -> None:
-    """Raise NotSupported before the first stop where brokers cannot elect leaders at the end. state: of a run that is
-    gone on with, which is not left with brokers down for that."""
+def refuse_without_election(cluster: Cluster, options: RestartOptions, state: RestartState | None) -> None:
+    """Raise NotSupported before the first stop if the brokers do not support elections by request.
+
+    state: of a run to resume, which is exempt because its brokers may be down.
+    """
     if not options.elect or state is not None:
         return
     why_not = cluster.why_no_election()
     if why_not is not None:
         raise NotSupported(
             f"cannot elect the preferred leaders at the end: {why_not}",
-            hint="nothing was stopped; with --no-election the brokers restart without an election",
+            hint="nothing was stopped; set --no-election to restart without an election",
         )
 
 
 def refuse_blocked(plan: RestartPlan) -> None:
-    """Raise Refused when a broker may not be taken down: nothing was changed."""
+    """Raise Refused if a broker cannot be stopped; nothing was changed."""
     if plan.blockers:
         raise Refused(
-            f"no broker is taken down now: {said(plan.blockers)}",
+            f"no broker can be stopped now: {summary(plan.blockers)}",
             hint=_way_out(plan.blockers),
             details={"blockers": [str(each) for each in plan.blockers]},
         )
 
 
-def result_of(run: Run, plan: RestartPlan, began: float) -> RollingRestart:
-    """What came of a run, also of one that stopped on its way."""
+def result_of(run: RestartRun, plan: RestartPlan, began: float) -> RollingRestart:
+    """Return the result of a run, finished or not."""
     state = run.state
     rows = [
         RestartedBroker(node, row.phase, row.stop_ms, row.start_ms, row.in_sync_ms, row.longest_under_replicated_ms)

@@ -1,7 +1,7 @@
-"""The steps of a rolling restart, and what a journal of them adds up to. Pure.
+"""The steps of a rolling restart, and the state that its journal yields. Pure.
 
-Every act has an entry before it (the intent) and one after it. A broker between `stop` and `in_sync` is one that this
-run took down, or may have: the next run brings it back before it does anything else.
+Every action has an entry before it (the intent) and one after it. The run has stopped, or may have stopped, a broker
+between `stop` and `in_sync`: the next run brings that broker back first.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kctl.errors import InvalidFile
 from kctl.model import Broker
 
 
-class Step(str, Enum):
-    """The `step` of every entry, in the order in which a run meets them."""
+class RestartStep(str, Enum):
+    """The `step` of each entry, in the order of a run."""
 
     BEGIN = "begin"
     RESUME = "resume"
@@ -30,10 +30,10 @@ class Step(str, Enum):
     END = "end"
 
 
-class Phase(str, Enum):
-    """Where a broker is; the value is how people are told.
+class BrokerPhase(str, Enum):
+    """The phase of a broker; people see the value.
 
-    STOPPING, STARTING: begun, and perhaps not finished. STARTED: it answers, and its replicas are not known in sync.
+    STOPPING, STARTING: started and perhaps not finished. STARTED: the broker responds; its replicas may not be in sync.
     """
 
     PENDING = "not restarted"
@@ -45,20 +45,20 @@ class Phase(str, Enum):
 
 
 _NEXT = {
-    Step.STOP: Phase.STOPPING,
-    Step.STOPPED: Phase.STOPPED,
-    Step.START: Phase.STARTING,
-    Step.STARTED: Phase.STARTED,
-    Step.IN_SYNC: Phase.DONE,
+    RestartStep.STOP: BrokerPhase.STOPPING,
+    RestartStep.STOPPED: BrokerPhase.STOPPED,
+    RestartStep.START: BrokerPhase.STARTING,
+    RestartStep.STARTED: BrokerPhase.STARTED,
+    RestartStep.IN_SYNC: BrokerPhase.DONE,
 }
 
 
 @dataclass
 class BrokerState:
-    """One broker of the run. ms: how long each act took, None while it is not known (another kctl did it, or died)."""
+    """One broker of the run. *_ms: duration of each action; None if unknown (another kctl did it, or died)."""
 
     broker: Broker
-    phase: Phase = Phase.PENDING
+    phase: BrokerPhase = BrokerPhase.PENDING
     stop_ms: int | None = None
     start_ms: int | None = None
     in_sync_ms: int | None = None
@@ -66,13 +66,16 @@ class BrokerState:
 
     @property
     def open(self) -> bool:
-        """This run took it down, or may have, and has not seen it in sync again."""
-        return self.phase not in {Phase.PENDING, Phase.DONE}
+        """Return True if this run stopped the broker, or may have, and it is not known to be in sync again."""
+        return self.phase not in {BrokerPhase.PENDING, BrokerPhase.DONE}
 
 
 @dataclass
 class RestartState:
-    """Where a run is. cluster: the target's name, cluster_id: the cluster's own. outcome: «done», «abandoned», None."""
+    """The state of a run.
+
+    cluster: the target's name; cluster_id: the cluster's id. outcome: "done", "abandoned" or None.
+    """
 
     cluster: str
     cluster_id: str
@@ -83,45 +86,45 @@ class RestartState:
 
     @property
     def open(self) -> list[int]:
-        """Brokers that have to be brought back."""
+        """Return the brokers to bring back."""
         return [node for node, row in self.brokers.items() if row.open]
 
     @property
     def pending(self) -> list[int]:
-        """Brokers whose turn has not come."""
-        return [node for node, row in self.brokers.items() if row.phase is Phase.PENDING]
+        """Return the brokers that are not restarted yet."""
+        return [node for node, row in self.brokers.items() if row.phase is BrokerPhase.PENDING]
 
 
 def begin_entry(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> dict[str, Any]:
-    """What BEGIN says."""
+    """Return the fields of a BEGIN entry."""
     rows = [{"broker": b.id, "host": b.host, "port": b.port, "rack": b.rack} for b in brokers]
     return {"cluster": cluster, "cluster_id": cluster_id, "brokers": rows}
 
 
 def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> RestartState:
-    """Raises InvalidFile when the journal is none of a rolling restart. name: for the message."""
+    """Return the state after all entries. Raises InvalidFile for another kind of journal. name: for the message."""
     state: RestartState | None = None
     try:
         for entry in entries:
-            step = Step(entry["step"])
-            if step is Step.BEGIN:
+            step = RestartStep(entry["step"])
+            if step is RestartStep.BEGIN:
                 state = _begun(entry)
             elif state is None:
-                raise ValueError("it does not begin with begin")
+                raise ValueError("its first entry is not `begin`")
             else:
                 follow(state, step, entry)
     except (ValueError, KeyError, TypeError) as exc:
         raise InvalidFile(
-            f"{name} is no journal of a rolling restart: {exc}", hint="move it away if its run is of no interest"
+            f"{name} is not the journal of a rolling restart: {exc}", hint="move the file away if you do not need it"
         ) from exc
     if state is None:
         raise InvalidFile(f"{name} is empty")
     return state
 
 
-def follow(state: RestartState, step: Step, entry: Mapping[str, Any]) -> None:
-    """What an entry changes."""
-    if step is Step.RESUME:
+def follow(state: RestartState, step: RestartStep, entry: Mapping[str, Any]) -> None:
+    """Apply an entry to the state."""
+    if step is RestartStep.RESUME:
         state.resumed += 1
     elif step in _NEXT:
         row = state.brokers[entry["broker"]]
@@ -129,18 +132,18 @@ def follow(state: RestartState, step: Step, entry: Mapping[str, Any]) -> None:
         for key in ("stop_ms", "start_ms", "in_sync_ms", "longest_under_replicated_ms"):
             if key in entry:
                 setattr(row, key, entry[key])
-    elif step is Step.END:
+    elif step is RestartStep.END:
         state.outcome = str(entry["outcome"])
 
 
 def situation(state: RestartState, there: Collection[int] | None = None) -> str:
-    """Which broker is in which state, in one line. there: the brokers that are up now, where that is known."""
+    """Return the state of each broker in one line. there: the brokers that are up now; None: unknown."""
     rows = []
     for node, row in state.brokers.items():
         if row.open:
             now = "" if there is None else ", and up now" if node in there else ", and down now"
             rows.append(f"broker {node} is {row.phase.value}{now}")
-    done = [node for node, row in state.brokers.items() if row.phase is Phase.DONE]
+    done = [node for node, row in state.brokers.items() if row.phase is BrokerPhase.DONE]
     if done:
         rows.append(f"restarted: {', '.join(map(str, done))}")
     if state.pending:

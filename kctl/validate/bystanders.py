@@ -17,8 +17,8 @@ from kctl.cluster.topic_configs import ConfigEntry, fetch_topic_configs
 from kctl.errors import KctlError, Refused
 from kctl.health.partitions import effective_min_isr, partitions_of
 from kctl.model import ClusterState
-from kctl.restart.gate import Unprotected
-from kctl.restart.seen import MinIsr
+from kctl.restart.gate import UnprotectedTopic
+from kctl.restart.snapshot import MinIsr
 from kctl.validate.leftovers import PREFIX
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def elects_unclean(configs: Collection[ConfigEntry] | KctlError | None) -> bool:
     return any(entry.name == UNCLEAN and entry.value != "false" for entry in configs)
 
 
-def without_two(state: ClusterState, min_isr: MinIsr, pair: Collection[int] | None) -> list[Unprotected]:
+def without_two(state: ClusterState, min_isr: MinIsr, pair: Collection[int] | None) -> list[UnprotectedTopic]:
     """Topics of others that stop taking writes, or are gone, while two brokers are away though one could be.
 
     pair: which two; None where that is not known yet: any.
@@ -125,6 +125,6 @@ def without_two(state: ClusterState, min_isr: MinIsr, pair: Collection[int] | No
             rows[key] = rows.get(key, 0) + 1
     two = "two brokers are away" if pair is None else "brokers {} and {} are away".format(*sorted(pair))
     return [
-        Unprotected(topic, count, factor, least, f"{'not available' if gone else 'acks=all refused'} while {two}")
+        UnprotectedTopic(topic, count, factor, least, f"{'not available' if gone else 'acks=all refused'} while {two}")
         for (topic, factor, least, gone), count in rows.items()
     ]

@@ -13,7 +13,7 @@ from kctl.base.outcomes import ItemResult
 from kctl.errors import KctlError, OperationFailed
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.restart.look import LiveCluster
+from kctl.restart.live_cluster import LiveCluster
 from kctl.topics.delete import DeletedTopic, delete_topics
 from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished
 from kctl.validate.means import START_S, Breaker, Means

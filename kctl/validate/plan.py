@@ -13,9 +13,9 @@ from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import ClusterState
 from kctl.protocol.target import Target
-from kctl.restart.gate import Unprotected, unprotected
-from kctl.restart.look import LiveCluster
-from kctl.restart.seen import Seen
+from kctl.restart.gate import UnprotectedTopic, unprotected
+from kctl.restart.live_cluster import LiveCluster
+from kctl.restart.snapshot import GateSnapshot
 from kctl.topics.elect import why_no_election
 from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two
@@ -76,7 +76,7 @@ class Plan:
     brokers: tuple[int, ...]
     by: str
     scenarios: tuple[PlannedScenario, ...]
-    unprotected: tuple[Unprotected, ...]
+    unprotected: tuple[UnprotectedTopic, ...]
 
     @property
     def possible(self) -> tuple[PlannedScenario, ...]:
@@ -104,13 +104,13 @@ def make_plan(
     return Plan(client.target.name, state.cluster_id, around.brokers, means.told, rows, tuple(suffering))
 
 
-def _look(target: Target, state: ClusterState) -> Seen:
+def _look(target: Target, state: ClusterState) -> GateSnapshot:
     """Raises Refused when a broker does not answer: until its session ends a dead one is told of as before, and topics
     may be made on it."""
     deadline = Deadline(_PATIENCE_S)
     with LiveCluster(target, list(state.brokers.values())) as cluster:
         while True:
-            seen = cluster.look(state.brokers)
+            seen = cluster.snapshot(state.brokers)
             silent = sorted({*seen.silent, *(state.brokers.keys() - seen.state.brokers.keys())})
             if not silent:
                 return seen
@@ -148,7 +148,7 @@ def _refuse_unmeasured(rows: Sequence[PlannedScenario], around: Bystanders, budg
             )
 
 
-def _without_two(rows: Sequence[PlannedScenario], seen: Seen) -> list[Unprotected]:
+def _without_two(rows: Sequence[PlannedScenario], seen: GateSnapshot) -> list[UnprotectedTopic]:
     """While the pair of an unclean election is away. Scenarios before it may move the controller, and with it the
     pair."""
     possible = [row for row in rows if row.impossible is None]

@@ -75,10 +75,10 @@ def broker_loss(stage: Stage) -> None:
 def rolling_restart(stage: Stage) -> None:
     """All brokers one after the other, as `kctl cluster restart --rolling` does it."""
     from kctl.base import journal
-    from kctl.restart.look import LiveCluster
+    from kctl.restart.live_cluster import LiveCluster
+    from kctl.restart.restart_run import RealClock, RestartOptions, RestartRun
     from kctl.restart.run import carry_out
-    from kctl.restart.running import Options, RealClock, Run
-    from kctl.restart.steps import Step, begin_entry, replay
+    from kctl.restart.steps import RestartStep, begin_entry, replay
 
     stage.steady()
     state = stage.client.metadata(())
@@ -87,13 +87,13 @@ def rolling_restart(stage: Stage) -> None:
         LiveCluster(stage.client.target, list(state.brokers.values())) as cluster,
     ):
         held.append(
-            Step.BEGIN.value,
+            RestartStep.BEGIN.value,
             **begin_entry(stage.client.target.name, state.cluster_id or "", list(state.brokers.values())),
         )
         elect = cluster.why_no_election() is None
-        options = Options(stable_interval_s=1.0, broker_timeout_s=stage.wait_s, elect=elect)
+        options = RestartOptions(stable_interval_s=1.0, broker_timeout_s=stage.wait_s, elect=elect)
         run_state = replay(held.entries, name=str(held.path))
-        carry_out(Run(cluster, stage.breaker, held, run_state, options, _Teller(stage), RealClock()))
+        carry_out(RestartRun(cluster, stage.breaker, held, run_state, options, _Teller(stage), RealClock()))
     stage.recovered()
     stage.steady()
 

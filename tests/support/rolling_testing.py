@@ -11,14 +11,14 @@ from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.restart import journals
 from kctl.restart.control import Act
-from kctl.restart.look import Elected
+from kctl.restart.live_cluster import RestartElection
 from kctl.restart.plan import choose
+from kctl.restart.restart_run import RestartOptions, RestartRun
 from kctl.restart.run import carry_out
-from kctl.restart.running import Options, Run
-from kctl.restart.seen import Seen
+from kctl.restart.snapshot import GateSnapshot
 
 BROKERS = {node: Broker(node, f"host{node}", 9092) for node in (1, 2, 3)}
-QUICK = Options(stable_checks=3, stable_interval_s=2, broker_timeout_s=60)
+QUICK = RestartOptions(stable_checks=3, stable_interval_s=2, broker_timeout_s=60)
 
 
 @dataclass
@@ -55,13 +55,13 @@ class Simulated:
 
     # --- the cluster
 
-    def look(self, brokers: Collection[int]) -> Seen:
+    def snapshot(self, brokers: Collection[int]) -> GateSnapshot:
         self.gates += bool(brokers)
         for moment, happens in list(self.later.items()):
             if self.gates >= moment:
                 del self.later[moment]
                 happens()
-        return Seen(self._state(), {"t": self.min_isr}, {}, self.quorum, self.zookeeper)
+        return GateSnapshot(self._state(), {"t": self.min_isr}, {}, self.quorum, self.zookeeper)
 
     def hides_topics(self) -> bool:
         return self.topics_hidden
@@ -90,9 +90,9 @@ class Simulated:
     def why_no_election(self) -> str | None:
         return self.no_election
 
-    def elect(self) -> Elected:
+    def elect(self) -> RestartElection:
         self.elections += 1
-        return Elected(2)
+        return RestartElection(2)
 
     def watch(self, brokers: Collection[int]) -> Simulated:
         return self
@@ -145,14 +145,14 @@ class Simulated:
         self.notes.append(line)
 
 
-def open_run(simulated: Simulated, options: Options = QUICK, only: Collection[int] | None = None) -> Run:
+def open_run(simulated: Simulated, options: RestartOptions = QUICK, only: Collection[int] | None = None) -> RestartRun:
     """Begin, or go on, as the command does."""
-    path = journals.unfinished("cluster-id")
-    held, found = journals.begin_or_go_on("dev", "cluster-id", list(choose(BROKERS, only).values()), path)
-    return Run(simulated, simulated, held, found, options, simulated, simulated)
+    path = journals.find_unfinished("cluster-id")
+    held, found = journals.begin_or_resume("dev", "cluster-id", list(choose(BROKERS, only).values()), path)
+    return RestartRun(simulated, simulated, held, found, options, simulated, simulated)
 
 
-def restart(simulated: Simulated, options: Options = QUICK, only: Collection[int] | None = None) -> Run:
+def restart(simulated: Simulated, options: RestartOptions = QUICK, only: Collection[int] | None = None) -> RestartRun:
     run = open_run(simulated, options, only)
     with run.journal:
         carry_out(run)

@@ -1,1 +1,1 @@
-"""Kafka's jars and a Java for them: found, downloaded, checked, and made quick to start."""
+"""Kafka's jars and a Java to run them: found, downloaded, verified, and made fast to start."""

@@ -1,4 +1,4 @@
-"""Kafka's release archives at Apache, or at a mirror that is laid out like it: BASE/VERSION/kafka_SCALA-VERSION.tgz."""
+"""Kafka's release archives at Apache or at a mirror with the same layout: BASE/VERSION/kafka_SCALA-VERSION.tgz."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ARCHIVE_BYTES = 512 * 1024**2  # releases have 20 to 130 MB
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """Where archives are, and where their checksums are: Apache serves those from its own hosts, not from a CDN."""
+    """Base addresses of archives and of their checksums, which Apache serves from its own hosts, not from a CDN."""
 
     archives: str
     checksums: str
@@ -28,7 +28,7 @@ ARCHIVED = Mirror("https://archive.apache.org/dist/kafka", "https://archive.apac
 
 
 def mirrors() -> tuple[Mirror, ...]:
-    """Apache's current and archived releases, or what KCTL_KAFKA_MIRROR names (several with spaces; empty: none)."""
+    """Return Apache's current and archived releases, or those of KCTL_KAFKA_MIRROR (space-separated)."""
     override = os.environ.get(MIRROR_VARIABLE)
     if override is None:
         return (CURRENT, ARCHIVED)
@@ -36,7 +36,7 @@ def mirrors() -> tuple[Mirror, ...]:
 
 
 def scala_version(version: str) -> str:
-    """The newest Scala that a release of Kafka was built with: 2.13 since 2.4, 2.12 since 0.10.2."""
+    """Return the newest Scala that a Kafka release was built with: 2.13 since 2.4, 2.12 since 0.10.2."""
     numbers = version_numbers(version)
     if numbers >= (2, 4):
         return "2.13"
@@ -44,12 +44,12 @@ def scala_version(version: str) -> str:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """«3.9.2» as (3, 9, 2), to compare."""
+    """Return "3.9.2" as (3, 9, 2), for comparison."""
     return tuple(int(part) for part in version.partition("-")[0].split("."))
 
 
 def archive_name(version: str) -> str:
-    """The name of a release's binary archive."""
+    """Return the name of a release's binary archive."""
     return f"kafka_{scala_version(version)}-{version}.tgz"
 
 
@@ -62,32 +62,39 @@ def fetch_release(
     update: Callable[[str, float, float], None],
     note: Callable[[str], None],
 ) -> tuple[Path, str]:
-    """Bring the archive into `folder`, checked; (archive, address). A cut download leaves its part there.
+    """Download the archive into `folder`, verified; return (archive, address). A partial download stays there.
 
-    sha512: 128 hex digits, when the user brings them. Every host that is passed over is told in a line.
-    Raises NotFound when hosts answered and none has the version, ConnectionFailed when none answered,
-    OperationFailed when what came had another checksum.
+    sha512: 128 hex digits, if the user set them. note: called if another mirror is tried after a failure. Raises
+    NotFound if mirrors responded and none has the version, ConnectionFailed if none responded, OperationFailed for
+    another checksum.
     """
     name = archive_name(version)
     failures: list[KctlError] = []
-    for mirror, checksum in _answering(version, sha512, failures, note):
+    candidates = _responding(version, sha512, failures, note)
+    for number, (mirror, checksum) in enumerate(candidates, 1):
         url = f"{mirror.archives}/{version}/{name}"
         part = folder / f"{name}.part"
         try:
             _fetch_checked(url, part, checksum, timeout_s, update)
         except (ConnectionFailed, NotFound, OperationFailed) as exc:
-            note(f"passed over: {exc.message}")
             failures.append(exc)
+            if number < len(candidates):
+                note(next_source(exc, host_of(candidates[number][0].archives)))
         else:
             discard_record_and_rename(part, folder / name)
             return folder / name, url
     raise _worst(failures)
 
 
-def _answering(
+def next_source(failure: KctlError, name: str) -> str:
+    """Return the note that the installation continues with another source."""
+    return f"not available here ({failure.message}); this is not an error: trying {name} next"
+
+
+def _responding(
     version: str, sha512: str | None, failures: list[KctlError], note: Callable[[str], None]
 ) -> list[tuple[Mirror, str]]:
-    """The mirrors that have the version, with its checksum. All are asked at the same time."""
+    """Return the mirrors that have the version, with its checksum. Asks all mirrors at the same time."""
     known = mirrors()
     if sha512 is not None:
         return [(mirror, sha512) for mirror in known]
@@ -97,21 +104,22 @@ def _answering(
         url = f"{mirror.checksums}/{version}/{name}"
         return archive.parse_sha512(fetch_text(url, max_bytes=64 * 1024), source=url)
 
-    asked = [(host_of(m.checksums), lambda m=m: checksum_at(m)) for m in known]
+    requests = [(host_of(m.checksums), lambda m=m: checksum_at(m)) for m in known]
     usable = []
-    for mirror, answer in zip(known, within_all(ANSWER_TIMEOUT_S, asked), strict=True):
-        if isinstance(answer, str):
-            usable.append((mirror, answer))
+    for mirror, response in zip(known, within_all(ANSWER_TIMEOUT_S, requests), strict=True):
+        if isinstance(response, str):
+            usable.append((mirror, response))
         else:
-            note(f"passed over: {answer.message}")
-            failures.append(answer)
+            failures.append(response)
+    for failure in failures if usable else ():
+        note(next_source(failure, host_of(usable[0][0].archives)))
     return usable
 
 
 def _fetch_checked(
     url: str, part: Path, checksum: str, timeout_s: float, update: Callable[[str, float, float], None]
 ) -> None:
-    """Download and check; a part that was there before and spoils the checksum is fetched once more from its start."""
+    """Download and verify. If a resumed download has the wrong checksum, download once more from the start."""
     resumed = part.exists()
     message = f"Kafka from {host_of(url)}"
     while True:
@@ -125,19 +133,19 @@ def _fetch_checked(
         if not resumed:
             raise OperationFailed(
                 f"{url} does not have the SHA-512 that {host_of(url)} publishes",
-                hint="nothing of it was kept; try again later, or give --archive with a file that you trust",
+                hint="the download was deleted; try again later, or set --archive to a file that you trust",
             )
         resumed = False
 
 
 def discard_record_and_rename(part: Path, target: Path) -> None:
-    """Give a complete part its name."""
+    """Rename a complete part."""
     part.replace(target)
     discard(part)
 
 
 def _worst(failures: list[KctlError]) -> KctlError:
-    """One error for all the hosts: a wrong checksum matters most, then an answer that there is no such version."""
+    """Return one error for all hosts: a wrong checksum comes first, then a response that has no such version."""
     for kind in (OperationFailed, InvalidFile, NotFound):
         for failure in failures:
             if isinstance(failure, kind):

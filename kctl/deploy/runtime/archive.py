@@ -28,7 +28,7 @@ _HEX_512 = re.compile(r"[0-9a-f]{128}")
 _DOCUMENTS = {"LICENSE", "NOTICE"}
 
 Advance = Callable[[int, int], None]
-"""Told (bytes done, bytes in all) while a file is read."""
+"""Called with (bytes done, total bytes) while a file is read."""
 
 
 def parse_sha512(text: str, *, source: str) -> str:
@@ -45,7 +45,7 @@ def parse_sha512(text: str, *, source: str) -> str:
     joined = "".join(digits.split()).lower()
     if separator and _HEX_512.fullmatch(joined):
         return joined
-    raise InvalidFile(f"{source} holds no SHA-512", hint="it should have 128 hexadecimal digits")
+    raise InvalidFile(f"{source} has no SHA-512", hint="it must have 128 hexadecimal digits")
 
 
 def read_sha512(archive: Path, given: str | None) -> str:
@@ -64,12 +64,12 @@ def read_sha512(archive: Path, given: str | None) -> str:
             raise InvalidFile(f"--sha512 {given} is neither 128 hexadecimal digits nor a readable file") from exc
         raise Refused(
             f"there is no SHA-512 to check {archive} against",
-            hint=f"put {path.name} beside it, or give --sha512 with the digits that Apache publishes",
+            hint=f"put {path.name} beside it, or set --sha512 to the digits that Apache publishes",
         ) from exc
 
 
 def sha512_of(path: Path, advance: Advance | None = None) -> str:
-    """The file's SHA-512 in hex."""
+    """Return the file's SHA-512 in hex."""
     total, done, digest = path.stat().st_size, 0, hashlib.sha512()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -105,16 +105,16 @@ def unpack_jars(archive: Path, into: Path, advance: Advance | None = None) -> in
     except RecursionError as exc:  # a chain of extended headers
         raise _hostile(archive, "headers within headers") from exc
     if not count:
-        raise InvalidFile(f"{archive} has no libs/*.jar", hint="give a binary release, kafka_SCALA-VERSION.tgz")
+        raise InvalidFile(f"{archive} has no libs/*.jar", hint="use a binary release, kafka_SCALA-VERSION.tgz")
     return count
 
 
 def _hostile(archive: Path, what: str) -> Refused:
-    return Refused(f"{archive} is refused: {what}", hint="no release of Kafka has this; do not trust the file")
+    return Refused(f"{archive} was rejected: {what}", hint="no Kafka release has this; do not trust the file")
 
 
 def _checked(member: tarfile.TarInfo, number: int, unpacked: int, archive: Path) -> int:
-    """The entry's size, when it is one that a release may have. Raises Refused."""
+    """Return the entry's size if a release may have such an entry. Raises Refused."""
     path = PurePosixPath(member.name)
     shown = member.name[:200]
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
@@ -129,7 +129,7 @@ def _checked(member: tarfile.TarInfo, number: int, unpacked: int, archive: Path)
 
 
 def _target(member: tarfile.TarInfo) -> Path | None:
-    """Where the entry goes, relative to the runtime's folder; None for what is not needed."""
+    """Return the target relative to the runtime's folder; None for entries that are not needed."""
     parts = [part for part in PurePosixPath(member.name).parts if part != "."]
     if not member.isreg():
         return None
@@ -154,7 +154,7 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, archive: 
 
 
 class _BoundedStream(io.RawIOBase):
-    """The unpacked bytes, forward only: no single read and no position beyond a limit.
+    """The unpacked bytes, forward only, with a limit for each read and for the position.
 
     tarfile reads an extended header in one piece, of whatever size its entry claims.
     """

@@ -37,7 +37,7 @@ _PARTIAL = ".partial-"
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What is known of a whole archive."""
+    """The size and checksum of a complete archive."""
 
     size_bytes: int
     crc32c: int
@@ -45,14 +45,14 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """Where an archive for this Java is, whether it is there or not."""
+    """The path of an archive for one Java, which may not exist yet."""
 
     path: Path
     java: Java
 
     @property
     def whole(self) -> bool:
-        """There, and as it was written."""
+        """Return True if the archive exists and is unchanged."""
         seal = self._seal()
         try:
             return seal is not None and _measure(self.path) == seal
@@ -60,7 +60,7 @@ class ClassArchive:
             return False
 
     def options_to_use(self) -> list[str]:
-        """The JVM options that use it; none when it cannot be used."""
+        """Return the JVM options that use the archive; [] if it cannot be used."""
         if not self.whole:
             return []
         if self.java.version >= _AOT_CACHE_JAVA:
@@ -68,7 +68,7 @@ class ClassArchive:
         return [f"-XX:SharedArchiveFile={self.path}", *_QUIET]
 
     def options_to_make(self, partial: Path) -> list[str]:
-        """The JVM options that write one to `partial` when the JVM ends. Raises NotSupported."""
+        """Return the JVM options that write an archive to `partial` at exit. Raises NotSupported."""
         if self.java.version >= _AOT_CACHE_JAVA:
             return [f"-XX:AOTCacheOutput={partial}", *_AOT_QUIET]
         if not any((self.java.home / "lib" / "server").glob("classes*.jsa")):
@@ -79,15 +79,15 @@ class ClassArchive:
         return [f"-XX:ArchiveClassesAtExit={partial}", *_QUIET]
 
     def new_partial(self) -> Path:
-        """A name beside it to write to. Raises OperationFailed when its folder cannot be made."""
+        """Return a new file name beside the archive. Raises OperationFailed if its folder cannot be created."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as exc:
-            raise OperationFailed(f"cannot make {self.path.parent}: {exc.strerror}") from exc
+            raise OperationFailed(f"cannot create {self.path.parent}: {exc.strerror}") from exc
         return self.path.with_name(f"{_PARTIAL}{secrets.token_hex(4)}{self.path.suffix}")
 
     def adopt(self, partial: Path) -> None:
-        """Put what was written at `partial` in its place, sealed. Raises OperationFailed."""
+        """Move a finished `partial` to its final path, with its checksum. Raises OperationFailed."""
         try:
             seal = _measure(partial)
             partial.chmod(0o600)
@@ -100,7 +100,7 @@ class ClassArchive:
             raise OperationFailed(f"cannot write {self.path}: {exc.strerror}") from exc
 
     def remove_others(self) -> None:
-        """Remove archives of other versions, and what was left half-written."""
+        """Remove archives of other versions and partial files."""
         keep = {self.path.name, self._seal_path.name}
         for path in self.path.parent.iterdir():
             if path.name not in keep and path.suffix in {".jsa", ".aot", ".seal", ".config"}:
@@ -120,7 +120,7 @@ class ClassArchive:
 
 
 def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[Path]) -> list[ClassArchive]:
-    """An archive for each of `stems`, named after `java` and `jars`: another Java or other jars have another name."""
+    """Return an archive per stem, named after `java` and `jars`: another Java or other jars have other names."""
     digest = hashlib.sha256(f"{java.executable}\n".encode())
     try:
         digest.update((java.home / "release").read_bytes())
@@ -135,14 +135,14 @@ def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[
 
 
 def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[NodeKind, ClassArchive]:
-    """The archives of a broker and a ZooKeeper for this Java and these jars."""
+    """Return the archives of a broker and a ZooKeeper for this Java and these jars."""
     stems = [f"{kind}-{kafka_version}" for kind in KINDS]
     found = archives_for(paths.cache_dir() / "kafka", stems, java, libs.glob("*.jar"))
     return dict(zip(KINDS, found, strict=True))
 
 
 def _measure(path: Path) -> Seal:
-    """Size and CRC-32C; some 30 ms for 150 MB that are in memory, and then the JVM finds them there."""
+    """Return size and CRC-32C; takes about 30 ms for 150 MB in the page cache, where the JVM reads them next."""
     from kctl.base.checksum import crc32c
 
     with path.open("rb") as file:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _PartRecord:
-    """What a part belongs to. validator: a strong ETag or a Last-Modified date, empty when there was neither."""
+    """The file that a part belongs to. validator: a strong ETag or a Last-Modified date; empty without both."""
 
     total_bytes: int | None
     validator: str
@@ -51,7 +51,7 @@ def within(seconds: float, call: Callable[[], T], *, subject: str) -> T:
 
 
 def within_all(seconds: float, calls: Iterable[tuple[str, Callable[[], T]]]) -> list[T | KctlError]:
-    """Each (subject, call) at the same time, none waited for longer than `seconds`; kctl's errors are values."""
+    """Run all (subject, call) at the same time, each for up to `seconds`; KctlErrors are returned as values."""
     started = [(subject, _start(call)) for subject, call in calls]
     deadline = time.monotonic() + seconds
 
@@ -65,7 +65,7 @@ def within_all(seconds: float, calls: Iterable[tuple[str, Callable[[], T]]]) -> 
 
 
 class _Answers(queue.SimpleQueue[Callable[[], T]]):
-    """What a thread has to say, once: a call that returns its result or raises its exception."""
+    """The result of a thread: one call that returns it or raises the thread's exception."""
 
 
 def _start(call: Callable[[], T]) -> _Answers[T]:
@@ -93,12 +93,12 @@ def _collect(answers: _Answers[T], deadline: float, seconds: float, subject: str
     try:
         answer = answers.get(timeout=max(0.0, deadline - time.monotonic()))
     except queue.Empty:
-        raise ConnectionFailed(f"{subject} did not answer within {seconds:g} s") from None
+        raise ConnectionFailed(f"{subject} did not respond within {seconds:g} s") from None
     return answer()
 
 
 class _SameSafety(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but never from https to http, and to nothing that is not HTTP."""
+    """Follows redirects, except from https to http or to other protocols."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
         new = urllib.parse.urlsplit(newurl).scheme
@@ -108,7 +108,7 @@ class _SameSafety(urllib.request.HTTPRedirectHandler):
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """An opener that knows HTTP and HTTPS only (urlopen's own would read file: and ftp: as well)."""
+    """Return an opener for HTTP and HTTPS only (urlopen also reads file: and ftp:)."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
@@ -120,7 +120,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """The response to a GET, its headers read. Raises NotFound (404, 410) and ConnectionFailed."""
+    """Return the response to a GET after its headers. Raises NotFound (404, 410) and ConnectionFailed."""
     if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
         raise ConnectionFailed(f"{url} is not an HTTP address")
     fixed = {"User-Agent": f"kctl/{__version__}", "Accept-Encoding": "identity"}
@@ -136,7 +136,7 @@ def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
                 raise NotFound(f"{host_of(url)} has no {url.rpartition('/')[2]}") from exc
             if exc.code == 416:
                 raise _RangeRefused from exc
-            raise ConnectionFailed(f"{host_of(url)} answered {exc.code} {exc.reason}") from exc
+            raise ConnectionFailed(f"{host_of(url)} responded {exc.code} {exc.reason}") from exc
     except (OSError, http.client.HTTPException) as exc:
         raise _connection_failed(url, exc) from exc
     assert isinstance(response, http.client.HTTPResponse)
@@ -144,11 +144,11 @@ def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
 
 
 class _RangeRefused(Exception):
-    """416: the part is longer than the file is now."""
+    """HTTP 416: the part is longer than the file."""
 
 
 def host_of(url: str) -> str:
-    """The host (and port) of an address, for messages: never its user name or password."""
+    """Return host and port of an address for messages, without user name and password."""
     parts = urllib.parse.urlsplit(url)
     return (parts.hostname or url) + (f":{parts.port}" if parts.port else "")
 
@@ -156,13 +156,13 @@ def host_of(url: str) -> str:
 def _connection_failed(url: str, exc: Exception) -> ConnectionFailed:
     reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
     if isinstance(reason, TimeoutError):
-        return ConnectionFailed(f"{host_of(url)} did not answer within {ANSWER_TIMEOUT_S:g} s")
+        return ConnectionFailed(f"{host_of(url)} did not respond within {ANSWER_TIMEOUT_S:g} s")
     text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return ConnectionFailed(f"{host_of(url)}: {text or type(reason).__name__}")
 
 
 def fetch_text(url: str, *, max_bytes: int) -> str:
-    """A small text. Raises NotFound, ConnectionFailed."""
+    """Download a small text. Raises NotFound, ConnectionFailed."""
     with _open(url, {}) as response:
         try:
             return response.read(max_bytes).decode("utf-8", "replace")
@@ -171,7 +171,7 @@ def fetch_text(url: str, *, max_bytes: int) -> str:
 
 
 def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance: Advance | None = None) -> None:
-    """Fetch `url` into `part`, going on with what is there; complete when it returns.
+    """Download `url` into `part`, resuming an existing part. The file is complete on return.
 
     A connection that breaks is taken up again as long as each attempt brings something. Raises NotFound,
     ConnectionFailed (what arrived stays), TimedOut, OperationFailed when it is larger than `max_bytes`.
@@ -186,7 +186,7 @@ def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance:
             failure = ConnectionFailed(f"{host_of(url)} closed the connection early")
         except _RangeRefused:
             discard(part)
-            failure = ConnectionFailed(f"{host_of(url)} cannot go on with the download")
+            failure = ConnectionFailed(f"{host_of(url)} does not support resuming the download")
         except NotFound:
             raise
         except ConnectionFailed as exc:
@@ -197,7 +197,7 @@ def download(url: str, part: Path, *, max_bytes: int, timeout_s: float, advance:
 
 
 def discard(part: Path) -> None:
-    """Forget what has arrived."""
+    """Delete the part and its record."""
     _record_path(part).unlink(missing_ok=True)
     part.unlink(missing_ok=True)
 
@@ -230,7 +230,7 @@ def _write_record(part: Path, record: _PartRecord) -> None:
 
 
 def _attempt(url: str, part: Path, *, max_bytes: int, deadline: float, advance: Advance | None) -> bool:
-    """One request; whether the file is complete after it."""
+    """Send one request. Return True if the file is then complete."""
     have, record = _size(part), _read_record(part)
     if record is None or not record.validator:
         have = 0  # nothing says that it is a part of the same file
@@ -240,7 +240,7 @@ def _attempt(url: str, part: Path, *, max_bytes: int, deadline: float, advance: 
     with _open(url, headers) as response:
         start, total = _placed(response, have, url)
         if total is not None and total > max_bytes:
-            raise OperationFailed(f"{url} is larger than {max_bytes} bytes", hint="this is no Kafka release")
+            raise OperationFailed(f"{url} is larger than {max_bytes} bytes", hint="check that it is a Kafka release")
         if start == 0:
             _write_record(part, _PartRecord(total, _validator(response)))
         _receive(response, part, start=start, total=total, max_bytes=max_bytes, deadline=deadline, advance=advance)
@@ -249,13 +249,13 @@ def _attempt(url: str, part: Path, *, max_bytes: int, deadline: float, advance: 
 
 
 def _placed(response: http.client.HTTPResponse, have: int, url: str) -> tuple[int, int | None]:
-    """(where the body starts in the file, the file's size). A server that knows no ranges starts at 0."""
+    """Return the body's start offset in the file and the file's size. Without range support, the offset is 0."""
     length = response.headers.get("Content-Length", "")
     if response.status == 200:
         return 0, int(length) if length.isdecimal() else None
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if response.status != 206 or match is None or int(match.group(1)) != have:
-        raise ConnectionFailed(f"{host_of(url)} answered {response.status} with another part than was asked for")
+        raise ConnectionFailed(f"{host_of(url)} responded {response.status} with a range that was not requested")
     return have, int(match.group(3))
 
 
@@ -276,8 +276,8 @@ def _receive(
         out.truncate()
         while True:
             if time.monotonic() > deadline:
-                raise TimedOut(f"the download from {host_of(response.url)} did not end in time",
-                               hint="run it again to go on where it was, or give a longer --timeout")  # fmt: skip
+                raise TimedOut(f"the download from {host_of(response.url)} did not finish in time",
+                               hint="run the command again to resume, or raise --timeout")  # fmt: skip
             try:
                 chunk = response.read1(_CHUNK)
             except (OSError, http.client.HTTPException) as exc:
@@ -286,7 +286,7 @@ def _receive(
                 return
             done += len(chunk)
             if done > max_bytes or (total is not None and done > total):
-                raise OperationFailed(f"{host_of(response.url)} sent more than it said")
+                raise OperationFailed(f"{host_of(response.url)} sent more bytes than announced")
             out.write(chunk)
             if advance:
                 advance(done, total or 0)

@@ -27,7 +27,7 @@ _FETCHED = re.compile(r"\[SUCCESSFUL \]")
 
 
 def find_ivy() -> Path | None:
-    """Ivy's jar in the installed pyspark, which is not imported; None without pyspark."""
+    """Return Ivy's jar in the installed pyspark, without importing it; None without pyspark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
@@ -35,7 +35,7 @@ def find_ivy() -> Path | None:
 
 
 def settings(repository: str | None) -> str:
-    """Ivy's settings: one repository in Maven's layout, Maven Central unless `repository` is another's address."""
+    """Return Ivy's settings: one repository in Maven's layout (default: Maven Central)."""
     root = f" root={quoteattr(repository)}" if repository else ""
     return (
         '<ivysettings><settings defaultResolver="maven"/><resolvers>'
@@ -45,7 +45,7 @@ def settings(repository: str | None) -> str:
 
 
 def module(version: str) -> str:
-    """An Ivy module that depends on Kafka. `default->default` is Maven's runtime scope."""
+    """Return an Ivy module that depends on Kafka. `default->default` is Maven's runtime scope."""
     dependencies = "".join(
         f'<dependency org="{c.group}" name="{c.artifact}" rev="{c.version}" conf="default->default"/>\n'
         for c in coordinates(version)
@@ -64,7 +64,7 @@ def copy_jars_with_ivy(version: str, libs: Path, *, timeout_s: float, update: Up
     """
     jar = find_ivy()
     if jar is None:
-        raise NotSupported("Ivy is not here: it comes with pyspark", hint="pip install 'kctl[spark]', or install mvn")
+        raise NotSupported("Ivy is not installed", hint="run `pip install 'kctl[spark]'`, or install mvn")
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="kctl-ivy-") as name:
         folder = Path(name)
@@ -91,11 +91,11 @@ def copy_jars_with_ivy(version: str, libs: Path, *, timeout_s: float, update: Up
     if ended.code:
         raise failure(version, "Ivy", ended.tail)
     if not any(libs.glob("*.jar")):
-        raise OperationFailed("Ivy ended well and copied no jar")
+        raise OperationFailed("Ivy succeeded but copied no jar")
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """Java's system properties for the proxies that http_proxy, https_proxy and no_proxy name (without passwords)."""
+    """Return Java's system properties for http_proxy, https_proxy and no_proxy (without passwords)."""
     options = []
     for scheme in ("http", "https"):
         value = environ.get(f"{scheme}_proxy") or environ.get(f"{scheme.upper()}_PROXY") or ""

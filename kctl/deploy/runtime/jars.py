@@ -35,7 +35,7 @@ class Jar:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a provisioned runtime holds, and where it came from."""
+    """The jars of an installed runtime, and its source."""
 
     version: str
     source: str
@@ -48,14 +48,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class JarProblem:
-    """A jar that is not as the manifest says."""
+    """A jar that differs from the manifest."""
 
     jar: str
     problem: Literal["missing", "changed", "extra"]
 
 
 def kafka_version(libs: Path) -> str | None:
-    """The version of the broker's jar in `libs`; None when there is none."""
+    """Return the version of the broker's jar in `libs`; None if there is none."""
     for path in sorted(libs.glob("kafka_2.*.jar"), reverse=True):
         match = _BROKER_JAR.fullmatch(path.name)
         if match:
@@ -64,7 +64,7 @@ def kafka_version(libs: Path) -> str | None:
 
 
 def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in hex."""
+    """Return the file's SHA-256 in hex."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -73,13 +73,13 @@ def sha256_of(path: Path) -> str:
 
 
 def describe_jars(libs: Path, *, version: str, source: str) -> Manifest:
-    """The manifest of the jars that lie in `libs` now."""
+    """Return a manifest of the jars in `libs`."""
     jars = tuple(Jar(p.name, p.stat().st_size, sha256_of(p)) for p in sorted(libs.glob("*.jar")))
     return Manifest(version, source, jars)
 
 
 def write_manifest(home: Path, manifest: Manifest) -> None:
-    """Write `home`/manifest.json; the caller makes it durable."""
+    """Write `home`/manifest.json; the caller syncs it."""
     body = {
         "version": manifest.version,
         "source": manifest.source,
@@ -89,7 +89,7 @@ def write_manifest(home: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(home: Path) -> Manifest:
-    """`home`/manifest.json. Raises InvalidFile when it is missing or not one that kctl wrote."""
+    """Read `home`/manifest.json. Raises InvalidFile if it is missing or kctl did not write it."""
     path = home / MANIFEST
     try:
         with path.open("rb") as file:
@@ -118,7 +118,7 @@ def _jar(name: Any, entry: Any) -> Jar:
 
 
 def check_jars(home: Path, manifest: Manifest, *, contents: bool) -> list[JarProblem]:
-    """What is not as the manifest says. contents: hash every jar, else compare sizes only (no file is read)."""
+    """Return all differences from the manifest. contents: hash every jar; else compare only the sizes."""
     libs = home / LIBS
     problems = [JarProblem(jar.name, p) for jar in manifest.jars if (p := _jar_problem(libs, jar, contents))]
     known = {jar.name for jar in manifest.jars}

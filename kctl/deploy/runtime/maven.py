@@ -1,4 +1,4 @@
-"""Kafka's jars by their Maven coordinates, with `mvn` where there is one.
+"""Kafka's jars by their Maven coordinates, with `mvn` if it is installed.
 
 `kafka_SCALA` with `kafka-tools` and what they need are a whole broker (ZooKeeper too, up to 3.9). The user's own
 settings.xml, mirrors and proxies apply, because it is the user's own mvn.
@@ -35,7 +35,7 @@ class Coordinate:
 
 
 def coordinates(version: str) -> tuple[Coordinate, ...]:
-    """What a broker of `version` is made of; dependencies follow from these.
+    """Return the artifacts of a broker of `version`; their dependencies follow.
 
     Up to 3.9 kafka-tools brings reload4j with its slf4j binding. 4.x moved to log4j 2 and names the binding
     nowhere: without it there are no logs. Before 1.1 Kafka counted on javax.xml.bind, which Java 11 dropped.
@@ -56,12 +56,12 @@ def coordinates(version: str) -> tuple[Coordinate, ...]:
 
 
 def find_mvn() -> str | None:
-    """The path of Maven's launcher, when there is one on PATH."""
+    """Return the path of Maven's launcher on PATH, or None."""
     return shutil.which("mvn")
 
 
 def pom(version: str) -> str:
-    """A project that has Kafka as its dependency and nothing else."""
+    """Return a project with Kafka as its only dependency."""
     dependencies = "".join(
         f"<dependency><groupId>{c.group}</groupId><artifactId>{c.artifact}</artifactId>"
         f"<version>{c.version}</version></dependency>\n"
@@ -75,10 +75,10 @@ def pom(version: str) -> str:
 
 
 def copy_jars_with_mvn(version: str, libs: Path, *, timeout_s: float, update: Update) -> None:
-    """Put Kafka's jars into `libs`. Raises NotFound, ConnectionFailed, TimedOut, OperationFailed."""
+    """Copy Kafka's jars into `libs`. Raises NotFound, ConnectionFailed, TimedOut, OperationFailed."""
     mvn = find_mvn()
     if mvn is None:
-        raise OperationFailed("there is no mvn on PATH")
+        raise OperationFailed("mvn is not on PATH")
     with tempfile.TemporaryDirectory(prefix="kctl-mvn-") as folder:
         project = Path(folder) / "pom.xml"
         project.write_text(pom(version), encoding="utf-8")
@@ -101,17 +101,17 @@ def copy_jars_with_mvn(version: str, libs: Path, *, timeout_s: float, update: Up
 
 
 def _environment() -> dict[str, str] | None:
-    """mvn wants JAVA_HOME or java on PATH: where neither is there, it gets the Java that kctl found."""
+    """Return the environment for mvn, which needs JAVA_HOME or java on PATH; without both, kctl's Java is used."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return None
     return {**os.environ, "JAVA_HOME": str(find_java().home)}
 
 
 def failure(version: str, tool: str, lines: list[str]) -> KctlError:
-    """What the last lines of Maven or Ivy mean."""
+    """Return the error for the last lines of Maven's or Ivy's output."""
     text = "\n".join(lines)
     if re.search(r"No space left on device", text):
-        return OperationFailed(f"{tool}: no space left on device", hint="free some space, then run it again")
+        return OperationFailed(f"{tool}: no space left on device", hint="free some space, then try again")
     if re.search(
         r"Unknown host|UnknownHostException|Connection refused|Connection timed out|connect timed out|"
         r"Network is unreachable|No route to host|Connect to .* failed|Name or service not known|"
@@ -122,9 +122,9 @@ def failure(version: str, tool: str, lines: list[str]) -> KctlError:
     if re.search(r"SSLHandshakeException|PKIX path building failed|certificate_unknown", text):
         return ConnectionFailed(
             f"{tool} does not trust its repository's certificate",
-            hint="SSL_CERT_FILE names a PEM with the CAs to trust",
+            hint="set SSL_CERT_FILE to a PEM file with the CAs to trust",
         )
     if re.search(r"Could not find artifact|not found in|UNRESOLVED DEPENDENCIES|unresolved dependency", text):
-        return NotFound(f"{tool} finds no Kafka {version} in its repository")
+        return NotFound(f"{tool} did not find Kafka {version} in its repository")
     said = [line for line in lines if "[ERROR]" in line or "Exception" in line] or lines
     return OperationFailed(f"{tool} failed: {said[0].removeprefix('[ERROR]').strip()[:300] if said else 'no output'}")

@@ -1,7 +1,7 @@
-"""Installing Kafka's runtime: the sources in their order, and a folder that is whole or is not there.
+"""Installation of Kafka's jars: the sources in their order, and a folder that is complete or does not exist.
 
-Everything is made in a folder beside its place and renamed at the end, after all of it is on disk; a lock keeps
-two installers apart, and whoever holds it sweeps what a killed one left behind.
+Files are written to a folder beside the final one, which is renamed when everything is on disk. A lock keeps installers
+apart, and its holder removes what killed installers left behind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kctl.base import paths
 from kctl.deploy.runtime import apache, archive, jars
 from kctl.deploy.runtime.ivy import copy_jars_with_ivy, find_ivy
 from kctl.deploy.runtime.maven import copy_jars_with_mvn, find_mvn
-from kctl.deploy.runtime.progress import Progress
+from kctl.deploy.waiting import NoProgress, Progress
 from kctl.errors import (
     Busy,
     ConnectionFailed,
@@ -38,17 +38,11 @@ _PARTIAL, _OLD = ".partial-", ".old-"
 _LOCK_POLL_S = 0.2
 
 
-class Silent:
-    """Tells nobody."""
-
-    def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
-
-
 @dataclass(frozen=True)
 class InstallRequest:
-    """What to install, and from where. archive None: Apache's download, then Maven coordinates.
+    """A request to install one version.
 
-    force: replace a runtime that is there and whole.
+    archive: None: download from Apache, then from the Maven repository. force: replace a complete runtime.
     """
 
     version: str
@@ -56,19 +50,18 @@ class InstallRequest:
     sha512: str | None = None
     force: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=NoProgress)
     note: Callable[[str], None] = lambda _: None
 
 
 def install(request: InstallRequest, home: Path) -> jars.Manifest:
-    """Put Kafka into `home` (kafka-VERSION under the runtimes' folder), replacing what is there.
+    """Install Kafka into `home` (kafka-VERSION in the folder of runtimes), replacing an existing runtime.
 
-    Raises Refused when the folder cannot be written or an archive is not what it should be, Busy when another
-    installer does not end, NotFound for an unknown version, ConnectionFailed, TimedOut, OperationFailed.
-    Whatever is raised, `home` is as it was.
+    Raises Refused if the folder is not writable or an archive is invalid, Busy if another installer does not end,
+    NotFound for an unknown version, ConnectionFailed, TimedOut, OperationFailed. On any error, `home` is unchanged.
     """
     with runtimes_lock(request.timeout_s, request.progress):
-        there = None if request.force else _whole(home)  # another installer may have been quicker
+        there = None if request.force else _whole(home)  # another installer may have finished first
         if there is not None:
             return there
         stage = home.with_name(f"{_PARTIAL}{home.name}-{secrets.token_hex(4)}")
@@ -92,8 +85,8 @@ def _whole(home: Path) -> jars.Manifest | None:
 
 
 def remove(home: Path) -> None:
-    """Delete a provisioned runtime: out of its place first, so that a cut removal leaves no half."""
-    with runtimes_lock(60.0, Silent()):
+    """Delete an installed runtime. Renames it first, so that an interrupted removal leaves no partial runtime."""
+    with runtimes_lock(60.0, NoProgress()):
         old = home.with_name(f"{_OLD}{home.name}-{secrets.token_hex(4)}")
         home.rename(old)
         shutil.rmtree(old)
@@ -101,7 +94,7 @@ def remove(home: Path) -> None:
 
 @contextmanager
 def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
-    """Hold the runtimes' folder alone; what killed installers left in it is swept. Raises Refused, Busy."""
+    """Lock the folder of runtimes and remove what killed installers left there. Raises Refused, Busy."""
     folder = paths.runtimes_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +104,7 @@ def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
             raise _full(folder) from exc
         raise Refused(
             f"cannot write to {folder}: {exc.strerror}",
-            hint="make it writable, or set XDG_DATA_HOME to a folder that is",
+            hint="make the folder writable, or set XDG_DATA_HOME to a writable folder",
         ) from exc
     try:
         _wait_for(fd, folder, timeout_s, progress)
@@ -130,8 +123,8 @@ def _wait_for(fd: int, folder: Path, timeout_s: float, progress: Progress) -> No
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise Busy(f"another kctl is at work in {folder}", hint="wait for it to end") from None
-            progress.update("waiting for another kctl that provisions Kafka")
+                raise Busy(f"another kctl is installing Kafka in {folder}", hint="wait for it to end") from None
+            progress.update("waiting for another kctl that installs Kafka")
             time.sleep(_LOCK_POLL_S)
         else:
             return
@@ -148,42 +141,40 @@ def _disk_errors(folder: Path) -> Iterator[None]:
 
 
 def _full(folder: Path) -> OperationFailed:
-    return OperationFailed(
-        f"no space left on the disk of {folder}", hint="Kafka needs about 300 MB there while it is installed"
-    )
+    return OperationFailed(f"no space left on the disk of {folder}", hint="the installation needs about 300 MB there")
 
 
-def source_names(version: str, given: str | None) -> list[str]:
-    """What `install` would try, in its order."""
-    if given is not None:
-        return [f"archive {given}"]
+def source_names(version: str, archive_path: str | None) -> list[str]:
+    """Return the sources that `install` tries, in order."""
+    if archive_path is not None:
+        return [f"archive {archive_path}"]
     downloads = [f"{mirror.archives}/{version}/{apache.archive_name(version)}" for mirror in apache.mirrors()]
     by = [f"Maven coordinates, by {tool}" for tool, found in (("mvn", find_mvn()), ("Ivy", find_ivy())) if found]
     return [*downloads, *by]
 
 
 def _fill(request: InstallRequest, stage: Path) -> str:
-    """Bring the jars into `stage`/libs from the first source that has them; where they came from."""
+    """Copy the jars into `stage`/libs from the first source that has them. Return the source."""
     (stage / jars.LIBS).mkdir()
     if request.archive is not None:
         return _from_archive(request, request.archive, stage)
     failures: list[KctlError] = []
-    sources: list[Callable[[InstallRequest, Path], str]] = [_from_apache]
+    sources: list[tuple[str, Callable[[InstallRequest, Path], str]]] = [("Apache's servers", _from_apache)]
     if find_mvn():
-        sources.append(_from_mvn)
+        sources.append(("the Maven repository, by mvn,", _from_mvn))
     if find_ivy():
-        sources.append(_from_ivy)
+        sources.append(("the Maven repository, by Ivy,", _from_ivy))
     deadline = time.monotonic() + request.timeout_s
-    for source in sources:
+    for number, (_, source) in enumerate(sources, 1):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             break
         try:
             return source(replace(request, timeout_s=left_s), stage)
         except (ConnectionFailed, NotFound, NotSupported, OperationFailed, InvalidFile) as exc:
-            failures.append(exc)  # a hostile archive (Refused) is no reason to try elsewhere: it ends here
-            if source is not _from_apache or isinstance(exc, InvalidFile):  # it told of each host already
-                request.note(f"passed over: {exc.message}")
+            failures.append(exc)  # a hostile archive (Refused) ends the installation instead
+            if number < len(sources):
+                request.note(apache.next_source(exc, sources[number][0]))
         shutil.rmtree(stage / jars.LIBS)
         (stage / jars.LIBS).mkdir()
     raise _no_source(request.version, failures)
@@ -191,19 +182,21 @@ def _fill(request: InstallRequest, stage: Path) -> str:
 
 def _no_source(version: str, failures: list[KctlError]) -> KctlError:
     reasons = "; ".join(f.message for f in failures)
-    hint = "give a release with --archive kafka_2.13-X.tgz, or an unpacked one with --kafka-home"
+    hint = (
+        f"download a release elsewhere and set --archive kafka_2.13-{version}.tgz, or set KAFKA_HOME to an unpacked one"
+    )
     if any(isinstance(f, OperationFailed) for f in failures):
         return OperationFailed(f"Kafka {version} cannot be installed: {reasons}", hint=hint)
     if any(isinstance(f, NotFound) for f in failures):
         return NotFound(
-            f"there is no Kafka {version} to be had: {reasons}", hint=f"is {version} a release? Else {hint}"
+            f"Kafka {version} was not found: {reasons}", hint=f"check that {version} is a release; if it is, {hint}"
         )
-    return ConnectionFailed(f"Kafka {version} cannot be fetched: {reasons}", hint=f"without a network, {hint}")
+    return ConnectionFailed(f"Kafka {version} cannot be downloaded: {reasons}", hint=f"without a network, {hint}")
 
 
 def _from_archive(request: InstallRequest, path: Path, stage: Path) -> str:
     if not path.is_file():
-        raise NotFound(f"there is no archive {path}")
+        raise NotFound(f"archive {path} does not exist")
     expected = archive.read_sha512(path, request.sha512)
 
     def shown(message: str) -> archive.Advance:
@@ -211,7 +204,7 @@ def _from_archive(request: InstallRequest, path: Path, stage: Path) -> str:
 
     if archive.sha512_of(path, shown(f"checking {path.name}")) != expected:
         raise Refused(
-            f"{path} does not have the SHA-512 that was given", hint="it is damaged or another file; download it again"
+            f"{path} does not have the expected SHA-512", hint="the file is damaged or another one; download it again"
         )
     archive.unpack_jars(path, stage, shown(f"unpacking {path.name}"))
     return f"archive {path.name}"
@@ -249,13 +242,13 @@ def _from_ivy(request: InstallRequest, stage: Path) -> str:
 
 
 def _finish(version: str, stage: Path, source: str) -> jars.Manifest:
-    """Check that `stage` holds that version, write its manifest, and bring all of it to disk."""
+    """Check that `stage` has this version, write its manifest, and sync everything to disk."""
     libs = stage / jars.LIBS
     found = jars.kafka_version(libs)
     if found != version:
         raise Refused(
-            f"{source} holds Kafka {found}, not {version}" if found else f"{source} holds no broker",
-            hint=f"give --kafka-version {found}" if found else "is it a binary release?",
+            f"{source} has Kafka {found}, not {version}" if found else f"{source} has no broker",
+            hint=f"set --kafka-version {found}" if found else "use a binary release, kafka_SCALA-VERSION.tgz",
         )
     manifest = jars.describe_jars(libs, version=version, source=source)
     jars.write_manifest(stage, manifest)

@@ -16,7 +16,7 @@ from pathlib import Path
 from kctl.base import paths
 from kctl.deploy.runtime import jars
 from kctl.deploy.runtime.jars import JarProblem
-from kctl.deploy.runtime.progress import Progress
+from kctl.deploy.waiting import NoProgress, Progress
 from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
 
 @dataclass(frozen=True, slots=True)
 class KafkaRuntime:
-    """Jars that run a broker. source: where they came from, for people."""
+    """The jars of a broker. source: where they came from, as text."""
 
     version: str
     libs: Path
@@ -34,7 +34,7 @@ class KafkaRuntime:
 
 @dataclass(frozen=True, slots=True)
 class InstalledRuntime:
-    """A provisioned version. healthy: every jar is there with its size, and none besides."""
+    """An installed version. healthy: all jars exist with their sizes, and there are no others."""
 
     version: str
     source: str
@@ -47,7 +47,7 @@ class InstalledRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What hashing every jar of a provisioned version found."""
+    """The result of hashing all jars of an installed version."""
 
     version: str
     path: Path
@@ -57,17 +57,17 @@ class Verification:
 
 
 def checked_version(version: str) -> str:
-    """`version` when it looks like one of Kafka's («3.9.2», «0.10.2.1»). Raises UsageError."""
+    """Return `version` if it is a valid Kafka version, e.g. 3.9.2 or 0.10.2.1. Raises UsageError."""
     if not _VERSION.fullmatch(version):
         raise UsageError(f"{version!r} is not a Kafka version", hint="write for example 3.9.2")
     return version
 
 
 def find_runtime(version: str | None = None, *, kafka_home: str | None = None) -> KafkaRuntime:
-    """The runtime to use; version None means the default one.
+    """Return the runtime to use. version: None: the default version.
 
-    A version that differs from the one in KAFKA_HOME passes over that folder; from the one in `kafka_home` it is
-    a UsageError. Raises NotFound when there is none, InvalidFile when the provisioned one is damaged.
+    KAFKA_HOME is ignored if it has another version; `kafka_home` with another version is a UsageError. Raises NotFound
+    if there is no runtime, InvalidFile if the installed one is damaged.
     """
     if version is not None:
         checked_version(version)
@@ -89,17 +89,18 @@ def _given(home: str, version: str | None, option: str) -> KafkaRuntime:
             continue
         if version not in {None, found}:
             raise UsageError(
-                f"{option} {home} holds Kafka {found}, not {version}", hint="leave --kafka-version or the folder out"
+                f"{option} {home} has Kafka {found}, not {version}",
+                hint="omit --kafka-version, or choose another folder",
             )
         return KafkaRuntime(found, libs, option)
     raise NotFound(
-        f"{option} {home} holds no Kafka: no kafka_2.*.jar in it or in its libs/",
-        hint="give the folder of an unpacked Kafka, or leave it out and run kctl runtime install",
+        f"{option} {home} has no Kafka: no kafka_2.*.jar in it or in its libs/",
+        hint="set it to the folder of an unpacked Kafka release, or unset it and run `kctl runtime install`",
     )
 
 
 def home_of(version: str) -> Path:
-    """Where a provisioned runtime of `version` lies or would lie."""
+    """Return the folder of an installed `version`, which may not exist."""
     return paths.runtimes_dir() / f"kafka-{checked_version(version)}"
 
 
@@ -107,7 +108,7 @@ def _provisioned(version: str) -> KafkaRuntime:
     home = home_of(version)
     if not home.is_dir():
         raise NotFound(
-            f"Kafka {version} is not provisioned", hint=f"run kctl runtime install --kafka-version {version}"
+            f"Kafka {version} is not installed", hint=f"run `kctl runtime install --kafka-version {version}`"
         )
     manifest = jars.read_manifest(home)
     problems = jars.check_jars(home, manifest, contents=False)
@@ -116,7 +117,7 @@ def _provisioned(version: str) -> KafkaRuntime:
         raise InvalidFile(
             f"Kafka {version} in {home} is damaged: {first.jar} is {first.problem}"
             + (f", and {len(problems) - 1} more" if len(problems) > 1 else ""),
-            hint=f"repair it with kctl runtime install --kafka-version {version}",
+            hint=f"repair it with `kctl runtime install --kafka-version {version}`",
         )
     return KafkaRuntime(version, home / jars.LIBS, manifest.source)
 
@@ -131,9 +132,9 @@ def ensure_runtime(
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
-    """`find_runtime`, and `install_runtime` when there is none or what is there is damaged.
+    """Find a runtime, or install one if it is missing or damaged.
 
-    progress and note: told what happens; a note is a line, such as a download host that was passed over.
+    note: called with lines such as the next source that is tried.
     """
     try:
         return find_runtime(version, kafka_home=kafka_home)
@@ -155,20 +156,20 @@ def install_runtime(
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
-    """Provision a version, replacing what is damaged (force: what is whole too).
+    """Install a version, replacing a damaged runtime (force: also a complete one).
 
     Raises as `kctl.deploy.runtime.provision.install` does.
     """
     from kctl.deploy.runtime import provision  # what only an installation needs: HTTP, tar, Maven
 
-    wanted = wanted_version(version, archive)
+    wanted = requested_version(version, archive)
     request = provision.InstallRequest(
         version=wanted,
         archive=Path(archive) if archive else None,
         sha512=sha512,
         force=force,
         timeout_s=provision.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
-        progress=progress or provision.Silent(),
+        progress=progress or NoProgress(),
         note=note or (lambda _: None),
     )
     home = home_of(wanted)
@@ -176,8 +177,8 @@ def install_runtime(
     return KafkaRuntime(wanted, home / jars.LIBS, manifest.source)
 
 
-def wanted_version(version: str | None, archive: str | None) -> str:
-    """The version that is meant: the one named, else the one in the archive's name, else the default."""
+def requested_version(version: str | None, archive: str | None) -> str:
+    """Return `version`, else the version in the archive's name, else the default."""
     if version is None and archive is not None:
         match = re.fullmatch(r"kafka_2\.\d+-(.+?)\.(?:tgz|tar\.gz)", Path(archive).name)
         version = match.group(1) if match else None
@@ -185,7 +186,7 @@ def wanted_version(version: str | None, archive: str | None) -> str:
 
 
 def list_runtimes() -> list[InstalledRuntime]:
-    """What is provisioned, by version; sizes and presence of the jars are looked at, not their contents."""
+    """Return the installed versions. Checks that jars exist with their sizes, not their contents."""
     homes = [(home.name.removeprefix("kafka-"), home) for home in paths.runtimes_dir().glob("kafka-*") if home.is_dir()]
     return [
         _installed(version, home) for version, home in sorted(homes, key=_by_version) if _VERSION.fullmatch(version)
@@ -220,29 +221,29 @@ def verify_runtime(version: str) -> Verification:
 
 
 def installed_home(version: str) -> Path:
-    """The folder of a provisioned version. Raises NotFound, which names those that there are."""
+    """Return the folder of an installed version. Raises NotFound with the installed versions."""
     home = home_of(version)
     if not home.is_dir():
         known = ", ".join(r.version for r in list_runtimes())
         raise NotFound(
-            f"Kafka {version} is not provisioned",
-            hint=f"provisioned: {known}" if known else "see kctl runtime install",
+            f"Kafka {version} is not installed",
+            hint=f"installed: {known}" if known else "install it with `kctl runtime install`",
         )
     return home
 
 
 def refuse_when_used(version: str) -> None:
-    """Raise Busy when a process runs from the provisioned version."""
+    """Raise Busy if a process runs from the installed version."""
     pids = processes_using(home_of(version))
     if pids:
         raise Busy(
             f"Kafka {version} is in use by process {', '.join(map(str, pids))}",
-            hint="stop the clusters that run on it first: kctl cluster list",
+            hint="stop the clusters that use it first; list them with `kctl cluster list`",
         )
 
 
 def remove_runtime(version: str) -> Path:
-    """Delete a provisioned version; where it was. Raises NotFound, and Busy when a process runs from it."""
+    """Delete an installed version. Return its folder. Raises NotFound; Busy if a process runs from it."""
     from kctl.deploy.runtime import provision
 
     home = installed_home(version)
@@ -252,7 +253,7 @@ def remove_runtime(version: str) -> Path:
 
 
 def processes_using(home: Path) -> list[int]:
-    """The processes whose command line names a file of `home` (Linux's /proc; elsewhere none is found)."""
+    """Return the pids whose command line has a file of `home` (from Linux's /proc; [] elsewhere)."""
     needle = os.fsencode(home) + b"/"
     pids = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):

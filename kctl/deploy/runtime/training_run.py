@@ -1,4 +1,4 @@
-"""Making class archives: a ZooKeeper and a broker run for some seconds, and write them as they end."""
+"""Creation of class archives: a ZooKeeper and a broker run for a few seconds and write them at exit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_archives(
     if not all(archive.whole for archive in archives.values()):
         partials = {kind: archive.new_partial() for kind, archive in archives.items()}
         flags = {kind: archives[kind].options_to_make(partial) for kind, partial in partials.items()}
-        progress.update("making Java's class archives")
+        progress.update("creating the Java class archives")
         try:
             with tempfile.TemporaryDirectory(prefix="kctl-warm-") as name:
                 _training_run(host, Path(name), java=java, libs=libs, kafka_version=kafka_version, flags=flags)

@@ -33,7 +33,7 @@ _BUNDLES = (
 
 
 def system_certificates(environ: Mapping[str, str]) -> list[bytes]:
-    """DER of the CAs in SSL_CERT_FILE, else in the system's bundle; [] where there is none."""
+    """Return the CAs in SSL_CERT_FILE, else in the system's bundle, as DER; [] if there are none."""
     chosen = environ.get("SSL_CERT_FILE")
     for path in (chosen,) if chosen else (*_BUNDLES, ssl.get_default_verify_paths().cafile):
         if path is None:
@@ -57,7 +57,7 @@ def _der(block: str) -> bytes | None:
 
 
 def trust_store(certificates: Iterable[bytes]) -> bytes:
-    """A JKS file that trusts `certificates` (DER)."""
+    """Return a JKS file that trusts `certificates` (DER)."""
     entries = [
         UINT32.pack(_TRUSTED_CERTIFICATE)
         + _text(f"ca-{number}")
@@ -73,13 +73,14 @@ def trust_store(certificates: Iterable[bytes]) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """DataOutput.writeUTF, for ASCII."""
+    """Encode ASCII text as DataOutput.writeUTF does."""
     data = text.encode("ascii")
     return UINT16.pack(len(data)) + data
 
 
 def trust_options(java_home: Path, bundled_home: Path | None, folder: Path) -> list[str]:
-    """Options that make the wheel's JRE (and any Java, with SSL_CERT_FILE) trust what the machine does.
+    """Return options that make the wheel's JRE (and any Java, with SSL_CERT_FILE) trust the machine's CAs.
+
 
     Writes the trust store into `folder`. Another Java has a trust store that its owner cares for.
     """

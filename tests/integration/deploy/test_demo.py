@@ -18,7 +18,7 @@ def test_the_whole_of_it(own_kctl: Kctl) -> None:
     assert "is the current context" not in done.err  # it never becomes that
     assert "KCTL_CONTEXT" not in done.err  # the demo's own must not be warned of
     parts = ["topic create", "cluster kill", "cluster start", "spark lag", "spark retention"]
-    found = [*(done.out.find(f"$ kctl {part}") for part in parts), done.out.find("That was all of it")]
+    found = [*(done.out.find(f"$ kctl {part}") for part in parts), done.out.find("The demo is finished")]
     assert -1 not in found, done.out
     assert found == sorted(found)
     _nothing_is_left(own_kctl)

@@ -103,7 +103,7 @@ def test_a_whole_release_from_download_to_removal(own_kctl: Kctl, kafka_home: Pa
     assert runtimes(kctl) == ["kafka-3.9.2"]
     assert kctl.json("runtime", "remove", "--kafka-version", "3.9.2", "--yes")["removed"] is True
     assert runtimes(kctl) == []
-    refused(kctl("runtime", "remove", "--kafka-version", "3.9.2", "--yes"), 4, "Kafka 3.9.2 is not provisioned")
+    refused(kctl("runtime", "remove", "--kafka-version", "3.9.2", "--yes"), 4, "Kafka 3.9.2 is not installed")
     assert kctl.json("runtime", "list") == []
 
 

@@ -112,7 +112,7 @@ def _one_broker_dead(kctl: Kctl, kafka_home: Path) -> None:
 
 
 def _write_unreadable(servers: list[str]) -> None:
-    """acks=1, while fewer are in sync than min.insync.replicas: written, and behind the high watermark."""
+    """acks=1, while fewer are in sync than min.insync.replicas: written, and above the high watermark."""
     from kafka import KafkaProducer
 
     producer = KafkaProducer(bootstrap_servers=servers, acks=1, enable_idempotence=False)

@@ -21,7 +21,7 @@ from cluster_testing import clusters_dir, nothing_left_running, processes_of
 from kctl.errors import KctlError
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.restart.steps import Step
+from kctl.restart.steps import RestartStep as Step
 from kctl.validate.experiment import Experiment
 from kctl.validate.workload.records import new_run
 from kctl.validate.workload.settings import ProducerSettings
@@ -167,7 +167,7 @@ def test_a_broker_that_may_not_go_stays(rolling: Kctl) -> None:
     rolling.ok("cluster", "kill", NAME, "zookeeper-1", "--yes")
     result = restart(rolling, "--brokers", "1", "--timeout", "1s")
     assert result.code == 4, str(result)
-    assert "no broker is taken down now: without ZooKeeper a broker cannot start again" in result.err
+    assert "no broker can be stopped now: a stopped broker could not start without ZooKeeper" in result.err
     rolling.ok("cluster", "start", NAME, timeout=_SECONDS)
     rolling.ok("cluster", "kill", NAME, "2", "--yes")
     with connect(target(rolling)) as client:
@@ -176,9 +176,9 @@ def test_a_broker_that_may_not_go_stays(rolling: Kctl) -> None:
         )
     result = restart(rolling, "--brokers", "1", "--timeout", "1s")
     assert result.code == 4, str(result)
-    assert "no broker is taken down now: orders-0 has " in result.err
+    assert "no broker can be stopped now: orders-0 has " in result.err
     assert "in sync: 1 would be left, and min.insync.replicas is 2" in result.err
-    assert "broker 2 hosts replicas, is down, and is not among those that are restarted" in result.err
+    assert "broker 2 hosts replicas and is down, but is not part of this restart" in result.err
     assert {**before, **pids(rolling)} == before
     assert not unfinished(rolling)
     value = restarted(rolling, "--brokers", "2", "--no-election")  # of those that are asked for: it is started
@@ -229,7 +229,7 @@ def test_a_broker_that_cannot_start_ends_it_there(rolling: Kctl) -> None:
         assert "broker-2 of cluster roll did not start" in result.err
         assert "replica.fetch.wait.max.ms" in result.err  # the end of its log
         assert "broker 2 is in its start, and down now" in result.err
-        assert "the same command again goes on" in result.err
+        assert "run the same command again to resume" in result.err
         assert pids(rolling).keys() == {"broker-1", "broker-3"}
         other = restart(rolling, "--brokers", "3")
         assert other.code == 4, str(other)
@@ -256,7 +256,7 @@ def test_ctrl_c_says_where_it_stands(rolling: Kctl) -> None:
     assert process.returncode == 130, err
     assert "broker 1 is" in err or "broker 2 is" in err
     assert "not restarted: " in err
-    assert "the same command again goes on" in err
+    assert "run the same command again to resume" in err
     forgotten = json.loads(rolling.ok(*RESTART, "--abandon", "-o", "json").out)
     assert (forgotten["cluster"], forgotten["result"]) == (NAME, "forgotten")
     assert not unfinished(rolling)

@@ -95,7 +95,7 @@ def test_it_is_refused_where_nothing_can_be_broken(proof: Proof) -> None:
     (proof.folder / "hooks.yaml").write_text("kill: [no-such-command]\nstart: ['true']\n")
     missing = proof.kctl(*_ELECTION, *proof.hooks, "--yes")
     assert missing.code == 4
-    assert "cannot run no-such-command" in missing.err
+    assert "program no-such-command" in missing.err
     proof.write_hooks()
     asked = proof.kctl(*_ELECTION, *proof.hooks)
     assert asked.code == 4

@@ -35,7 +35,7 @@ NOT_RESULTS = {
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
     "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
-    "Run", "Snapshot", "TopicState",
+    "RestartRun", "Run", "Snapshot", "TopicState",
     # of cluster.yaml, in which a cluster is written down
     "BrokerNode", "ClusterSpec", "ZooKeeperNode",
     # of a playbook, whose steps have an id

@@ -97,9 +97,9 @@ def test_the_file_then_the_options(tmp_path: Path) -> None:
     [
         (["num.io.threads"], "not key=value"),
         (["=1"], "not key=value"),
-        (["a=1", "a=2"], "given twice"),
-        (["ssl.keystore.password=x"], "show a password"),
-        (["listener.name.a.ssl.keystore.password=x"], "show a password"),
+        (["a=1", "a=2"], "set twice"),
+        (["ssl.keystore.password=x"], "expose a password"),
+        (["listener.name.a.ssl.keystore.password=x"], "expose a password"),
     ],
 )
 def test_refused_options(given: list[str], says: str) -> None:

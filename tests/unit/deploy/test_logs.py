@@ -11,7 +11,7 @@ import pytest
 from kctl.commands.cluster.view import _show
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
-from kctl.deploy.logs import Follower, Reading, compile_pattern, log_excerpt, merged, parse_entries
+from kctl.deploy.logs import Follower, LogReader, compile_pattern, log_excerpt, merged, parse_entries
 from kctl.errors import UsageError
 
 HOST = LocalHost()
@@ -33,7 +33,7 @@ def line(second: int, text: str, level: str = "INFO") -> str:
 
 
 def texts(spec: ClusterSpec, *, tail: int | None = None, grep: str | None = None) -> list[str]:
-    found = merged(Reading(HOST, spec), spec.nodes, wanted=compile_pattern(grep), tail=tail)
+    found = merged(LogReader(HOST, spec), spec.nodes, matches=compile_pattern(grep), tail=tail)
     return [f"{e.node}:{e.text.split('] ')[-1].split(' (')[0]}" for e in found]
 
 
@@ -78,7 +78,7 @@ def test_following_loses_nothing_when_the_log_rolls(spec: ClusterSpec) -> None:
     broker = spec.brokers[0]
     log = spec.log_path(broker)
     log.write_text(line(1, "before"))
-    follower = Follower(Reading(HOST, spec), [broker])
+    follower = Follower(LogReader(HOST, spec), [broker])
 
     def new() -> list[str]:
         return [e.text.split("INFO ")[-1].split(" (")[0] for e in follower.poll()]
@@ -96,7 +96,7 @@ def test_following_loses_nothing_when_the_log_rolls(spec: ClusterSpec) -> None:
 
 
 def test_following_a_log_that_does_not_exist_yet(spec: ClusterSpec) -> None:
-    follower = Follower(Reading(HOST, spec), [spec.brokers[0]])
+    follower = Follower(LogReader(HOST, spec), [spec.brokers[0]])
     assert follower.poll() == []
     spec.log_path(spec.brokers[0]).write_text(line(1, "first"))
     assert len(follower.poll()) == 1
@@ -134,8 +134,8 @@ def test_what_is_no_regular_file_is_named(spec: ClusterSpec, tmp_path: Path) -> 
     log.with_name("server.log.3").mkdir()
     log.with_name("server.log.4").symlink_to("server.log.4")
     log.with_name("server.log.5").symlink_to(tmp_path / "nowhere")
-    reading = Reading(HOST, spec)
-    found = list(merged(reading, [broker], wanted=compile_pattern(None), tail=None))
+    reading = LogReader(HOST, spec)
+    found = list(merged(reading, [broker], matches=compile_pattern(None), tail=None))
     assert [entry.text for entry in found] == [line(1, "one").rstrip()]
     named = {text.split(":")[0].split("/")[-1] for text in reading.unreadable}
     assert named == {"server.log.1", "server.log.2", "server.log.3", "server.log.4"}
@@ -146,7 +146,7 @@ def test_a_log_that_is_a_fifo(spec: ClusterSpec) -> None:
     os.mkfifo(spec.log_path(broker))
     os.mkfifo(spec.console_path(broker))
     assert log_excerpt(HOST, spec, broker) == []
-    follower = Follower(Reading(HOST, spec), [broker])
+    follower = Follower(LogReader(HOST, spec), [broker])
     assert follower.poll() == []
 
 
@@ -155,7 +155,7 @@ def test_a_log_that_grows_faster_than_it_is_read(spec: ClusterSpec, monkeypatch:
     broker = spec.brokers[0]
     log = spec.log_path(broker)
     log.write_text(line(1, "first"))
-    reading = Reading(HOST, spec)
+    reading = LogReader(HOST, spec)
     follower = Follower(reading, [broker])
     read = LocalHost.read_from
     grown = 0
@@ -169,7 +169,7 @@ def test_a_log_that_grows_faster_than_it_is_read(spec: ClusterSpec, monkeypatch:
         return read(host, path, offset, max_bytes)
 
     monkeypatch.setattr(LocalHost, "read_from", growing)
-    shown = list(merged(reading, [broker], wanted=compile_pattern(None), tail=None, follower=follower))
+    shown = list(merged(reading, [broker], matches=compile_pattern(None), tail=None, follower=follower))
     assert len(shown) == 1
     assert 0 < len(follower.poll()) < 10_000
 
@@ -178,13 +178,13 @@ def test_nothing_is_shown_twice_when_following(spec: ClusterSpec) -> None:
     broker = spec.brokers[0]
     log = spec.log_path(broker)
     log.write_text(line(1, "a"))
-    reading = Reading(HOST, spec)
+    reading = LogReader(HOST, spec)
     follower = Follower(reading, [broker])
     with log.open("a") as file:
         file.write(line(2, "b"))
     log.rename(log.with_name("server.log.1"))
     log.write_text(line(3, "c"))
-    before = merged(reading, [broker], wanted=compile_pattern(None), tail=None, follower=follower)
+    before = merged(reading, [broker], matches=compile_pattern(None), tail=None, follower=follower)
     texts = [entry.text for entry in (*before, *follower.poll())]
     assert texts == [line(1, "a").rstrip(), line(2, "b").rstrip(), line(3, "c").rstrip()]
 
@@ -193,7 +193,7 @@ def test_two_rolls_between_two_looks(spec: ClusterSpec) -> None:
     broker = spec.brokers[0]
     log = spec.log_path(broker)
     log.write_text(line(1, "a"))
-    follower = Follower(Reading(HOST, spec), [broker])
+    follower = Follower(LogReader(HOST, spec), [broker])
     with log.open("a") as file:
         file.write(line(2, "b"))
     log.rename(log.with_name("server.log.2"))
@@ -212,7 +212,7 @@ def test_a_log_that_is_cut(spec: ClusterSpec) -> None:
     broker = spec.brokers[0]
     log = spec.log_path(broker)
     log.write_text(line(1, "a") * 10)
-    follower = Follower(Reading(HOST, spec), [broker])
+    follower = Follower(LogReader(HOST, spec), [broker])
     os.truncate(log, 0)
     with log.open("a") as file:
         file.write(line(2, "b"))
@@ -242,7 +242,7 @@ def test_terminals_are_safe(text: str, capsys: pytest.CaptureFixture[str]) -> No
 def test_binary(spec: ClusterSpec, capsys: pytest.CaptureFixture[str]) -> None:
     log = spec.log_path(spec.brokers[0])
     log.write_bytes(bytes(range(256)) * 5000 + b"\n" + line(1, "good").encode())
-    found = list(merged(Reading(HOST, spec), spec.nodes, wanted=compile_pattern(None), tail=None))
+    found = list(merged(LogReader(HOST, spec), spec.nodes, matches=compile_pattern(None), tail=None))
     assert found[-1].text == line(1, "good").rstrip()
     _show(found, None, 0)
     assert "\x1b" not in capsys.readouterr().out

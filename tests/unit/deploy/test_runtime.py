@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kctl.deploy.runtime import apache, ivy, jars, maven, provision, runtime
+from kctl.deploy.waiting import NoProgress
 from kctl.errors import Busy, ConnectionFailed, InvalidFile, NotFound, OperationFailed, Refused, UsageError
 
 
@@ -58,7 +59,7 @@ def test_a_folder_with_libs_or_jars(tmp_path: Path, inside: str, version: str, s
 
 
 def test_order_of_given_environment_and_provisioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotFound, match=r"Kafka 3\.9\.2 is not provisioned"):
+    with pytest.raises(NotFound, match=r"Kafka 3\.9\.2 is not installed"):
         runtime.find_runtime()
     home = provisioned()
     assert runtime.find_runtime().libs == home / "libs"
@@ -67,15 +68,15 @@ def test_order_of_given_environment_and_provisioned(tmp_path: Path, monkeypatch:
     assert runtime.find_runtime("3.9.2").libs == home / "libs"  # the environment's is another one
     given = kafka_folder(tmp_path / "new", "4.3.1")
     assert runtime.find_runtime(kafka_home=str(given)).version == "4.3.1"
-    with pytest.raises(UsageError, match=r"holds Kafka 4\.3\.1, not 3\.9\.2"):
+    with pytest.raises(UsageError, match=r"has Kafka 4\.3\.1, not 3\.9\.2"):
         runtime.find_runtime("3.9.2", kafka_home=str(given))
 
 
 def test_a_given_folder_without_kafka_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotFound, match=r"--kafka-home .* holds no Kafka"):
+    with pytest.raises(NotFound, match=r"--kafka-home .* has no Kafka"):
         runtime.ensure_runtime(kafka_home=str(tmp_path))
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(NotFound, match=r"KAFKA_HOME .* holds no Kafka"):
+    with pytest.raises(NotFound, match=r"KAFKA_HOME .* has no Kafka"):
         runtime.ensure_runtime()
 
 
@@ -151,9 +152,9 @@ def test_remove_refuses_unknown_and_running(tmp_path: Path) -> None:
     import subprocess
 
     home = provisioned()
-    with pytest.raises(NotFound, match="is not provisioned") as caught:
+    with pytest.raises(NotFound, match="is not installed") as caught:
         runtime.remove_runtime("2.8.2")
-    assert caught.value.hint == "provisioned: 3.9.2"
+    assert caught.value.hint == "installed: 3.9.2"
     argv = ["sh", "-c", "echo; read line", "-cp", f"{home}/libs/*"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -174,7 +175,7 @@ def test_remove_refuses_unknown_and_running(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_version_that_is_meant(archive: str | None, version: str | None, wanted: str) -> None:
-    assert runtime.wanted_version(version, archive) == wanted
+    assert runtime.requested_version(version, archive) == wanted
 
 
 # --- Apache's names, Maven, Ivy -------------------------------------------------------------------------------------
@@ -318,7 +319,7 @@ def test_a_damaged_one_is_repaired_and_a_whole_one_kept(tmp_path: Path) -> None:
 
 
 def test_another_version_in_the_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"holds Kafka 4\.1\.0, not 3\.9\.2"):
+    with pytest.raises(Refused, match=r"has Kafka 4\.1\.0, not 3\.9\.2"):
         runtime.install_runtime("3.9.2", archive=str(_archive(tmp_path, "4.1.0")))
     assert _left_behind() == []
 
@@ -331,7 +332,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_second_installer_waits_for_the_first(tmp_path: Path) -> None:
-    with provision.runtimes_lock(1.0, provision.Silent()), pytest.raises(Busy, match="another kctl is at work"):
+    with provision.runtimes_lock(1.0, NoProgress()), pytest.raises(Busy, match="another kctl is installing Kafka"):
         runtime.install_runtime(archive=str(_archive(tmp_path)), timeout_s=0.5)
 
 

@@ -193,7 +193,7 @@ def test_a_context_of_the_same_name_is_not_overwritten() -> None:
 
 
 def test_kafka_without_zookeeper_is_refused() -> None:
-    with pytest.raises(NotSupported, match=r"4\.0\.0 does not run with ZooKeeper"):
+    with pytest.raises(NotSupported, match=r"4\.0\.0 does not support ZooKeeper"):
         make("dev", version="4.0.0")
     assert not store.exists("dev")
 
@@ -211,7 +211,7 @@ def test_one_at_a_time() -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        refused = pytest.raises(Busy, match=rf"another kctl \(pid {holder.pid}\) works on cluster dev")
+        refused = pytest.raises(Busy, match=rf"another kctl \(pid {holder.pid}\) is working on cluster dev")
         with refused, store.lock_cluster("dev"):
             pass
         with store.lock_cluster("other"):
@@ -300,9 +300,9 @@ def test_a_cluster_that_is_not_there_is_not_offered_to_be_made() -> None:
     """Whoever destroys or starts one meant another."""
     with pytest.raises(NotFound) as caught:
         destroy_plan(HOST, "nope")
-    assert caught.value.hint == "there is no cluster here; `kctl cluster list` shows them"
+    assert caught.value.hint == "there are no clusters; `kctl cluster create` creates one"
     make("shop")
-    for name, hint in (("shpo", "did you mean shop?"), ("nope", "known: shop")):
+    for name, hint in (("shpo", "did you mean shop?"), ("nope", "clusters: shop")):
         with pytest.raises(NotFound) as caught:
             store.load(HOST, name)
         assert caught.value.hint == hint

@@ -9,9 +9,9 @@ import pytest
 from kctl.base import journal
 from kctl.model import Broker
 from kctl.restart import journals
+from kctl.restart.restart_run import NotFinished, RestartOptions, RestartRun
 from kctl.restart.run import carry_out
-from kctl.restart.running import NotFinished, Options, Run
-from kctl.restart.steps import Phase
+from kctl.restart.steps import BrokerPhase
 from rolling_testing import QUICK, Simulated, open_run, restart
 
 RACKS = {node: Broker(node, f"host{node}", 9092, "a" if node < 3 else "b") for node in (1, 2, 3)}
@@ -39,15 +39,15 @@ def test_brokers_that_nobody_reached_are_restarted_all_the_same() -> None:
     cluster = Away()
     run = restart(cluster)
     assert [act for act in cluster.acted if act.startswith("stop")] == ["stop 1", "stop 2", "stop 3"]
-    assert {row.phase for row in run.state.brokers.values()} == {Phase.DONE}
-    assert "broker 1 is there after all" in cluster.notes
+    assert {row.phase for row in run.state.brokers.values()} == {BrokerPhase.DONE}
+    assert "broker 1 is up, so it is not started" in cluster.notes
 
 
 def test_a_broker_in_its_stop_that_nobody_reached_waits_for_the_gate() -> None:
     cluster = Away(started_at={3: 0.0}, in_sync_after_s=100)  # 3 is behind
     with open_run(cluster).journal as held:
         held.append("stop", broker=2)
-    with pytest.raises(NotFinished, match="broker 1 cannot be taken down: t-0 has 1, 2 in sync"):
+    with pytest.raises(NotFinished, match="broker 1 cannot be stopped: t-0 has 1, 2 in sync"):
         restart(cluster)
     assert (cluster.acted, cluster.least) == ([], 3)
 
@@ -64,9 +64,13 @@ def test_a_restarted_broker_that_nobody_reached_stays_restarted() -> None:
 # --- one that fails keeps no other one down ---------------------------------------------------------------------------
 
 
-def _two_at_once(cluster: Simulated) -> Run:
-    held, found = journals.begin_or_go_on("dev", "cluster-id", list(RACKS.values()), journals.unfinished("cluster-id"))
-    return Run(cluster, cluster, held, found, Options(max_unavailable=2, broker_timeout_s=60), cluster, cluster)
+def _two_at_once(cluster: Simulated) -> RestartRun:
+    held, found = journals.begin_or_resume(
+        "dev", "cluster-id", list(RACKS.values()), journals.find_unfinished("cluster-id")
+    )
+    return RestartRun(
+        cluster, cluster, held, found, RestartOptions(max_unavailable=2, broker_timeout_s=60), cluster, cluster
+    )
 
 
 def test_the_first_of_a_batch_is_started_when_the_second_does_not_stop() -> None:
@@ -129,9 +133,9 @@ def test_brokers_that_need_each_other_to_answer_are_started_together() -> None:
 def test_one_that_does_not_answer_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Simulated(min_isr=1, up={3})
     monkeypatch.setattr(cluster, "answers", lambda broker: broker in cluster.up and broker != 1)
-    with pytest.raises(NotFinished, match="broker 1 was started and does not answer"):
+    with pytest.raises(NotFinished, match="broker 1 was started, but does not respond"):
         restart(cluster)
     assert QUICK.broker_timeout_s <= cluster.now_s < QUICK.broker_timeout_s + 15
-    path = journals.unfinished("cluster-id")
+    path = journals.find_unfinished("cluster-id")
     assert path is not None
     assert [entry["broker"] for entry in journal.read(path) if entry["step"] == "started"] == [2]

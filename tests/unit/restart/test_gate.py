@@ -8,10 +8,10 @@ from health_testing import partition, state
 from kctl.cluster.quorum import Quorum, QuorumReplica
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.restart.gate import blockers, fit, fits_together, gate, quorum_blocker, unprotected, unsettled
-from kctl.restart.look import Lacking, lacking
+from kctl.restart.gate import blockers, can_stop_together, fits_together, gate, out_of_sync, quorum_blocker, unprotected
+from kctl.restart.live_cluster import IsrGaps, shrunk_isrs
 from kctl.restart.order import next_batch, whole_order
-from kctl.restart.seen import MinIsr, Seen
+from kctl.restart.snapshot import GateSnapshot, MinIsr
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_offline_moving_and_unknown_partitions_block() -> None:
     least: MinIsr = {"t": 1, "moving": 1, "kept": NotAuthorized("configs of topic kept: no"), "alone": 1}
     found = blockers(cluster, least, [2], {TopicPartition("moving", 0): ()})
     assert [str(each) for each in found] == [
-        "min.insync.replicas of kept is not known: configs of topic kept: no",
+        "min.insync.replicas of kept is unknown: configs of topic kept: no",
         "moving-0 is being reassigned",
         "t-0 has no leader",
     ]
     assert [str(each) for each in blockers(cluster, {}, [3])] == [
-        "min.insync.replicas of kept, moving, t is not known: nobody told"
+        "min.insync.replicas of kept, moving, t is unknown: not reported"
     ]
 
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_protected_is_listed_with_its_topic() -> None:
         ("t", 2, 1, 1),
     ]
     assert "acks=all" in found[0].consequence
-    assert "not available" in found[1].consequence
+    assert "unavailable" in found[1].consequence
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_what_is_waited_for_afterwards(
     replicas: str, isr: str, alive: str, brokers: tuple[int, ...], adding: tuple[int, ...], behind: bool
 ) -> None:
     tp = TopicPartition("t", 0)
-    found = unsettled(state([partition(replicas, isr)], alive=alive), {tp: adding} if adding else {}, brokers)
+    found = out_of_sync(state([partition(replicas, isr)], alive=alive), {tp: adding} if adding else {}, brokers)
     assert found == ([tp] if behind else [])
 
 
 def test_the_last_of_an_isr_is_waited_for_where_it_comes_back() -> None:
     """A partition with one replica has its broker in the ISR for ever; without a leader it is not back."""
     cluster = state([partition("1", "1", leader=-1)], alive="23")
-    assert unsettled(cluster, {}, [1]) == [TopicPartition("t", 0)]
-    assert unsettled(cluster, {}, [2]) == []
+    assert out_of_sync(cluster, {}, [1]) == [TopicPartition("t", 0)]
+    assert out_of_sync(cluster, {}, [2]) == []
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,10 @@ def test_the_metadata_quorum_keeps_a_majority(
 ) -> None:
     quorum = Quorum(1, 5, 10, tuple(_voter(node, ms) for node, ms in fetched.items()), (), ())
     assert (quorum_blocker(quorum, down) is not None) is blocked
-    assert fit(Seen(state([partition("5678", "5678")]), {"t": 1}, {}, quorum), down, down) is not blocked
+    assert (
+        can_stop_together(GateSnapshot(state([partition("5678", "5678")]), {"t": 1}, {}, quorum), down, down)
+        is not blocked
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,34 +158,36 @@ def test_the_metadata_quorum_keeps_a_majority(
     [
         (None, None, None),
         (NotAuthorized("the metadata quorum: no"), None, None),  # it may not be described by everybody
-        (OperationFailed("no leader"), None, "the metadata quorum does not tell its state: no leader"),
-        (None, "z:2181 refused the connection", "without ZooKeeper a broker cannot start again: z:2181 refused"),
+        (OperationFailed("no leader"), None, "cannot read the state of the metadata quorum: no leader"),
+        (None, "z:2181 refused the connection", "a stopped broker could not start without ZooKeeper: z:2181 refused"),
     ],
 )
 def test_what_keeps_the_metadata_is_part_of_the_gate(
     quorum: KctlError | None, zookeeper: str | None, says: str | None
 ) -> None:
-    seen = Seen(state([partition("123", "123")]), {"t": 2}, {}, quorum, zookeeper)
+    seen = GateSnapshot(state([partition("123", "123")]), {"t": 2}, {}, quorum, zookeeper)
     found = gate(seen, [1], [1, 2, 3])
     assert not found if says is None else says in str(found[0])
 
 
 def test_what_only_the_restarted_broker_lacks_does_not_block_its_restart() -> None:
-    seen = Seen(state([partition("123", "12")]), {"t": 2}, {})
+    seen = GateSnapshot(state([partition("123", "12")]), {"t": 2}, {})
     assert gate(seen, [3], [1, 2, 3]) == []
     assert [str(each) for each in gate(seen, [2], [1, 2, 3])] == [
         "t-0 has 1, 2 in sync: 1 would be left, and min.insync.replicas is 2"
     ]
-    assert [str(each) for each in gate(Seen(seen.state, {"t": 1}, {}), [2], [1, 2, 3])] == [
+    assert [str(each) for each in gate(GateSnapshot(seen.state, {"t": 1}, {}), [2], [1, 2, 3])] == [
         "t-0 has a replica that is not in sync"
     ]
 
 
 def test_a_broker_that_is_listed_and_silent_keeps_the_others_up() -> None:
     """It crashed a moment ago, or hangs: in the ISRs until its session ends. Its own restart may be the cure."""
-    seen = Seen(state([partition("123", "123")]), {"t": 2}, {}, silent={2: "127.0.0.1:9092 refused the connection"})
+    seen = GateSnapshot(
+        state([partition("123", "123")]), {"t": 2}, {}, silent={2: "127.0.0.1:9092 refused the connection"}
+    )
     assert [str(each) for each in gate(seen, [3], [1, 2, 3])] == [
-        "broker 2 does not answer: 127.0.0.1:9092 refused the connection"
+        "broker 2 does not respond: 127.0.0.1:9092 refused the connection"
     ]
     assert gate(seen, [2], [1, 2, 3]) == []
 
@@ -192,7 +197,7 @@ def test_one_reason_for_many_topics_is_told_once() -> None:
     cluster = state([partition("123", "123", topic=f"t{number}") for number in range(9)])
     found = blockers(cluster, dict.fromkeys(cluster.topics, silent), [2])
     assert [str(each) for each in found] == [
-        f"min.insync.replicas of t0, t1, t2 and 6 more topics is not known: {silent.message}"
+        f"min.insync.replicas of t0, t1, t2 and 6 more topics is unknown: {silent.message}"
     ]
 
 
@@ -238,7 +243,7 @@ def test_the_controller_is_asked_anew() -> None:
 
 
 def test_the_longest_time_of_one_partition_counts() -> None:
-    found = Lacking()
+    found = IsrGaps()
     one, two = TopicPartition("t", 1), TopicPartition("t", 2)
     for at, rows in ((0, [one]), (2, [one, two]), (3, [two]), (7, [two]), (8, []), (20, [one]), (21, [one])):
         found.sample(rows, float(at))
@@ -248,5 +253,5 @@ def test_the_longest_time_of_one_partition_counts() -> None:
 def test_what_lacked_a_replica_before_is_not_counted() -> None:
     cluster = state([partition("123", "12"), partition("123", "23", number=1), partition("23", "2", number=2)])
     before = {TopicPartition("t", 0): 2, TopicPartition("t", 1): 3}
-    assert lacking(cluster, [1], before) == {TopicPartition("t", 1)}
-    assert lacking(cluster, [2], before) == {TopicPartition("t", 1), TopicPartition("t", 2)}
+    assert shrunk_isrs(cluster, [1], before) == {TopicPartition("t", 1)}
+    assert shrunk_isrs(cluster, [2], before) == {TopicPartition("t", 1), TopicPartition("t", 2)}

@@ -24,8 +24,8 @@ from kctl.restart.hooks import (
     parse_hooks,
     read_hooks,
 )
-from kctl.restart.look import LiveCluster
-from kctl.restart.running import Options
+from kctl.restart.live_cluster import LiveCluster
+from kctl.restart.restart_run import RestartOptions
 from kctl_testing import within
 
 BROKERS = {1: Broker(1, "kafka-1.example", 9092, "r1"), 2: Broker(2, "kafka-2.example", 9093)}
@@ -54,31 +54,31 @@ def test_commands_for_all_and_for_one() -> None:
         ("", "f: has no commands"),
         ("- stop\n", "f: has no commands"),
         ("timeout: 2m\n", "f: has no commands"),
-        ("stop: systemctl stop kafka\n", "f:1:1: stop is a list of words, the command first; no shell reads it"),
-        ("stop: []\n", "f:1:1: stop is a list of words"),
-        ("start: [a]\nstpo: [a]\n", "f:2:1: 'stpo' is not known"),
-        ("stop: [a, [b]]\n", "f:1:11: a word of a command is text"),
-        ("stop: [a, true]\n", "f:1:11: a word of a command is text"),
-        ("stop: [a, 1.5]\n", "f:1:11: a word of a command is text"),
-        ("stop: [a, null]\n", "f:1:11: a word of a command is text"),
-        ('stop: ["", a]\n', "f:1:8: '' cannot be in a command"),
-        ('stop: [a, "b\\0c"]\n', "cannot be in a command"),
-        ('stop: [ssh, "{hots}"]\n', "f:1:13: {hots} is not known"),
-        ('stop: ["{host}"]\n', "f:1:8: the command itself is not taken from what brokers tell"),
+        ("stop: systemctl stop kafka\n", "f:1:1: stop must be a list of words, the command first"),
+        ("stop: []\n", "f:1:1: stop must be a list of words"),
+        ("start: [a]\nstpo: [a]\n", "f:2:1: unknown key 'stpo'"),
+        ("stop: [a, [b]]\n", "f:1:11: a word of a command must be text"),
+        ("stop: [a, true]\n", "f:1:11: a word of a command must be text"),
+        ("stop: [a, 1.5]\n", "f:1:11: a word of a command must be text"),
+        ("stop: [a, null]\n", "f:1:11: a word of a command must be text"),
+        ('stop: ["", a]\n', "f:1:8: '' is not valid in a command"),
+        ('stop: [a, "b\\0c"]\n', "is not valid in a command"),
+        ('stop: [ssh, "{hots}"]\n', "f:1:13: unknown placeholder {hots}"),
+        ('stop: ["{host}"]\n', "f:1:8: the name of the command cannot be a placeholder"),
         ("stop: [a]\ntimeout: soon\n", "f:2:1: 'soon' is not a duration"),
-        ("stop: [a]\ntimeout: 10ms\n", "f:2:1: a command gets a second at least"),
-        ("stop: [a]\nbrokers: [1]\n", "f:2:1: brokers is a mapping of broker ids"),
+        ("stop: [a]\ntimeout: 10ms\n", "f:2:1: timeout must be at least 1s"),
+        ("stop: [a]\nbrokers: [1]\n", "f:2:1: brokers must be a mapping of broker ids"),
         ("stop: [a]\nbrokers:\n  one: {stop: [a]}\n", "f:3:3: 'one' is not a broker id"),
         ("stop: [a]\nbrokers:\n  1: {}\n", "f:3:3: broker 1 has no commands"),
-        ("stop: [a]\nbrokers:\n  1: {timeout: 1m}\n", "f:3:7: 'timeout' is not known"),
+        ("stop: [a]\nbrokers:\n  1: {timeout: 1m}\n", "f:3:7: unknown key 'timeout'"),
         ("stop: [a]\nstop: [b]\n", "'stop' is there twice"),
         ("stop: &x [a]\nstart: *x\n", "the anchor &x is not taken"),
         ("zookeeper: [a]\n", "f:1:1: zookeeper has no commands"),
         ("zookeeper: {}\n", "f:1:1: zookeeper has no commands"),
-        ("zookeeper: {stop: [a]}\n", "f:1:13: 'stop' is not known"),
-        ("zookeeper: {kill: a}\n", "f:1:13: kill is a list of words"),
-        ("zookeeper: {kill: [a, '{id}']}\n", "f:1:23: {id} is not known"),
-        ("zookeeper: {servers: [a]}\n", "servers is a mapping of servers, «host:port»"),
+        ("zookeeper: {stop: [a]}\n", "f:1:13: unknown key 'stop'"),
+        ("zookeeper: {kill: a}\n", "f:1:13: kill must be a list of words"),
+        ("zookeeper: {kill: [a, '{id}']}\n", "f:1:23: unknown placeholder {id}"),
+        ("zookeeper: {servers: [a]}\n", 'servers must be a mapping of servers, "host:port"'),
         ("zookeeper:\n  servers:\n    'zk1:x': {kill: [a]}\n", "f:3:5: 'x' in 'zk1:x' is not a port"),
         ("zookeeper:\n  servers:\n    zk1: {}\n", "f:3:5: ZooKeeper zk1:2181 has no commands"),
     ],
@@ -103,11 +103,11 @@ def test_commands_for_zookeepers() -> None:
     assert hooks is not None
     assert [hooks.argv(act, ONE) for act in ZOOKEEPER_ACTS] == [("ls", "zk1"), ("ls", "zk1:2181")]
     assert [hooks.argv(act, TWO)[0] for act in ZOOKEEPER_ACTS] == ["no-such-command-anywhere", "ls"]
-    with pytest.raises(NotFound, match="commands for ZooKeeper zk2:2181, which the ensemble has not got"):
+    with pytest.raises(NotFound, match="commands for ZooKeeper zk2:2181, which is not in the ensemble"):
         check_servers(hooks, [ONE])
-    with pytest.raises(NotFound, match="cannot run no-such-command-anywhere"):
+    with pytest.raises(NotFound, match="program no-such-command-anywhere does not exist"):
         check_servers(hooks, [ONE, TWO])
-    with pytest.raises(Refused, match="'-oProxyCommand=x' as its host: that does not go into a command"):
+    with pytest.raises(Refused, match="reports host '-oProxyCommand=x', which is not safe in a command"):
         hooks.argv("kill", Address("-oProxyCommand=x", 2181))
     lacking = parse_hooks("zookeeper: {kill: [ls]}\n", source="f").zookeeper
     assert lacking is not None
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["-oProxyCommand=touch x", "a b", "a;b", "$(x)", "a\nb", "\u202ea"])
 def test_what_a_broker_tells_is_no_option_and_no_second_word(host: str) -> None:
     hooks = parse_hooks('stop: [ssh, "{host}"]\n', source="f")
-    with pytest.raises(Refused, match="does not go into a command"):
+    with pytest.raises(Refused, match="not safe in a command"):
         hooks.argv("stop", Broker(1, host, 9092))
 
 
@@ -132,9 +132,9 @@ def test_what_a_broker_tells_is_no_option_and_no_second_word(host: str) -> None:
     ("text", "says"),
     [
         ("stop: [ls]\n", "no command to start broker 1"),
-        ('stop: [ls, "{rack}"]\nstart: [ls]\n', "uses {rack}, and broker 2 has no rack"),
+        ('stop: [ls, "{rack}"]\nstart: [ls]\n', "uses {rack}, but broker 2 has no rack"),
         ("stop: [ls]\nstart: [ls]\nbrokers: {7: {stop: [ls]}}\n", "commands for broker 7"),
-        ("stop: [ls]\nstart: [no-such-command]\n", "cannot run no-such-command"),
+        ("stop: [ls]\nstart: [no-such-command]\n", "program no-such-command"),
     ],
 )
 def test_what_is_lacking_is_found_before_anything_is_done(text: str, says: str) -> None:
@@ -147,7 +147,7 @@ def test_commands_for_brokers_that_are_not_restarted_now_are_no_mistake() -> Non
     check_brokers(hooks, BROKERS, ("stop", "start"), known=[1, 2, 7])
     with pytest.raises(NotFound, match="commands for broker 7") as caught:
         check_brokers(hooks, {2: BROKERS[2]}, ("stop", "start"), known=[1, 2])
-    assert caught.value.hint == "the brokers now: 1, 2"
+    assert caught.value.hint == "brokers of the cluster: 1, 2"
 
 
 class _Cluster:
@@ -174,7 +174,7 @@ class _Cluster:
 def test_which_brokers_there_are_is_asked_of_the_cluster(ids: str, silent: bool, refused: str | None) -> None:
     """Not of those that --brokers chose, nor of an unfinished run."""
     hooks = parse_hooks(f"stop: [ls]\nstart: [ls]\nbrokers: {{{ids}: {{stop: [ls]}}}}\n", source="f")
-    wanted = cluster_rolling.Wanted(None, Path("f"), frozenset({2}), Options())
+    wanted = cluster_rolling.RollingRequest(None, Path("f"), frozenset({2}), RestartOptions())
     with pytest.raises(NotFound, match=refused) if refused else nullcontext():
         cluster_rolling._control(wanted, hooks, {2: BROKERS[2]}, cast(LiveCluster, _Cluster(silent=silent)))
 
@@ -205,19 +205,19 @@ def test_a_command_that_fails_is_told_with_its_last_lines() -> None:
         HookControl(hooks, BROKERS).stop(1, timeout_s=30)
     assert "the command to stop broker 1 (python" in caught.value.message
     assert "exit code 3" in caught.value.message
-    assert caught.value.hint == "it said:\none\ntwo\\x1b[2J\nout"
+    assert caught.value.hint == "its output:\none\ntwo\\x1b[2J\nout"
 
 
 def test_a_command_that_hangs_is_killed_and_told_with_what_it_said(tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path / 'pid'}; echo Password:; sleep 600"
     hooks = parse_hooks(f"stop: {json.dumps(['sh', '-c', script])}\ntimeout: 1s\n", source="f")
-    with pytest.raises(TimedOut, match="did not end within 1 s, and was killed") as caught:
+    with pytest.raises(TimedOut, match="did not end within 1 s and was killed") as caught:
         HookControl(hooks, BROKERS).stop(1, timeout_s=30)
-    assert str(caught.value.hint).startswith("it said:\nPassword:\n`timeout` in f gives it longer")
+    assert str(caught.value.hint).startswith("its output:\nPassword:\nraise `timeout` in f")
     assert identify(int((tmp_path / "pid").read_text())) is None
     with pytest.raises(TimedOut) as caught:
         HookControl(parse_hooks("stop: [sleep, 600]\n", source="f"), BROKERS).stop(1, timeout_s=0.5)
-    assert "--broker-timeout gives it longer" in str(caught.value.hint)
+    assert "raise --broker-timeout" in str(caught.value.hint)
 
 
 def test_of_much_output_the_last_lines_are_told() -> None:
@@ -239,7 +239,7 @@ def test_a_secret_goes_by_the_environment_and_is_not_told(monkeypatch: pytest.Mo
         HookControl(hooks, BROKERS).stop(1, timeout_s=30)
     assert "own-password" not in json.dumps(caught.value.details)
     assert caught.value.details == {"broker": 1, "act": "stop", "returncode": 7}
-    assert caught.value.hint == "it said nothing"
+    assert caught.value.hint == "it printed nothing"
 
 
 def test_a_broker_that_is_down_needs_commands_without_its_address() -> None:
@@ -251,7 +251,7 @@ def test_a_broker_that_is_down_needs_commands_without_its_address() -> None:
     for name in ("host", "port", "rack"):
         unable = parse_hooks(f"stop: [ls]\nstart: [ssh, '{{{name}}}']\n", source="f")
         assert not unable.reaches(down, ("stop", "start"))
-        with pytest.raises(Refused, match="broker 3 is down and does not tell it"):
+        with pytest.raises(Refused, match="broker 3 is down, so its address is unknown"):
             unable.argv("start", down)
 
 

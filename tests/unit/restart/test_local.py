@@ -18,12 +18,12 @@ from kctl.errors import ConnectionFailed, NotFound, NotSupported, Refused
 from kctl.model import Broker
 from kctl.restart import journals
 from kctl.restart.control_local import LocalControl
-from kctl.restart.look import LiveCluster
+from kctl.restart.live_cluster import LiveCluster
 from kctl.restart.plan import unfinished_run
-from kctl.restart.running import Options
+from kctl.restart.restart_run import RestartOptions
 from rolling_testing import Simulated
 
-WANTED = cluster_rolling.Wanted("dev", None, None, Options())
+WANTED = cluster_rolling.RollingRequest("dev", None, None, RestartOptions())
 NOBODY = cast(LiveCluster, None)
 
 

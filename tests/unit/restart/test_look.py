@@ -19,8 +19,9 @@ from kctl.errors import (
     TlsMismatch,
 )
 from kctl.protocol.target import Target
-from kctl.restart import journals, look
-from kctl.restart.look import LiveCluster
+from kctl.restart import journals
+from kctl.restart import live_cluster as look
+from kctl.restart.live_cluster import LiveCluster
 from kctl.restart.plan import unfinished_run
 from rolling_testing import BROKERS
 
@@ -79,7 +80,7 @@ def test_brokers_that_a_look_has_seen_are_not_taken_for_down(
     fake = FakeCluster(brokers=BROKERS)
     monkeypatch.setattr(look, "connect", lambda *_args, **_options: fake)
     monkeypatch.setattr(look, "adding_replicas", lambda *_args: {})
-    cluster.look(())
+    cluster.snapshot(())
     fake.always("Metadata", ConnectionTimedOut("no answer"))
     with pytest.raises(ConnectionTimedOut):
         cluster.registered()
@@ -102,7 +103,7 @@ def test_a_look_tells_who_is_listed_and_silent(cluster: LiveCluster, monkeypatch
     monkeypatch.setattr(look, "connect", lambda *_args, **_options: FakeCluster(brokers=BROKERS))
     for name, value in (("adding_replicas", {}), ("min_isr_of", {}), ("describe_quorum", None), ("read_views", views)):
         tells(name, value)
-    assert cluster.look([1]).silent == {2: "h:2 refused the connection"}
+    assert cluster.snapshot([1]).silent == {2: "h:2 refused the connection"}
     assert asked[-1] == "read_views"  # after the ISRs: who answers then was there
 
 

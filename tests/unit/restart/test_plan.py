@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kctl.commands.cluster.rolling_tables import said_before
+from kctl.commands.cluster.rolling_tables import plan_warnings
 from kctl.errors import KctlError, NotAuthorized, NotSupported, Refused
 from kctl.restart import journals
 from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked, refuse_without_election
-from kctl.restart.running import Options
+from kctl.restart.restart_run import RestartOptions
 from kctl.topics.elect import why_no_election
 from rolling_testing import BROKERS, QUICK, Simulated, restart
 
@@ -37,7 +37,7 @@ def test_what_blocks_is_looked_at_for_ten_seconds_and_refused() -> None:
     behind = Simulated(started_at={3: 0.0}, in_sync_after_s=80)
     plan = make_plan(behind, "dev", BROKERS, QUICK, clock=behind)
     assert behind.now_s < 15
-    with pytest.raises(Refused, match="no broker is taken down now: t-0 has 1, 2 in sync: 1 would be left"):
+    with pytest.raises(Refused, match="no broker can be stopped now: t-0 has 1, 2 in sync: 1 would be left"):
         refuse_blocked(plan)
     only = {3: BROKERS[3]}  # its own restart may be the cure, and costs no protection
     assert make_plan(behind, "dev", only, QUICK, clock=behind).blockers == ()
@@ -53,7 +53,7 @@ def test_a_broker_that_is_down_before_is_started_first() -> None:
     assert plan.blockers == ()
     restart(cluster)
     assert cluster.acted == ["start 2", "stop 1", "start 1", "stop 3", "start 3"]
-    assert "broker 2 first: it is down" in cluster.notes
+    assert "starting broker 2 first: it is down" in cluster.notes
 
 
 def _restarted(*brokers: int) -> Path:
@@ -89,7 +89,7 @@ def test_a_restarted_broker_that_goes_while_it_is_looked_blocks_nothing() -> Non
         (
             True,
             None,
-            ["this user may not describe all topics: brokers are taken down"],
+            ["this user may not describe all topics: brokers are stopped"],
         ),
         (False, NotAuthorized("no"), ["this user may not describe the metadata quorum"]),
     ],
@@ -102,7 +102,7 @@ def test_what_this_user_may_not_see_is_told(
     state = None if path is None else read_unfinished(path, None)
     plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=path, state=state)
     assert plan.blockers == ()
-    lines = said_before(plan, 1)
+    lines = plan_warnings(plan, 1)
     assert len(lines) == len(said)
     assert all(line.startswith(start) and "ACL" in line for line, start in zip(lines, said, strict=True))
 
@@ -113,12 +113,12 @@ NO_ELECTION = "brokers before 2.2 elect no leaders on request"
 def test_brokers_that_cannot_elect_are_refused_before_the_first_stop() -> None:
     cluster = Simulated(no_election=NO_ELECTION)
     with pytest.raises(NotSupported, match=NO_ELECTION) as caught:
-        refuse_without_election(cluster, Options(), None)
+        refuse_without_election(cluster, RestartOptions(), None)
     assert "--no-election" in (caught.value.hint or "")
-    refuse_without_election(cluster, Options(elect=False), None)
-    refuse_without_election(Simulated(), Options(), None)
+    refuse_without_election(cluster, RestartOptions(elect=False), None)
+    refuse_without_election(Simulated(), RestartOptions(), None)
     path = _restarted(1)
-    refuse_without_election(cluster, Options(), read_unfinished(path, None))  # its brokers may be down
+    refuse_without_election(cluster, RestartOptions(), read_unfinished(path, None))  # its brokers may be down
 
 
 def test_a_run_that_was_begun_all_the_same_comes_to_its_end() -> None:

@@ -16,9 +16,9 @@ from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
 from kctl.model import Broker
 from kctl.restart import journals
 from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked, result_of
+from kctl.restart.restart_run import NotFinished, RestartOptions, RestartRun
 from kctl.restart.run import carry_out
-from kctl.restart.running import NotFinished, Options, Run
-from kctl.restart.steps import Phase, Step, replay, situation
+from kctl.restart.steps import BrokerPhase, RestartStep, replay, situation
 from rolling_testing import BROKERS, QUICK, Simulated, open_run, restart
 
 
@@ -38,10 +38,15 @@ def test_one_after_the_other_and_the_controller_last() -> None:
     assert cluster.least == 2
     assert (cluster.elections, run.elected_count, run.state.outcome) == (1, 2, "done")
     row = run.state.brokers[1]
-    assert (row.phase, row.stop_ms, row.start_ms, row.longest_under_replicated_ms) == (Phase.DONE, 1000, 3000, 1234)
+    assert (row.phase, row.stop_ms, row.start_ms, row.longest_under_replicated_ms) == (
+        BrokerPhase.DONE,
+        1000,
+        3000,
+        1234,
+    )
     assert row.in_sync_ms is not None
     assert 9000 <= row.in_sync_ms <= 10_000  # 1 s down, 3 s up, 5 s behind
-    assert journals.unfinished("cluster-id") is None
+    assert journals.find_unfinished("cluster-id") is None
 
 
 def test_a_controller_that_moves_is_last_as_it_is_then() -> None:
@@ -61,7 +66,7 @@ def test_a_controller_that_moves_is_last_as_it_is_then() -> None:
 @pytest.mark.parametrize("elect", [True, False])
 def test_only_the_brokers_that_were_asked_for(elect: bool) -> None:
     cluster = Simulated(who_controls=1)
-    run = restart(cluster, Options(elect=elect), only=[1, 3])
+    run = restart(cluster, RestartOptions(elect=elect), only=[1, 3])
     assert cluster.acted == ["stop 3", "start 3", "stop 1", "start 1"]
     assert (cluster.elections, run.elected_count) == ((1, 2) if elect else (0, None))
 
@@ -78,7 +83,9 @@ def test_a_topic_that_cannot_be_protected_is_not_waited_for() -> None:
 def test_with_racks_some_go_together() -> None:
     cluster = Simulated(min_isr=1)
     held = journals.begin("dev", "cluster-id", [Broker(node, "h", 1, "a" if node < 3 else "b") for node in (1, 2, 3)])
-    run = Run(cluster, cluster, held, replay(held.entries, name="j"), Options(max_unavailable=2), cluster, cluster)
+    run = RestartRun(
+        cluster, cluster, held, replay(held.entries, name="j"), RestartOptions(max_unavailable=2), cluster, cluster
+    )
     with held:
         carry_out(run)
     assert cluster.acted == ["stop 1", "stop 2", "start 1", "start 2", "stop 3", "start 3"]
@@ -96,12 +103,12 @@ def test_a_broker_that_does_not_start_ends_it_there_and_the_next_run_begins_with
     hint = str(caught.value.hint)
     assert "FATAL" in hint
     assert "broker 2 is in its start, and down now; restarted: 1; not restarted: 3" in hint
-    assert "the same command again goes on" in hint
+    assert "run the same command again to resume" in hint
     assert cluster.up == {1, 3}
     cluster.stays_down, cluster.acted = set(), []
     plan = make_plan(
-        cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=journals.unfinished("cluster-id"),
-        state=read_unfinished(journals.unfinished("cluster-id") or Path(), None),
+        cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=journals.find_unfinished("cluster-id"),
+        state=read_unfinished(journals.find_unfinished("cluster-id") or Path(), None),
     )  # fmt: skip
     assert [row.broker for row in plan.brokers] == [2, 3]
     assert plan.restarted == (1,)
@@ -133,14 +140,14 @@ def test_a_replica_that_stays_behind_keeps_the_next_broker_up() -> None:
 def test_the_time_in_all_ends_it_between_brokers() -> None:
     cluster = Simulated()
     with pytest.raises(NotFinished, match="not finished within 5 s"):
-        restart(cluster, Options(timeout_s=5, broker_timeout_s=60))
+        restart(cluster, RestartOptions(timeout_s=5, broker_timeout_s=60))
     assert cluster.acted == ["stop 1", "start 1"]
     assert cluster.up == {1, 2, 3}
 
 
 def test_a_gate_that_stays_closed_takes_nobody_down() -> None:
     cluster = Simulated(started_at={2: 0.0}, in_sync_after_s=1000)
-    with pytest.raises(NotFinished, match="broker 1 cannot be taken down: t-0 has 1, 3 in sync"):
+    with pytest.raises(NotFinished, match="broker 1 cannot be stopped: t-0 has 1, 3 in sync"):
         restart(cluster)
     assert cluster.acted == []
 
@@ -150,18 +157,18 @@ def test_the_gate_is_told_and_waits_until_the_time_in_all() -> None:
     cluster = Simulated()
     cluster.later[3] = lambda: cluster.started_at.update({3: 1000})
     with pytest.raises(NotFinished) as caught:
-        restart(cluster, Options(stable_checks=3, stable_interval_s=2, broker_timeout_s=600, timeout_s=120))
-    assert "broker 2 cannot be taken down: t-0 has 1, 2 in sync: 1 would be left, and min.insync.replicas is 2" in (
+        restart(cluster, RestartOptions(stable_checks=3, stable_interval_s=2, broker_timeout_s=600, timeout_s=120))
+    assert "broker 2 cannot be stopped: t-0 has 1, 2 in sync: 1 would be left, and min.insync.replicas is 2" in (
         caught.value.message
     )
     assert cluster.acted == ["stop 1", "start 1"]
     assert 120 <= cluster.now_s < 125
-    assert any("waiting before broker 2: t-0 has 1, 2 in sync" in line for line in cluster.told)
+    assert any("waiting to stop broker 2: t-0 has 1, 2 in sync" in line for line in cluster.told)
 
 
 def test_without_zookeeper_nobody_goes() -> None:
     cluster = Simulated(zookeeper="127.0.0.1:2181: connection refused")
-    with pytest.raises(Refused, match=r"without ZooKeeper a broker cannot start again: 127.0.0.1:2181") as caught:
+    with pytest.raises(Refused, match=r"a stopped broker could not start without ZooKeeper: 127.0.0.1:2181") as caught:
         refuse_blocked(make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster))
     assert "kctl zk stat" in str(caught.value.hint)  # kctl cluster health would say that all is well
     cluster.later[cluster.gates + 30] = lambda: setattr(cluster, "zookeeper", None)
@@ -173,7 +180,7 @@ def test_without_zookeeper_nobody_goes() -> None:
 
 def test_the_gate_opens_no_sooner_than_the_limit_that_was_given() -> None:
     cluster = Simulated(who_controls=None)
-    make_plan(cluster, "dev", BROKERS, Options(timeout_s=3), clock=cluster)
+    make_plan(cluster, "dev", BROKERS, RestartOptions(timeout_s=3), clock=cluster)
     assert 3 <= cluster.now_s < 5
 
 
@@ -183,7 +190,7 @@ def test_a_broker_that_goes_by_itself_before_its_turn_is_brought_back() -> None:
     run = restart(cluster)
     assert (run.state.outcome, cluster.up) == ("done", {1, 2, 3})
     assert cluster.acted == ["stop 1", "start 1", "start 2", "stop 3", "start 3"]
-    assert "broker 2 first: it is down" in cluster.notes
+    assert "starting broker 2 first: it is down" in cluster.notes
 
 
 def test_a_broker_that_goes_while_the_controller_is_asked_keeps_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +202,7 @@ def test_a_broker_that_goes_while_the_controller_is_asked_keeps_the_others_up(mo
         return 1
 
     monkeypatch.setattr(cluster, "controller", controller)
-    with pytest.raises(NotFinished, match="broker 3 cannot be taken down: t-0 has 1, 3 in sync: 1 would be left"):
+    with pytest.raises(NotFinished, match="broker 3 cannot be stopped: t-0 has 1, 3 in sync: 1 would be left"):
         restart(cluster, only=[3])
     assert (cluster.acted, cluster.least) == ([], 3)
 
@@ -210,7 +217,7 @@ def test_a_broker_that_goes_while_the_watch_begins_keeps_the_others_up(monkeypat
 
     monkeypatch.setattr(cluster, "watch", watch)
     monkeypatch.setattr(cluster, "end", lambda: ended.append(None))
-    with pytest.raises(NotFinished, match="broker 3 cannot be taken down: t-0 has 1, 3 in sync: 1 would be left"):
+    with pytest.raises(NotFinished, match="broker 3 cannot be stopped: t-0 has 1, 3 in sync: 1 would be left"):
         restart(cluster, only=[3])
     assert (cluster.acted, cluster.least, len(ended)) == ([], 3, 1)
 
@@ -233,7 +240,7 @@ def test_a_broker_whose_turn_is_to_come_goes_while_the_watch_begins(monkeypatch:
 def test_a_broker_that_goes_again_after_its_restart_keeps_the_others_up() -> None:
     cluster = Simulated(min_isr=1)
     cluster.later[3] = lambda: cluster.up.discard(1)
-    with pytest.raises(NotFinished, match="broker 2 cannot be taken down: broker 1 was restarted, and is down again"):
+    with pytest.raises(NotFinished, match="broker 2 cannot be stopped: broker 1 was restarted and is down again"):
         restart(cluster)
     assert cluster.acted == ["stop 1", "start 1"]
 
@@ -243,7 +250,7 @@ def test_a_broker_in_its_stop_that_ends_when_kctl_is_back(who_controls: int) -> 
     """kctl died while the broker shut down: it is there at first, and gone while the next kctl waits for its turn."""
     cluster = Simulated(who_controls=who_controls)
     with open_run(cluster).journal as held:
-        held.append(Step.STOP.value, broker=1)
+        held.append(RestartStep.STOP.value, broker=1)
     cluster.started_at[1] = 1e9  # it has left its ISRs already
     cluster.later[7] = lambda: cluster.up.discard(1)
     run = restart(cluster)
@@ -260,7 +267,7 @@ def test_a_broker_that_one_answer_leaves_out_is_restarted_all_the_same() -> None
 def test_a_stop_command_that_fails_without_a_process_keeps_nobody_down() -> None:
     cluster = Simulated()
     with open_run(cluster).journal as held:
-        held.append(Step.STOP.value, broker=1)
+        held.append(RestartStep.STOP.value, broker=1)
     cluster.up.discard(1)
     stop = cluster.stop
 
@@ -272,23 +279,23 @@ def test_a_stop_command_that_fails_without_a_process_keeps_nobody_down() -> None
     cluster.stop = stopping  # type: ignore[method-assign]
     restart(cluster)
     assert cluster.up == {1, 2, 3}
-    assert "kill: no such process; the cluster does not list broker 1 any more, so it is started" in cluster.notes
+    assert "kill: no such process; starting broker 1 anyway, because the cluster no longer lists it" in cluster.notes
 
 
 def test_the_run_of_another_cluster_of_that_name_is_not_gone_on_with() -> None:
     with journals.begin("dev", "older-id", list(BROKERS.values())) as held:
         pass
-    held, found = journals.begin_or_go_on("dev", "older-id", list(BROKERS.values()), held.path)
+    held, found = journals.begin_or_resume("dev", "older-id", list(BROKERS.values()), held.path)
     cluster = Simulated()
-    with held, pytest.raises(NotFinished, match="this is cluster cluster-id, and the run is of older-id"):
-        carry_out(Run(cluster, cluster, held, found, QUICK, cluster, cluster))
+    with held, pytest.raises(NotFinished, match="this is cluster cluster-id, but the run is of older-id"):
+        carry_out(RestartRun(cluster, cluster, held, found, QUICK, cluster, cluster))
     assert cluster.acted == []
 
 
 def test_a_stop_command_that_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Simulated()
     monkeypatch.setattr(cluster, "stop", lambda _broker, timeout_s: None)
-    with pytest.raises(NotFinished, match="broker 1 was stopped and the cluster still lists it"):
+    with pytest.raises(NotFinished, match="broker 1 was stopped, but the cluster still lists it"):
         restart(cluster)
 
 
@@ -297,7 +304,7 @@ def test_a_stop_command_that_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def _entries() -> list[str]:
     """The steps of a whole run, as its own journal has them."""
-    return [step.value for step in Step if step not in {Step.BEGIN, Step.RESUME}]
+    return [step.value for step in RestartStep if step not in {RestartStep.BEGIN, RestartStep.RESUME}]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -326,17 +333,17 @@ def test_kctl_killed_at_each_entry(step: str, number: int, moment: str, monkeypa
         restart(cluster)
     monkeypatch.setattr(Journal, "append", append)
     assert len(cluster.up) >= 2
-    path = journals.unfinished("cluster-id")
+    path = journals.find_unfinished("cluster-id")
     if (step, moment) == ("end", "after"):
         assert path is None
         return
     run = restart(cluster)
     assert (run.state.outcome, cluster.up, cluster.least) == ("done", {1, 2, 3}, 2)
-    assert {row.phase for row in run.state.brokers.values()} == {Phase.DONE}
+    assert {row.phase for row in run.state.brokers.values()} == {BrokerPhase.DONE}
     stopped = [act for act in cluster.acted if act.startswith("stop")]
     assert set(stopped) == {"stop 1", "stop 2", "stop 3"}
     assert len(stopped) <= 4  # the one that was in question once more at most
-    assert journals.unfinished("cluster-id") is None
+    assert journals.find_unfinished("cluster-id") is None
 
 
 def test_all_brokers_down_when_it_goes_on() -> None:
@@ -345,8 +352,8 @@ def test_all_brokers_down_when_it_goes_on() -> None:
     with pytest.raises(NotFinished):
         restart(cluster)
     cluster.up, cluster.stays_down, cluster.acted = set(), set(), []
-    assert journals.unfinished_of("dev") is not None
-    assert journals.unfinished_of("another") is None
+    assert journals.find_unfinished_by_name("dev") is not None
+    assert journals.find_unfinished_by_name("another") is None
     restart(cluster)
     assert cluster.acted[:3] == ["start 1", "start 2", "start 3"]
     assert cluster.up == {1, 2, 3}
@@ -359,14 +366,14 @@ def test_one_run_at_a_time() -> None:
     held = journals.begin("dev", "cluster-id", list(BROKERS.values()))
     with held, pytest.raises(Busy, match="another kctl is restarting"):
         journals.begin("dev", "cluster-id", list(BROKERS.values()))
-    with pytest.raises(Refused, match="has begun meanwhile"):
+    with pytest.raises(Refused, match="has started"):
         journals.begin("dev", "cluster-id", list(BROKERS.values()))
     with journals.begin("other", "other-id", list(BROKERS.values())):
         pass
-    held, found = journals.take_up(held.path)
+    held, found = journals.reopen(held.path)
     with held:
-        held.append(Step.END.value, outcome="abandoned")
-    assert (found.pending, journals.unfinished("cluster-id")) == ([1, 2, 3], None)
+        held.append(RestartStep.END.value, outcome="abandoned")
+    assert (found.pending, journals.find_unfinished("cluster-id")) == ([1, 2, 3], None)
 
 
 def test_an_unfinished_run_is_of_its_own_brokers() -> None:
@@ -374,7 +381,7 @@ def test_an_unfinished_run_is_of_its_own_brokers() -> None:
         pass
     assert list(read_unfinished(held.path, None).brokers) == [1, 2]
     assert list(read_unfinished(held.path, [2, 1]).brokers) == [1, 2]
-    with pytest.raises(Refused, match="of broker 1, 2 of this cluster has not ended"):
+    with pytest.raises(Refused, match="of this cluster covers broker 1, 2"):
         read_unfinished(held.path, [3])
 
 

@@ -13,8 +13,8 @@ import pytest
 from kctl.cluster.topic_configs import ConfigEntry
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
-from kctl.restart.gate import Unprotected
-from kctl.restart.seen import Seen
+from kctl.restart.gate import UnprotectedTopic
+from kctl.restart.snapshot import GateSnapshot
 from kctl.validate import bystanders
 from kctl.validate import plan as plan_module
 from kctl.validate import run as run_module
@@ -95,9 +95,9 @@ def test_who_suffers_while_two_are_away() -> None:
     least |= {"rf1": 1, "unknown": Refused("may not"), OWN: 1}
     refused, gone = "acks=all refused while brokers 2 and 3 are away", "not available while brokers 2 and 3 are away"
     rows = [
-        Unprotected("rf2_min1", 1, 2, 1, gone),
-        Unprotected("rf2_min2", 1, 2, 2, gone),
-        Unprotected("rf3_min2", 2, 3, 2, refused),
+        UnprotectedTopic("rf2_min1", 1, 2, 1, gone),
+        UnprotectedTopic("rf2_min2", 1, 2, 2, gone),
+        UnprotectedTopic("rf3_min2", 2, 3, 2, refused),
     ]  # rf3_min3 cannot do without one either, and is told by that
     assert without_two(found, least, (3, 2)) == rows
     any_two = without_two(found, least, None)
@@ -111,7 +111,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping
     client.target.zookeeper = None
     client.metadata.return_value = now
     cluster = mock.MagicMock()
-    cluster.__enter__.return_value.look.return_value = Seen(now, dict.fromkeys(now.topics, 1), {})
+    cluster.__enter__.return_value.look.return_value = GateSnapshot(now, dict.fromkeys(now.topics, 1), {})
     monkeypatch.setattr(plan_module, "LiveCluster", mock.Mock(return_value=cluster))
     monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
     chosen = [find(name) for name in names] or SCENARIOS

@@ -18,7 +18,7 @@ from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.hooks import ACTS
-from kctl.restart.seen import Seen
+from kctl.restart.snapshot import GateSnapshot
 from kctl.validate import leftovers
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module
@@ -141,14 +141,17 @@ def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("looks", "refused"),
     [
-        ([Seen(state(), {}, None)], None),
-        ([Seen(state(), {}, None, silent={3: "no"}), Seen(state(), {}, None)], None),  # it was slow
-        ([Seen(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not answer"),
-        ([Seen(state(), {}, None, silent={3: "no"}), *[Seen(state(brokers=2), {}, None)] * 9], "broker 3 does not"),
+        ([GateSnapshot(state(), {}, None)], None),
+        ([GateSnapshot(state(), {}, None, silent={3: "no"}), GateSnapshot(state(), {}, None)], None),  # it was slow
+        ([GateSnapshot(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not answer"),
+        (
+            [GateSnapshot(state(), {}, None, silent={3: "no"}), *[GateSnapshot(state(brokers=2), {}, None)] * 9],
+            "broker 3 does not",
+        ),
     ],
 )
 def test_a_dead_broker_is_known_until_its_session_ends(
-    looks: list[Seen], refused: str | None, monkeypatch: pytest.MonkeyPatch
+    looks: list[GateSnapshot], refused: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     live = mock.MagicMock()

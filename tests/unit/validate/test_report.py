@@ -26,7 +26,7 @@ from kctl.commands.validate.tables import (
     tell_results,
 )
 from kctl.errors import NotHealthy, OperationFailed, UsageError
-from kctl.restart.gate import Unprotected
+from kctl.restart.gate import UnprotectedTopic
 from kctl.validate.evidence import Missing, Sighting, became
 from kctl.validate.invariants import At, Listed
 from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
@@ -236,7 +236,7 @@ def test_the_tables_are_as_wide_as_a_terminal() -> None:
 
 def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
     impossible = PlannedScenario("zookeeper-loss", "does", "proves", (), 2, impossible="no ZooKeeper here")
-    suffering = tuple(Unprotected(f"t{n}", 1, 1, 1, "it is gone") for n in range(7))
+    suffering = tuple(UnprotectedTopic(f"t{n}", 1, 1, 1, "it is gone") for n in range(7))
     made = replace(plan(PLANNED, impossible), unprotected=suffering)
     assert said_plan(made) == ["leader-election: kill -9 of a leader"]
     assert question(made) == "Break cluster prod on purpose (1 validation), by the commands of hooks.yaml?"

@@ -105,7 +105,7 @@ def test_a_run_with_other_means_cannot_start_them(servers: Servers) -> None:
 
 def test_a_command_that_fails_says_so() -> None:
     made = HookZookeepers(parse_hooks("zookeeper: {kill: ['false']}\n", source="f"), Security(), NAMES)
-    with pytest.raises(OperationFailed, match=r"kill ZooKeeper zk1:2181 \(false\) ended with exit code 1"):
+    with pytest.raises(OperationFailed, match=r"kill ZooKeeper zk1:2181 \(false\) failed with exit code 1"):
         made.kill()
 
 
@@ -132,6 +132,6 @@ def test_a_server_that_is_none_of_the_ensemble() -> None:
     hooks = parse_hooks(FILE.replace("start:", "servers: {zk9: {kill: [ls]}}, start:"), source="f")
     with (
         mock.patch.object(zookeepers, "read_ensemble", side_effect=[Ensemble([], [Address("zk1", 2181)], None)]),
-        pytest.raises(NotFound, match="ZooKeeper zk9:2181, which the ensemble has not got"),
+        pytest.raises(NotFound, match="ZooKeeper zk9:2181, which is not in the ensemble"),
     ):
         by_hooks(hooks, TARGET)

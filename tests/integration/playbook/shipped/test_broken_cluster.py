@@ -61,7 +61,7 @@ ALIKE = (  # one after the other changes nothing for the next: they may run at t
     Case("set-up-cluster", {"cluster": NAME, "layout": "three-node"}, 0, options=("--check",)),
 )  # fmt: skip
 SILENT = "did not answer DescribeConfigs"
-UNTOLD = "without ZooKeeper a broker cannot start again"
+UNTOLD = "a stopped broker could not start without ZooKeeper"
 UNMOVED = "nothing is in flight; no throttle of it is on"
 WITHOUT_ZOOKEEPER = (
     Case("topic-audit", {}, 1, "readable", SILENT),

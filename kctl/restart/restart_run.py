@@ -1,4 +1,4 @@
-"""One process's work on a rolling restart: with what it acts, within which limits, who hears of it."""
+"""The state of one process that works on a rolling restart: control, options, clock, reporter."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Protocol
 from kctl.base.journal import Journal
 from kctl.errors import OperationFailed
 from kctl.restart.control import BrokerControl
-from kctl.restart.look import Cluster
-from kctl.restart.steps import Phase, RestartState, Step, follow
+from kctl.restart.live_cluster import Cluster
+from kctl.restart.steps import BrokerPhase, RestartState, RestartStep, follow
 
 POLL_S = 0.25
 DEFAULT_TIMEOUT_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """broker_timeout_s: for each wait of one broker: gate, stop, start, in sync. timeout_s: no broker is taken down
-    after it; one that is down is brought back first."""
+class RestartOptions:
+    """RestartOptions of a rolling restart.
+
+    broker_timeout_s: limit for each wait: gate, stop, start, in sync. timeout_s: no broker is stopped after it; brokers
+    that are down are still brought back.
+    """
 
     max_unavailable: int = 1
     stable_checks: int = 3
@@ -31,7 +34,7 @@ class Options:
 
 
 class Clock(Protocol):
-    """Time as the run takes it, so that tests need none."""
+    """The clock of a run, replaceable in tests."""
 
     def now(self) -> float: ...
 
@@ -46,16 +49,16 @@ class RealClock:
         time.sleep(seconds)
 
 
-class Told(Protocol):
-    """Who hears of it."""
+class RestartReporter(Protocol):
+    """Receives the progress of a run."""
 
     def note(self, line: str) -> None: ...
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
 
-class Silent:
-    """Nobody."""
+class NoReporter:
+    """A reporter that shows nothing."""
 
     def note(self, line: str) -> None:
         pass
@@ -65,27 +68,27 @@ class Silent:
 
 
 class NotFinished(OperationFailed):
-    """A rolling restart has begun and stands still: its journal says where."""
+    """A rolling restart that started and is unfinished; its journal has the details."""
 
     code = "not_finished"
 
 
 @dataclass
-class Run:
+class RestartRun:
     """One process's work on a run. state: follows the journal."""
 
     cluster: Cluster
     control: BrokerControl
     journal: Journal
     state: RestartState
-    options: Options
-    told: Told
+    options: RestartOptions
+    reporter: RestartReporter
     clock: Clock
     elected_left: Sequence[str] = ()
     elected_count: int | None = None
 
-    def entry(self, step: Step, **fields: object) -> None:
-        """Write it down, then take it for true."""
+    def entry(self, step: RestartStep, **fields: object) -> None:
+        """Write an entry to the journal, then apply it to the state."""
         self.journal.append(step.value, **fields)
         follow(self.state, step, self.journal.entries[-1])
 
@@ -94,10 +97,10 @@ def ids(nodes: Collection[int]) -> str:
     return ", ".join(map(str, nodes))
 
 
-def ms(run: Run, began: float) -> int:
+def ms(run: RestartRun, began: float) -> int:
     return round((run.clock.now() - began) * 1000)
 
 
-def share(run: Run) -> tuple[float, float]:
-    done = sum(row.phase is Phase.DONE for row in run.state.brokers.values())
+def share(run: RestartRun) -> tuple[float, float]:
+    done = sum(row.phase is BrokerPhase.DONE for row in run.state.brokers.values())
     return done, len(run.state.brokers)

@@ -1,4 +1,4 @@
-"""What a rolling restart sees of the cluster, whichever of its brokers is down at the moment."""
+"""What a rolling restart reads from the cluster, whichever broker is down at the moment."""
 
 from __future__ import annotations
 
@@ -27,73 +27,77 @@ from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.restart.seen import Seen
+from kctl.restart.snapshot import GateSnapshot
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _ASK_S = 10.0
 _WATCH_S = 0.25
-# What no broker that is down gives: something is wrong here, or with the network, and nothing is known of brokers.
+# Errors that a stopped broker does not cause: a wrong login, certificate or name, or no Kafka. Brokers may be up.
 _NOT_DOWN = (AuthenticationFailed, CertificateRejected, TlsMismatch, NotKafka, NameNotResolved)
 
 
 def may_be_down(error: ConnectionFailed) -> bool:
-    """Whether servers that failed like this may simply not run: refused, silent, or their machines are off."""
+    """Return True if servers that failed with this error may be down: refused, silent, or their machines are off."""
     return not isinstance(error, _NOT_DOWN)
 
 
 class Cluster(Protocol):
-    """The cluster under restart. Raises ConnectionFailed's subclasses when no broker answers, unless it says else."""
+    """The cluster under restart. Methods raise subclasses of ConnectionFailed if no broker responds."""
 
-    def look(self, brokers: Collection[int]) -> Seen:
-        """All that the gate needs of what these host; with none of them only the partitions' state."""
+    def snapshot(self, brokers: Collection[int]) -> GateSnapshot:
+        """Read the gate's facts about the partitions of `brokers`; if empty, only the state of all partitions."""
 
     def hides_topics(self) -> bool:
-        """Whether there may be topics that this user may not describe, and that no look shows."""
+        """Return True if the user may not describe all topics, so that a snapshot may miss some."""
 
     def registered(self) -> frozenset[int]:
-        """The brokers that are there; none when the only one does not answer, or nobody has yet. Raises
-        ConnectionFailed's subclasses where that tells nothing of brokers: a login that is wrong, a name, a network."""
+        """Return the brokers that are up; none if the only known broker, or every broker so far, does not respond.
+
+        Raises subclasses of ConnectionFailed for errors that a stopped broker does not cause.
+        """
 
     def answers(self, broker: int) -> bool:
-        """It answers itself, knows a controller and every other broker that is there."""
+        """Return True if the broker responds and knows a controller and all other brokers that are up."""
 
     def controller(self) -> int | None:
-        """The broker that is controller; None when none is, or nobody tells."""
+        """Return the id of the controller; None if there is none or it cannot be read."""
 
-    def elect(self) -> Elected:
-        """Preferred leaders, where another leads."""
+    def elect(self) -> RestartElection:
+        """Elect preferred leaders where another replica leads."""
 
     def why_no_election(self) -> str | None:
         """Return why the brokers do not support `elect`; None if they do."""
 
-    def watch(self, brokers: Collection[int]) -> Watch:
-        """Begin to watch what these host: it has seen it once when this returns."""
+    def watch(self, brokers: Collection[int]) -> ReplicaWatch:
+        """Start to watch the partitions of `brokers`. Returns after the first read."""
 
 
-class Watch(Protocol):
+class ReplicaWatch(Protocol):
     def end(self) -> int | None:
-        """The longest time in ms that one partition lacked a replica in its ISR; None when it could not be seen."""
+        """Stop. Return the longest time (ms) that a partition missed an ISR replica; None if nothing was read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elected:
-    """The election at the end. elected: partitions; left: «topic-partition: why not», for those that are not led by
-    their preferred replica."""
+class RestartElection:
+    """The election at the end of a restart.
+
+    elected: number of partitions. left: "topic-partition: reason" for those not led by their preferred replica.
+    """
 
     elected: int
     left: tuple[str, ...] = ()
 
 
 class LiveCluster:
-    """Over a connection that is made again, to whichever broker is up. `with` closes it."""
+    """The cluster over a connection that is renewed to any broker that is up. `with` closes it."""
 
     def __init__(self, target: Target, brokers: Collection[Broker] = ()) -> None:
         self._target = target
         self._client: ClusterClient | None = None
         self._last: frozenset[int] = frozenset()
-        self.know(brokers)
+        self.add_servers(brokers)
 
     def __enter__(self) -> LiveCluster:
         return self
@@ -106,55 +110,54 @@ class LiveCluster:
             self._client.close()
             self._client = None
 
-    def know(self, brokers: Collection[Broker]) -> None:
-        """Connections that are made from now on try these as well: the only bootstrap server may be the one that is
-        restarted."""
+    def add_servers(self, brokers: Collection[Broker]) -> None:
+        """Also try these brokers for new connections: the only bootstrap server may be the one that restarts."""
         known = [f"{b.host}:{b.port}" for b in brokers if b.host]
         servers = tuple(dict.fromkeys((*self._target.bootstrap_servers, *known)))
         self._target = replace(self._target, bootstrap_servers=servers)
 
     def client(self) -> ClusterClient:
-        """The one that is there, or a new one."""
+        """Return the open client, or a new one."""
         if self._client is None:
             self._client = connect(self._target, timeout_s=_ASK_S)
         return self._client
 
     def down(self) -> dict[int, Broker]:
-        """Brokers that are not there and known of, by their replicas or by KRaft: host "" where nobody tells it."""
+        """Return the brokers that are down, known from replicas or KRaft; host "" if the address is unknown."""
         client = self.client()
         fenced = fenced_brokers(client)
         told = {} if isinstance(fenced, KctlError) else fenced
         return {node: told.get(node, Broker(node, "", -1, None)) for node in down_brokers(client)}
 
-    def look(self, brokers: Collection[int]) -> Seen:
+    def snapshot(self, brokers: Collection[int]) -> GateSnapshot:
         client = self.client()
         state = client.metadata()
         self._last = frozenset(state.brokers)
         zookeeper = self._zookeeper() if brokers else None
-        if zookeeper is not None:  # without it brokers do not tell configs and reassignments either
-            return Seen(state, {}, None, zookeeper=zookeeper)
+        if zookeeper is not None:  # without ZooKeeper, brokers do not report configs and reassignments either
+            return GateSnapshot(state, {}, None, zookeeper=zookeeper)
         wanted = set(brokers)
         topics = {p.topic for p in partitions_of(state) if wanted.intersection(p.replicas)}
         adding = adding_replicas(client, state)
         if not wanted:
-            return Seen(state, {}, adding)
+            return GateSnapshot(state, {}, adding)
         least, quorum = min_isr_of(client, topics, state.brokers), _quorum(client)
-        views = read_views(client, state.brokers)  # the last of all: who answers now was there when the ISRs were told
+        views = read_views(client, state.brokers)  # last: a broker that responds now was up when the ISRs were read
         silent = {node: view.message for node, view in views.items() if isinstance(view, KctlError)}
-        return Seen(state, least, adding, quorum, silent=silent)
+        return GateSnapshot(state, least, adding, quorum, silent=silent)
 
     def hides_topics(self) -> bool:
         return may_describe_all_topics(self.client()) is False
 
     def _zookeeper(self) -> str | None:
-        """A broker that stops while ZooKeeper is away may hang, and cannot start."""
+        """Return why ZooKeeper is unreachable. A broker that stops while it is may hang, and cannot start again."""
         if self._target.zookeeper is None:
             return None
         try:
             read_epoch(self._target.zookeeper, self._target.zookeeper_security)
         except ConnectionFailed as exc:
             return exc.message
-        except KctlError:  # it answers, and does not tell this to everybody
+        except KctlError:  # ZooKeeper responds, but denies access
             return None
         return None
 
@@ -162,7 +165,7 @@ class LiveCluster:
         try:
             found = frozenset(self.client().metadata(()).brokers)
         except ConnectionFailed as exc:
-            if len(self._last) > 1 or not may_be_down(exc):  # another one is there, and only does not answer now
+            if len(self._last) > 1 or not may_be_down(exc):  # another broker is up, and only this request failed
                 raise
             return frozenset()
         self._last = found
@@ -184,22 +187,22 @@ class LiveCluster:
         except KctlError:
             return None
 
-    def elect(self) -> Elected:
+    def elect(self) -> RestartElection:
         from kctl.leader.election import carry_out, choose, plan_preferred
 
         client = self.client()
         state, chosen = choose(client)
         rows = carry_out(client, plan_preferred(state, chosen))
         left = [f"{row.tp}: {row.reason}" for row in rows if row.result is not ItemResult.ELECTED]
-        return Elected(sum(row.result is ItemResult.ELECTED for row in rows), tuple(left))
+        return RestartElection(sum(row.result is ItemResult.ELECTED for row in rows), tuple(left))
 
     def why_no_election(self) -> str | None:
         from kctl.topics.elect import why_no_election
 
         return why_no_election(self.client())
 
-    def watch(self, brokers: Collection[int]) -> Watch:
-        return LiveWatch(self._target, brokers)
+    def watch(self, brokers: Collection[int]) -> ReplicaWatch:
+        return LiveReplicaWatch(self._target, brokers)
 
 
 def _quorum(client: ClusterClient) -> Quorum | KctlError | None:
@@ -212,22 +215,24 @@ def _quorum(client: ClusterClient) -> Quorum | KctlError | None:
 
 
 @dataclass
-class Lacking:
-    """For how long partitions lack replicas in their ISR. Pure; times in seconds."""
+class IsrGaps:
+    """Durations for which partitions miss replicas in their ISR. Pure; times in seconds."""
 
     since: dict[TopicPartition, float] = field(default_factory=dict)
     longest_s: float = 0.0
 
     def sample(self, lacking: Collection[TopicPartition], at: float) -> None:
-        """What lacks a replica at this time."""
+        """Add a sample: the partitions that miss a replica at this time."""
         for tp in lacking:
             self.longest_s = max(self.longest_s, at - self.since.setdefault(tp, at))
         for tp in self.since.keys() - set(lacking):
             self.longest_s = max(self.longest_s, at - self.since.pop(tp))
 
 
-def lacking(state: ClusterState, brokers: Collection[int], before: Mapping[TopicPartition, int]) -> set[TopicPartition]:
-    """Partitions on `brokers` with fewer replicas in sync than before."""
+def shrunk_isrs(
+    state: ClusterState, brokers: Collection[int], before: Mapping[TopicPartition, int]
+) -> set[TopicPartition]:
+    """Return the partitions on `brokers` with a smaller ISR than before."""
     wanted = set(brokers)
     return {
         p.tp
@@ -236,12 +241,12 @@ def lacking(state: ClusterState, brokers: Collection[int], before: Mapping[Topic
     }
 
 
-class LiveWatch:
-    """A thread with a connection of its own, from now until `end`. Made, it has looked once, if anybody answered."""
+class LiveReplicaWatch:
+    """A thread with its own connection that watches until `end`. The constructor waits for the first read."""
 
     def __init__(self, target: Target, brokers: Collection[int]) -> None:
         self._target, self._brokers = target, tuple(brokers)
-        self._found, self._samples = Lacking(), 0
+        self._found, self._samples = IsrGaps(), 0
         self._stop, self._looked = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="kctl-restart-watch", daemon=True)
         self._thread.start()
@@ -262,10 +267,10 @@ class LiveWatch:
                     client.close()
                 client = None
                 continue
-            pause_s = max(_WATCH_S, 4 * (time.monotonic() - began))  # a big cluster's metadata cost a broker something
+            pause_s = max(_WATCH_S, 4 * (time.monotonic() - began))  # metadata of a big cluster is costly
             if before is None:
                 before = {p.tp: len(p.isr) for p in partitions_of(state)}
-            self._found.sample(lacking(state, self._brokers, before), time.monotonic())
+            self._found.sample(shrunk_isrs(state, self._brokers, before), time.monotonic())
             self._samples += 1
             self._looked.set()
         if client is not None:

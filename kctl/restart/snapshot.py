@@ -1,4 +1,4 @@
-"""One look at the cluster, as the gate of a rolling restart needs it."""
+"""One snapshot of the cluster for the gate of a rolling restart."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ MinIsr = Mapping[str, int | KctlError]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One look, as far as the gate needs it. quorum: None with ZooKeeper, else it, or why it does not tell.
+class GateSnapshot:
+    """A snapshot of the cluster for the gate.
 
-    zookeeper: why it cannot be reached; None when it can, or nobody said where it is. silent: brokers that are listed
-    and do not answer themselves, and why: one that crashed or hangs is listed, and in ISRs, until its session ends.
+    quorum: None with ZooKeeper, the reason if it cannot be read. zookeeper: why ZooKeeper is unreachable; None if it is
+    reachable or its address is unknown. silent: brokers that are listed but do not respond, with the reason: after a
+    crash or in a hang, a broker stays listed and in ISRs until its session ends.
     """
 
     state: ClusterState
