@@ -98,7 +98,7 @@ def test_a_batch_of_unknown_magic_says_little(capsys: Capture) -> None:
 def test_the_last_record_that_a_header_counts_is_shown_and_then_the_rest_told(capsys: Capture) -> None:
     rows = lines(capsys, "--records", "--offsets", "12..23", str(DATA / "corrupt/count-minus1-crc-ok"), code=1)
     assert [row.get("offset", row["kind"]) for row in rows] == [*range(12, 23), "damage"]
-    assert rows[-1]["damage"] == "there are bytes behind the last record"
+    assert rows[-1]["damage"] == "there are bytes after the last record"
 
 
 def test_a_column_without_contents_is_left_out_until_it_has_one(tmp_path: Path, capsys: Capture) -> None:
