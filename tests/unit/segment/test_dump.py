@@ -76,7 +76,7 @@ def test_a_damaged_batch_is_told_whatever_its_header_says(
     rows = lines(capsys, *records, *query, str(DATA / "corrupt/magic-minus1"), code=1)
     (damaged,) = [row for row in rows if row["kind"] != "record"]
     assert (damaged["position"], damaged["size_bytes"]) == (1643, 2070)
-    assert damaged["damage"] == "unknown magic -1; read as magic 2 the CRC is right"
+    assert damaged["damage"] == "unknown magic -1; read as magic 2, the CRC matches"
 
 
 @pytest.mark.parametrize("records", [(), ("--records",)])
@@ -84,7 +84,7 @@ def test_a_wrong_crc_outside_of_the_query_is_told(tmp_path: Path, capsys: Captur
     bad = with_bytes(batch(2, 2), 23, (0).to_bytes(4, "big"))  # lastOffsetDelta: 3 is in it, and it denies that
     log = write(tmp_path, 0, [batch(0, 2), bad, batch(4, 2)])
     rows = lines(capsys, *records, "--offsets", "3", str(log), code=1)
-    assert [(row["kind"], row["damage"]) for row in rows] == [("damage", "the CRC is not that of the batch")]
+    assert [(row["kind"], row["damage"]) for row in rows] == [("damage", "the CRC does not match")]
 
 
 def test_a_batch_of_unknown_magic_says_little(capsys: Capture) -> None:

@@ -188,7 +188,7 @@ def test_an_index_goes_up_to_the_damage(tmp_path: Path) -> None:
     damaged = [*PARTS[:3], with_bytes(PARTS[3], 80, b"\xff"), PARTS[4]]
     write(folder, 0, damaged, index=INDEX[8:] + INDEX[:8])
     (row,) = repair(folder)
-    assert row.note == f"the log is damaged at {AT[3]}: the CRC is not that of the batch"
+    assert row.note == f"the log is damaged at {AT[3]}: the CRC does not match"
     assert (folder / f"{NAME}.index").read_bytes() == INDEX[:8]
     assert {found.code for found in verify([folder]).findings} == {"batch_crc", "unknown_file"}
 
@@ -196,7 +196,7 @@ def test_an_index_goes_up_to_the_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "note"),
     [
-        ([*PARTS, PARTS[1], batch(50)], f"offset 19 at {AT[4] + len(PARTS[4])} comes behind 49"),
+        ([*PARTS, PARTS[1], batch(50)], f"offset 19 at {AT[4] + len(PARTS[4])} follows offset 49"),
         ([PARTS[0], batch(2**31 + 10)], f"offset {2**31 + 10} at {AT[1]} does not fit a segment of base offset 0"),
         ([batch(0, producer=(7, 0, 0), transactional=True), batch(1, producer=(7, 0, -1), transactional=True,
           control=True)], f"the marker at {len(batch(0))} cannot be read: a control record without a type"),
@@ -407,7 +407,7 @@ def test_findings_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     folder = broken(tmp_path)
     assert run("--deep", folder) == 1
     out, err = capsys.readouterr()
-    finding = f"the entry (offset 29, position {AT[2]}) comes behind (offset 49, position {AT[4]})"
+    finding = f"the entry (offset 29, position {AT[2]}) follows (offset 49, position {AT[4]})"
     assert out.splitlines()[:3] == [
         str(folder / f"{NAME}.index"),
         "SEVERITY  CODE         AT  OFFSET  FINDING",
@@ -416,7 +416,7 @@ def test_findings_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert out.splitlines()[-1] == "1 error: 1 partition, 1 segment, 3 files, 5 batches, 50 records, 1.21 kB checked"
     assert "finds wrong positions" in out
     assert err == (
-        "error: not healthy: 1 error\n  kctl segment verify --repair-index shows which indexes can be written anew\n"
+        "error: not healthy: 1 error\n  run `kctl segment verify --repair-index` to see which indexes can be rebuilt\n"
     )
 
 
@@ -437,7 +437,7 @@ def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[
             "file": str(folder / f"{NAME}.index"),
             "position": 8,
             "offset": None,
-            "message": f"the entry (offset 29, position {AT[2]}) comes behind (offset 49, position {AT[4]})",
+            "message": f"the entry (offset 29, position {AT[2]}) follows (offset 49, position {AT[4]})",
             "effect": "finds wrong positions until the index is rebuilt; it does not notice at a clean start",
             "first_offset": None,
             "last_offset": None,
@@ -457,7 +457,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert "would write" in out
         assert "nothing was written: " in err
         assert ("this was a dry run" in err) == ("--dry-run" in options)
-        assert ("there is nobody to ask" in err) == ("--dry-run" not in options)
+        assert ("there is no terminal to confirm on" in err) == ("--dry-run" not in options)
         assert content(folder) == before
 
 
