@@ -17,7 +17,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.find.find import Found, IndexUse, Place
+    from kctl.segment.find.find import IndexUse, RecordPlace, SearchResult
     from kctl.segment.log.partition_log import PartitionLog
 
 
@@ -90,7 +90,7 @@ class _Search:
         if self._timestamp is not None:
             self.text = f"a record at or after {moment_text(self._timestamp)}"
 
-    def run(self, log: PartitionLog) -> Found:
+    def run(self, log: PartitionLog) -> SearchResult:
         """Search one partition."""
         if self._offset is not None:
             from kctl.segment.find.find import find_offset
@@ -108,7 +108,7 @@ class _Search:
 # --- output ---------------------------------------------------------------------------------------------------------
 
 
-def _tables(results: Sequence[Found]) -> Iterator[Table]:
+def _tables(results: Sequence[SearchResult]) -> Iterator[Table]:
     """Yield the record, its place, and the steps of the search; of several partitions, only those with a match."""
     for each in results:
         if each.place is not None:
@@ -119,7 +119,7 @@ def _tables(results: Sequence[Found]) -> Iterator[Table]:
             yield Table([Column("step", "HOW")], [{"step": text} for text in _steps(each)])
 
 
-def _where(results: Found) -> Iterator[dict[str, Any]]:
+def _where(results: SearchResult) -> Iterator[dict[str, Any]]:
     assert results.place is not None
     batch = results.place.batch
     yield {"what": "segment", "text": results.place.segment}
@@ -137,11 +137,11 @@ def _where(results: Found) -> Iterator[dict[str, Any]]:
         yield {"what": "note", "text": results.reason}
 
 
-def _invalid(place: Place) -> str:
+def _invalid(place: RecordPlace) -> str:
     return "the CRC of the record does not match" if place.batch.valid else "the CRC of the batch does not match"
 
 
-def _steps(results: Found) -> Iterator[str]:
+def _steps(results: SearchResult) -> Iterator[str]:
     for use in results.indexes:
         yield f"{Path(use.file).name}: {_entry(use)}{'' if use.used else ': wrong, ignored'}"
     many = _number(results.scanned_batches, "batch", "batches")
@@ -160,7 +160,7 @@ def _entry(use: IndexUse) -> str:
     return f"entry {use.entry + 1} of {use.entries}: {at}{where}"
 
 
-def _judge(results: Sequence[Found], text: str, *, printed: int | None = None) -> None:
+def _judge(results: Sequence[SearchResult], text: str, *, printed: int | None = None) -> None:
     """Print damage, and raise if the search failed. shown: number of records printed by --all."""
     for each in (each for one in results for each in one.damage):
         output.warn(each)
@@ -181,7 +181,7 @@ def _judge(results: Sequence[Found], text: str, *, printed: int | None = None) -
         raise NotFound(f"{text} was not found{where}{reason}")
 
 
-def _passed_over(results: Found) -> int:
+def _passed_over(results: SearchResult) -> int:
     """Return the number of damaged places, except a wrong CRC of the batch of the record found."""
     own = None if results.place is None or results.place.batch.valid else results.place
     start = "" if own is None else f"{own.segment} at {own.position}: "
@@ -190,12 +190,12 @@ def _passed_over(results: Found) -> int:
 
 def _every_record(inv: Invocation, logs: Sequence[PartitionLog], key: bytes, limit: int) -> None:
     from kctl.segment.dump.rows import RecordRow
-    from kctl.segment.find.find import Found
+    from kctl.segment.find.find import SearchResult
     from kctl.segment.find.find_key import every_record
 
     if inv.output == "yaml":
         raise UsageError("-o yaml is not supported with --all", hint="use `-o json`")
-    results = [Found(str(log.path)) for log in logs]
+    results = [SearchResult(str(log.path)) for log in logs]
     printed = 0
 
     def rows() -> Iterator[RecordRow]:

@@ -66,8 +66,8 @@ def verify(
     effect on the broker that opens the files. Exit code 1 if there are errors or warnings.
 
     --repair-index rewrites wrong or missing .index, .timeindex and .txnindex files like a broker's recovery. Stop the
-    broker first: kctl refuses to write while a process uses the files, by any path. Old files are kept as NAME.old-TIME.
-    Without --yes, kctl asks; without a terminal, nothing is written.
+    broker first: kctl refuses to write while a process uses the files, by any path. Old files are kept as
+    NAME.old-TIME. Without --yes, kctl asks; without a terminal, nothing is written.
 
     Example: kctl segment verify --deep /var/kafka/data/orders-0
 

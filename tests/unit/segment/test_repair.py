@@ -197,11 +197,14 @@ def test_an_index_goes_up_to_the_damage(tmp_path: Path) -> None:
     ("parts", "note"),
     [
         ([*PARTS, PARTS[1], batch(50)], f"offset 19 at {AT[4] + len(PARTS[4])} follows offset 49"),
-        ([PARTS[0], batch(2**31 + 10)], f"offset {2**31 + 10} at {AT[1]} does not fit a segment of base offset 0"),
+        (
+            [PARTS[0], batch(2**31 + 10)],
+            f"offset {2**31 + 10} at {AT[1]} does not fit into a segment with base offset 0",
+        ),
         ([batch(0, producer=(7, 0, 0), transactional=True), batch(1, producer=(7, 0, -1), transactional=True,
           control=True)], f"the marker at {len(batch(0))} cannot be read: a control record without a type"),
         ([*PARTS, bytes(100), b"!"],
-         f"the log is damaged at {AT[4] + len(PARTS[4])}: a batch of 0 bytes is smaller than the least of 14"),
+         f"the log is damaged at {AT[4] + len(PARTS[4])}: the batch length 0 is below the minimum of 14"),
         ([*PARTS, bytes(100)], None),  # log.preallocate
     ],
 )  # fmt: skip
@@ -260,7 +263,7 @@ def test_a_running_broker_is_not_disturbed(tmp_path: Path) -> None:
     lock = folder.parent / ".lock"
     with another_process_holds(lock) as process:
         plan = plan_repair(verify([folder]).findings, interval_bytes=INTERVAL)
-        assert plan.warnings == (f"process {process} holds {lock}: stop the broker before you write indexes",)
+        assert plan.warnings == (f"process {process} holds {lock}: stop the broker before writing indexes",)
         before = content(folder)
         with pytest.raises(Busy, match=f"process {process} holds"):
             carry_out(plan)
@@ -290,7 +293,7 @@ def test_a_copy_is_in_no_log_dir(tmp_path: Path) -> None:
     (folder.parent / "meta.properties").unlink()
     assert log_dir_of(folder) is None
     plan = plan_repair(verify([folder]).findings, interval_bytes=INTERVAL)
-    assert plan.warnings == (f"{folder} is in no log dir: make sure that no broker uses it",)
+    assert plan.warnings == (f"{folder} is not in a log dir: make sure that no broker uses it",)
     assert carry_out(plan)[0].result == "written"
 
 
@@ -311,7 +314,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
     before = elsewhere.read_bytes()
-    with pytest.raises(Refused, match="not a plain file"):
+    with pytest.raises(Refused, match="not a regular file"):
         repair(folder)
     assert elsewhere.read_bytes() == before
 
@@ -414,7 +417,7 @@ def test_findings_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         f"error     index_order   8       -  {finding}",
     ]
     assert out.splitlines()[-1] == "1 error: 1 partition, 1 segment, 3 files, 5 batches, 50 records, 1.21 kB checked"
-    assert "finds wrong positions" in out
+    assert "reads at wrong positions" in out
     assert err == (
         "error: not healthy: 1 error\n  run `kctl segment verify --repair-index` to see which indexes can be rebuilt\n"
     )
@@ -438,7 +441,8 @@ def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[
             "position": 8,
             "offset": None,
             "message": f"the entry (offset 29, position {AT[2]}) follows (offset 49, position {AT[4]})",
-            "effect": "finds wrong positions until the index is rebuilt; it does not notice at a clean start",
+            "effect": "reads at wrong positions until the index is rebuilt; a start after a clean shutdown does not "
+            "detect it",
             "first_offset": None,
             "last_offset": None,
         }

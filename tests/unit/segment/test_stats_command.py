@@ -73,7 +73,7 @@ def test_a_broken_snapshot_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     write(folder, 0, batch(0, 3), snapshot=with_bytes(producer_snapshot([(1, 0, 0, 0, 0, 0, 0, 0)]), 3, b"\xff"))
     found = collect_statistics(select_logs([folder]), StatisticsOptions(NOW))
-    assert ["00000000000000000000.snapshot is not used" in remark for remark in found.remarks] == [True]
+    assert ["00000000000000000000.snapshot was ignored" in remark for remark in found.remarks] == [True]
     assert found.statistics.transactions.open_count == 0
 
 

@@ -92,7 +92,7 @@ def test_indexes_that_point_behind_an_incomplete_end(cut: int | None, code: str,
     (folder,) = partition(tmp_path / "orders-0", [*PARTS[:2], last], index=index, timeindex=times)
     found = findings(folder)
     assert [each.code for each in found] == [code, "index_position", "timeindex_offset"]
-    assert "unclean start cuts it off" in found[0].effect
+    assert "after an unclean shutdown, the broker truncates it" in found[0].effect
     assert "cleanshutdown" not in found[0].message
     (tmp_path / ".kafka_cleanshutdown").touch()
     found = findings(folder)
@@ -190,4 +190,4 @@ def test_a_log_that_is_not_there(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", 0, None, index=INDEX)
     (found,) = findings(tmp_path / "orders-0")
     assert "the records of this segment are missing" in found.message
-    assert found.effect == "removes the index at start"
+    assert found.effect == "removes the index at startup"
