@@ -96,7 +96,7 @@ def test_indexes_that_point_behind_an_incomplete_end(cut: int | None, code: str,
     assert "cleanshutdown" not in found[0].message
     (tmp_path / ".kafka_cleanshutdown").touch()
     found = findings(folder)
-    assert "next start does not cut it off" in next(each for each in found if each.code == code).message
+    assert "next start does not truncate it" in next(each for each in found if each.code == code).message
 
 
 # --- what cannot be read ----------------------------------------------------------------------------------------------
