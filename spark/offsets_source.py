@@ -20,7 +20,7 @@ from kctl.history.commits.commit_log import ARROW, EVERYTHING, Span, errors_of, 
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
-from kctl.segment.format.offset_commits import TOPIC, Told
+from kctl.segment.format.offset_commits import TOPIC, CommitNotes
 from kctl.segment.log.listing import log_bytes
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.spark import task_source
@@ -85,7 +85,7 @@ def read(share: Share, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
 
 
 def _failed(texts: list[str]) -> pa.RecordBatch:
-    return errors_of(Told(damaged=len(texts), texts=texts))
+    return errors_of(CommitNotes(damaged=len(texts), texts=texts))
 
 
 def load(spark: SparkSession, shares: Sequence[Share], span: Span = EVERYTHING) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The columns of segment rows in tables, by the rows' classes, and options that several segment commands have."""
+"""The table columns of segment rows, by row class, and options that several segment commands share."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import typer
 
 from kctl.commands.terminal.output import Column
 
-# What a cell of a table shows of a text and of many headers; -o json has all of them.
-_LONGEST = 2000
-_MOST_HEADERS = 50
-Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage (100 MiB).")]
+# Limits of a table cell: characters of a text, number of headers. -o json has no limits.
+_MAX_CHARS = 2000
+_MAX_HEADERS = 50
+Size = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Maximum record size; larger is damage (default: 100MiB).")
+]
 
 
-def message_limit(given: str | None) -> int:
-    """--max-message-size in bytes. Raises UsageError."""
+def message_limit(size: str | None) -> int:
+    """Return --max-message-size in bytes. Raises UsageError."""
     from kctl.base.units import parse_size
     from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 
-    return MAX_MESSAGE_BYTES if given is None else parse_size(given)
+    return MAX_MESSAGE_BYTES if size is None else parse_size(size)
 
 
 def _alarm(row: Mapping[str, Any]) -> str | None:
@@ -29,40 +31,40 @@ def _alarm(row: Mapping[str, Any]) -> str | None:
 
 
 def content(value: Any) -> str:
-    """A key or a value: text, or what a decoder made of it."""
-    if isinstance(value, dict) and value.keys() == {"type", "version", "data"}:  # a message of Kafka's own topics
+    """Format a key or value: text, or the output of a decoder."""
+    if isinstance(value, dict) and value.keys() == {"type", "version", "data"}:  # a message of an internal topic
         return " ".join([value["type"], *(f"{name}={_part(each)}" for name, each in value["data"].items())])
     return _part(value)
 
 
 def _part(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}… ({len(text)} characters)"
 
 
 def _headers(headers: list[Mapping[str, Any]]) -> str:
-    """A header without a value is its key alone."""
-    shown = (
+    """Format headers as key=value; without a value, as the key alone."""
+    texts = (
         _part(each["key"]) if each["value"] is None else f"{_part(each['key'])}={_part(each['value'])}"
-        for each in headers[:_MOST_HEADERS]
+        for each in headers[:_MAX_HEADERS]
     )
-    more = f" … ({len(headers)} headers)" if len(headers) > _MOST_HEADERS else ""
-    return " ".join(shown) + more or "-"
+    more = f" … ({len(headers)} headers)" if len(headers) > _MAX_HEADERS else ""
+    return " ".join(texts) + more or "-"
 
 
 def batch_marks(row: Mapping[str, Any]) -> str:
-    """What is unusual about a batch, in words."""
+    """Return words for the unusual properties of a batch."""
     marks = [word for word in ("transactional", "control") if row[word]]
     if row["delete_horizon"] is not None:
         marks.append("delete horizon")
     if row["magic"] < 0:
-        marks.append(f"MAGIC {row['magic']}" + (", CRC right as 2" if "CRC is right" in (row["damage"] or "") else ""))
+        marks.append(f"MAGIC {row['magic']}" + (", CRC right as 2" if "CRC matches" in (row["damage"] or "") else ""))
     elif not row["valid"]:
         marks.append("WRONG CRC")
     return " ".join(marks) or "-"
 
 
-# Times are all of one width: aligned to the right they are never broken, as numbers.
+# Timestamps have the same width: right-aligned like numbers, they are never wrapped.
 BATCH_COLUMNS = [
     Column("position", align="right"),
     Column("base_offset", "FIRST", align="right"),
@@ -81,10 +83,10 @@ RECORD_COLUMNS = [
     Column("headers", show=_headers),
     Column("control"),
 ]
-# Of Kafka's own topics, whose records have no headers; those of the metadata logs have no keys, but control records.
+# Internal topics: no headers. Metadata logs: no keys, but control records.
 COORDINATOR_COLUMNS = RECORD_COLUMNS[:4]
 METADATA_COLUMNS = [*RECORD_COLUMNS[:2], *RECORD_COLUMNS[3::2]]
-# What -o wide adds.
+# Columns of -o wide.
 _PRODUCER = Column("producer_id", "PRODUCER", align="right")
 WIDE: dict[str, list[Column]] = {
     "BatchRow": [
@@ -105,7 +107,7 @@ WIDE: dict[str, list[Column]] = {
         Column("transactional", "TXN"),
     ],
 }
-# By the classes' names: the classes are imported only by what makes rows of them.
+# By class name, so that the classes need not be imported.
 COLUMNS: dict[str, list[Column]] = {
     "BatchRow": BATCH_COLUMNS,
     "RecordRow": RECORD_COLUMNS,
@@ -128,7 +130,7 @@ COLUMNS: dict[str, list[Column]] = {
         Column("timestamp", align="right"),
         Column("transaction_first_offset", "TXN SINCE", align="right"),
     ],
-    "OffsetRow": [Column("topic"), Column("partition", align="right"), Column("offset", align="right")],
+    "CheckpointOffsetRow": [Column("topic"), Column("partition", align="right"), Column("offset", align="right")],
     "EpochRow": [Column("epoch", align="right"), Column("start_offset", "START", align="right")],
     "SettingRow": [Column("key"), Column("value")],
 }

@@ -1,10 +1,10 @@
-"""`kctl segment`: Kafka's log files, read without a broker. Each command beside it has a file of its own."""
+"""`kctl segment`: read log files without a broker. Each command has a module in this folder."""
 
 from __future__ import annotations
 
 from kctl.commands.terminal.invocation import CommandGroup
 
-app = CommandGroup("Read, check and repair log files, without a broker.")
+app = CommandGroup("Read, check and repair log files without a broker.")
 
 for _name in ("dump", "find", "stats", "diff", "verify"):
     app.command_of(_name, f"kctl.commands.segment.{_name}")

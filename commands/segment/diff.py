@@ -1,4 +1,4 @@
-"""kctl segment diff: two replicas of one partition."""
+"""kctl segment diff: compare two replicas of one partition."""
 
 from __future__ import annotations
 
@@ -22,23 +22,21 @@ if TYPE_CHECKING:
 
 def diff(
     ctx: typer.Context,
-    first: Annotated[Path, typer.Argument(metavar="DIR1", help="A partition's folder, or a log file.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR2", help="The same partition of another broker.")],
+    first: Annotated[Path, typer.Argument(metavar="DIR1", help="A partition folder, or a log file.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR2", help="The same partition from another broker.")],
     compacted: Annotated[
         bool,
-        typer.Option(
-            "--compacted", help="The topic is compacted: records that are missing do not count as a difference."
-        ),
+        typer.Option("--compacted", help="The topic is compacted: missing records do not count as differences."),
     ] = False,
     max_message_size: Size = None,
 ) -> None:
     """Compare two replicas of a partition.
 
-    Where they diverge, in which leader epochs, and what one of them lacks.
+    Shows where and in which leader epochs the replicas diverge, and which records are missing.
 
-    Records are compared, not bytes: batches may be written anew by compaction. Exits 0 when the replicas are the same,
-    or one only begins later, ends earlier or was compacted further; 1 when they diverge, one is damaged, or one lacks
-    records in between that compaction does not explain (cleaner-offset-checkpoint of its log dir, or --compacted).
+    Records are compared, not bytes, because compaction rewrites batches. Exit code 0: the replicas are equal, or one
+    only starts later, ends earlier or is compacted further. Exit code 1: they diverge, one is damaged, or one lacks
+    records that compaction does not explain (cleaner-offset-checkpoint of the log dir, or --compacted).
 
     Example: kctl segment diff broker1/orders-0 broker2/orders-0
     """
@@ -47,22 +45,22 @@ def diff(
 
     inv = invocation(ctx)
     limit = message_limit(max_message_size)
-    found = compare(partition_log(first), partition_log(second), compacted=compacted, limit=limit)
-    inv.emit(found, lambda: list(_tables(found)))
-    for text in found.damage:
+    report = compare(partition_log(first), partition_log(second), compacted=compacted, limit=limit)
+    inv.emit(report, lambda: list(_tables(report)))
+    for text in report.damage:
         output.warn(text)
     if inv.output in output.FOR_PEOPLE:
-        for text in found.meaning:
+        for text in report.meaning:
             output.note(text)
-    if not found.verdict.healthy:
-        raise NotHealthy(_failure(found), hint="")
+    if not report.verdict.healthy:
+        raise NotHealthy(_failure(report), hint="")
 
 
-def _failure(found: DiffReport) -> str:
-    if found.divergence is not None:
-        return f"the replicas diverge from offset {found.divergence.offset} on"
-    if found.first.damaged or found.second.damaged:
-        which = found.first if found.first.damaged else found.second
+def _failure(report: DiffReport) -> str:
+    if report.divergence is not None:
+        return f"the replicas diverge at offset {report.divergence.offset}"
+    if report.first.damaged or report.second.damaged:
+        which = report.first if report.first.damaged else report.second
         return f"{which.path} is damaged"
     return "a replica lacks records"
 
@@ -114,22 +112,22 @@ _TRUNCATIONS = [
 ]
 
 
-def _tables(found: DiffReport) -> Iterator[Table]:
-    title = f"verdict: {found.verdict.value.replace('_', ' ')}"
-    yield Table(_SIDES, jsonable([found.first, found.second]), title=title)
-    if found.divergence is not None:
-        yield Table(_FIRST, list(_divergence_rows(found, found.divergence)))
-    yield Table(_DIVERGENT, jsonable(found.divergent))
-    yield Table(_LACKS, jsonable(found.lacks))
-    if found.divergence is not None:
-        yield Table(_EPOCHS, jsonable(found.epochs))
-    yield Table(_TRUNCATIONS, jsonable(found.truncations))
+def _tables(report: DiffReport) -> Iterator[Table]:
+    title = f"verdict: {report.verdict.value.replace('_', ' ')}"
+    yield Table(_SIDES, jsonable([report.first, report.second]), title=title)
+    if report.divergence is not None:
+        yield Table(_FIRST, list(_divergence_rows(report, report.divergence)))
+    yield Table(_DIVERGENT, jsonable(report.divergent))
+    yield Table(_LACKS, jsonable(report.lacks))
+    if report.divergence is not None:
+        yield Table(_EPOCHS, jsonable(report.epochs))
+    yield Table(_TRUNCATIONS, jsonable(report.truncations))
 
 
-def _divergence_rows(found: DiffReport, divergence: Divergence) -> Iterator[dict[str, object]]:
+def _divergence_rows(report: DiffReport, divergence: Divergence) -> Iterator[dict[str, object]]:
     sides: list[tuple[str, DivergentRecord]] = [
-        (found.first.path, divergence.first),
-        (found.second.path, divergence.second),
+        (report.first.path, divergence.first),
+        (report.second.path, divergence.second),
     ]
     for path, record in sides:
         yield {**jsonable(record), "side": f"{divergence.offset} in {path}"}

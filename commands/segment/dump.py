@@ -1,4 +1,4 @@
-"""kctl segment dump: what log files hold, for people, for programs, and as kafka-dump-log.sh prints it."""
+"""kctl segment dump: show log files as tables, JSON Lines, CSV, or in the format of kafka-dump-log.sh."""
 
 # ruff: noqa: ARG001 - a command with this many options reads them from ctx.params
 
@@ -41,68 +41,88 @@ _NOT_FOR_KAFKA = (
     "offsets", "since", "until", "key", "key_regex", "grep", "producer_id", "transactional", "limit", "follow",
 )  # fmt: skip
 _ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metadata", "jobs")
-_DECODERS = "string, long, integer, double, bytes, or Kafka's class."
+_DECODERS = "string, long, integer, double, bytes, or Kafka's decoder class."
 
 
 @more_formats("kafka")
 def dump(
     ctx: typer.Context,
-    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Files, or a partition's folder.")] = None,
-    files: Annotated[str | None, typer.Option(metavar="A,B", help="Files as DumpLogSegments takes them.")] = None,
-    records: Annotated[bool, typer.Option("--records", help="A row for each record, not for each batch.")] = False,
-    offsets: Annotated[str | None, typer.Option(metavar="A..B", help="Only these, both included.")] = None,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE…", help="Files of a log, or a partition folder.")
+    ] = None,
+    files: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Comma-separated files, as for kafka-dump-log.sh.")
+    ] = None,
+    records: Annotated[bool, typer.Option("--records", help="Show a row per record instead of per batch.")] = False,
+    offsets: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Only these offsets, both included; also A.. or ..B.")
+    ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only from this time on, e.g. -2h; UTC if no zone is given.")
+        str | None,
+        typer.Option(metavar="TIME", help="Only from this time on, e.g. -2h or ISO 8601, UTC if no zone is given."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only before this time; UTC if no zone is given.")
+        str | None,
+        typer.Option(metavar="TIME", help="Only before this time, e.g. -1h or ISO 8601, UTC if no zone is given."),
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
-    key_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Only where it occurs in the key.")] = None,
-    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="In key, value or a header.")] = None,
-    producer_id: Annotated[int | None, typer.Option(help="Only of this producer.")] = None,
-    transactional: Annotated[bool | None, typer.Option(help="Only in transactions, or only outside.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the last file grows.")] = False,
-    print_data_log: Annotated[bool, typer.Option("--print-data-log", help="Records, with keys and values.")] = False,
-    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Records.")] = False,
+    key_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Only records whose key contains a match.")
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Only records whose key, value or headers contain a match.")
+    ] = None,
+    producer_id: Annotated[int | None, typer.Option(help="Only batches of this producer id.")] = None,
+    transactional: Annotated[bool | None, typer.Option(help="Only batches in, or outside, transactions.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows (default: no limit).")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Continue as the last file grows, and in new segments.")
+    ] = False,
+    print_data_log: Annotated[
+        bool, typer.Option("--print-data-log", help="Show records with keys and values.")
+    ] = False,
+    deep_iteration: Annotated[
+        bool, typer.Option("--deep-iteration", help="Show records without keys and values.")
+    ] = False,
     index_sanity_check: Annotated[
-        bool, typer.Option("--index-sanity-check", help="-o kafka: only a broker's own check of indexes.")
+        bool, typer.Option("--index-sanity-check", help="-o kafka: only the broker's sanity check of indexes.")
     ] = False,
     verify_index_only: Annotated[
-        bool, typer.Option("--verify-index-only", help="-o kafka: mismatches, without the entries.")
+        bool, typer.Option("--verify-index-only", help="-o kafka: index mismatches only, no entries.")
     ] = False,
     skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="-o kafka: keys and values only.")
+        bool, typer.Option("--skip-record-metadata", help="-o kafka: keys and values without metadata.")
     ] = False,
-    max_bytes: Annotated[int, typer.Option(min=0, help="Read so much of each log.")] = _ALL_BYTES,
+    max_bytes: Annotated[int, typer.Option(min=0, help="Maximum bytes to read from each log.")] = _ALL_BYTES,
     max_message_size: Size = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="-o kafka: so many processes for records.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="-o kafka: number of processes that decode records.")] = 1,
     key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
     value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
-    offsets_decoder: Annotated[bool, typer.Option("--offsets-decoder", help="It is __consumer_offsets.")] = False,
+    offsets_decoder: Annotated[
+        bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
+    ] = False,
     transaction_log_decoder: Annotated[
-        bool, typer.Option("--transaction-log-decoder", help="It is __transaction_state.")
+        bool, typer.Option("--transaction-log-decoder", help="Decode records of __transaction_state.")
     ] = False,
     cluster_metadata_decoder: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="It is __cluster_metadata.")
+        bool, typer.Option("--cluster-metadata-decoder", help="Decode records of __cluster_metadata.")
     ] = False,
     remote_log_metadata_decoder: Annotated[
-        bool, typer.Option("--remote-log-metadata-decoder", help="It is __remote_log_metadata.")
+        bool, typer.Option("--remote-log-metadata-decoder", help="Decode records of __remote_log_metadata.")
     ] = False,
     share_group_state_decoder: Annotated[
-        bool, typer.Option("--share-group-state-decoder", help="It is __share_group_state of Kafka 4.1 or later.")
+        bool,
+        typer.Option("--share-group-state-decoder", help="Decode records of __share_group_state (Kafka 4.1 or later)."),
     ] = False,
 ) -> None:
-    """Show what log files hold: batches, or records. Exits 1 when damage was found.
+    """Show the batches or records of log files.
 
-    -o is table, wide, json (JSON Lines), csv or kafka; there is no yaml. Damaged batches are told whatever is looked
-    for.
+    Exit code 1 if a file is damaged. Output formats: table, wide, json (JSON Lines), csv and kafka; not yaml. Damaged
+    batches are reported even if a filter excludes them.
 
-    Indexes, snapshots and checkpoint files are shown as well, each kind as a table of its own; -o json gives JSON
-    Lines, where each row says of which kind it is. --follow goes on in the next segment when the broker begins one, and
-    ends after --timeout without anything new. -o wide shows more of each batch and record; -o kafka prints what
-    kafka-dump-log.sh prints, and takes its options.
+    Index, snapshot and checkpoint files can be shown as well, with one table per kind of file; in JSON Lines, each row
+    has a kind. --follow continues in the next segment when the broker rolls the log, and ends after --timeout without
+    new data. -o wide shows more columns. -o kafka prints the output of kafka-dump-log.sh and supports its options.
 
     Example: kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
 
@@ -119,52 +139,52 @@ def dump(
         _for_people_and_programs(inv, chosen, ctx.params)
 
 
-def _check_options(chosen: str | None, given: Mapping[str, Any]) -> None:
-    """An option that the chosen format does not have is not passed over in silence."""
+def _check_options(chosen: str | None, params: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that the output format does not support."""
     others = _NOT_FOR_KAFKA if chosen == "kafka" else _ONLY_FOR_KAFKA
     for name in others:
-        if given[name] not in {None, False, 1}:
+        if params[name] not in {None, False, 1}:
             option = f"--{name.replace('_', '-')}"
             if chosen == "kafka":
-                raise UsageError(f"{option} is not for -o kafka", hint="-o json has it")
-            raise UsageError(f"{option} is for -o kafka", hint="add -o kafka, or leave it out")
+                raise UsageError(f"{option} is not supported with -o kafka", hint="use `-o json`")
+            raise UsageError(f"{option} requires -o kafka", hint=f"add `-o kafka`, or remove {option}")
 
 
 def _paths(paths: list[str] | None, files: str | None) -> list[str]:
-    """Files as they were given; a folder stands for its logs."""
+    """Return the files; a folder stands for its .log files."""
     from kctl.segment.log.partition import is_folder
 
-    found = [*(paths or []), *(name for name in (files or "").split(",") if name)]
-    if not found:
-        raise UsageError("no file was given", hint="for example: kctl segment dump 00000000000000000000.log")
-    return [name for each in found for name in (_logs_of(each) if is_folder(Path(each)) else [each])]
+    arguments = [*(paths or []), *(name for name in (files or "").split(",") if name)]
+    if not arguments:
+        raise UsageError("no file given", hint="pass a file, e.g. `kctl segment dump 00000000000000000000.log`")
+    return [name for each in arguments for name in (_logs_of(each) if is_folder(Path(each)) else [each])]
 
 
 def _logs_of(folder: str) -> list[str]:
     names = sorted(str(path) for path in Path(folder).glob("*.log"))
     if not names:
-        raise UsageError(f"{folder} has no log segment", hint="give a partition's folder, or files")
+        raise UsageError(f"{folder} has no log segment", hint="pass a partition folder, or files of a log")
     return names
 
 
 # --- -o kafka -------------------------------------------------------------------------------------------------------
 
 
-def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
+def _as_kafka_prints_it(names: list[str], params: Mapping[str, Any]) -> None:
     from kctl.segment.dump.kafka_text import KafkaText
 
-    text = KafkaText(_kafka_options(given), output.raw_writer(), _processes(given["jobs"]))
+    text = KafkaText(_kafka_options(params), output.raw_writer(), _processes(params["jobs"]))
     for name in names:
         text.dump(name)
     sys.stdout.flush()
     for name in text.ignored:
         sys.stderr.write(f"Ignoring unknown file {printable(name)}\n")
-    for found in text.found:
-        where = "" if found.position is None else f" at {found.position}"
-        kind = "note" if found.note else "damage"
-        sys.stderr.write(printable(f"{kind}: {found.path}{where}: {found.message}") + "\n")
+    for finding in text.found:
+        where = "" if finding.position is None else f" at {finding.position}"
+        kind = "note" if finding.note else "damage"
+        sys.stderr.write(printable(f"{kind}: {finding.path}{where}: {finding.message}") + "\n")
     mismatches = 0
-    for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - their number is used behind the loop
+    for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - the number is used after the loop
         sys.stderr.write(f"{line}\n")
     if text.unreadable:
         for error in text.unreadable[:-1]:
@@ -176,47 +196,47 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
 def _processes(jobs: int) -> Processes | None:
     from kctl.segment.log.parallel import Processes
 
-    if jobs == 1 or sys.stdout.isatty():  # they write to it directly: nothing would be escaped
+    if jobs == 1 or sys.stdout.isatty():  # processes write to it directly, without escaping
         return None
     return Processes(jobs, sys.stdout.fileno(), sys.stdout.buffer.flush)
 
 
-def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
+def _kafka_options(params: Mapping[str, Any]) -> KafkaTextOptions:
     from kctl.base.units import parse_size
     from kctl.segment.dump.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
 
-    parser, plain = _parser(given)
-    size = given["max_message_size"]
+    parser, plain = _parser(params)
+    size = params["max_message_size"]
     return KafkaTextOptions(
-        deep=given["deep_iteration"] or given["records"] or parser is not None,
+        deep=params["deep_iteration"] or params["records"] or parser is not None,
         parser=parser,
         plain=plain,
-        skip_record_metadata=given["skip_record_metadata"],
-        verify_only=given["verify_index_only"],
-        sanity_only=given["index_sanity_check"],
-        max_bytes=given["max_bytes"],
+        skip_record_metadata=params["skip_record_metadata"],
+        verify_only=params["verify_index_only"],
+        sanity_only=params["index_sanity_check"],
+        max_bytes=params["max_bytes"],
         max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
     )
 
 
-def _internal_topic(given: Mapping[str, Any]) -> str | None:
-    """The first internal topic whose decoder was asked for."""
+def _internal_topic(params: Mapping[str, Any]) -> str | None:
+    """Return the internal topic whose decoder is requested, the first one if several are."""
     names = ("offsets", "transaction_log", "cluster_metadata", "remote_log_metadata", "share_group_state")
-    return next((name for name in names if given[f"{name}_decoder"]), None)
+    return next((name for name in names if params[f"{name}_decoder"]), None)
 
 
-def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
-    """What prints keys and values, and whether it prints them as they are."""
+def _parser(params: Mapping[str, Any]) -> tuple[Parser | None, bool]:
+    """Return the parser of keys and values, and True if it prints them unchanged."""
     from kctl.segment.dump import decoders
 
-    internal = _internal_topic(given)
+    internal = _internal_topic(params)
     if internal is not None:
         from kctl.segment.dump import internal_topics
 
         return internal_topics.TEXTS[internal], False
-    names = given["key_decoder_class"], given["value_decoder_class"]
+    names = params["key_decoder_class"], params["value_decoder_class"]
     if names == (None, None):
-        return (decoders.TEXT, True) if given["print_data_log"] else (None, True)
+        return (decoders.TEXT, True) if params["print_data_log"] else (None, True)
     key, value = (decoders.decoder(name or "string") for name in names)
     return decoders.parser(key, value), False
 
@@ -224,35 +244,35 @@ def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
 # --- tables, JSON Lines, CSV ----------------------------------------------------------------------------------------
 
 
-def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[str, Any]) -> None:
+def _for_people_and_programs(inv: Invocation, names: list[str], params: Mapping[str, Any]) -> None:
     from kctl.segment.dump.dump import DumpOptions, DumpRun, row_types
     from kctl.segment.log.partition import offset_of
 
     if inv.output == "yaml":
-        raise UsageError("-o yaml is not a format of kctl segment dump", hint="use -o json for programs")
-    decode = _row_decoder(given)
+        raise UsageError("-o yaml is not supported by `kctl segment dump`", hint="use `-o json`")
+    decode = _row_decoder(params)
     options = DumpOptions(
-        query=_query(given),
-        records=given["records"] or given["print_data_log"] or given["deep_iteration"] or decode is not None,
-        limit=given["limit"],
-        follow=given["follow"],
+        query=_query(params),
+        records=params["records"] or params["print_data_log"] or params["deep_iteration"] or decode is not None,
+        limit=params["limit"],
+        follow=params["follow"],
         idle_s=inv.timeout_s(0) if inv.timeout else None,
-        max_bytes=given["max_bytes"] if given["max_bytes"] < _ALL_BYTES else None,
-        max_message_bytes=message_limit(given["max_message_size"]),
+        max_bytes=params["max_bytes"] if params["max_bytes"] < _ALL_BYTES else None,
+        max_message_bytes=message_limit(params["max_message_size"]),
         decode=decode,
         json_lines=inv.output == "json",
     )
     paths = [Path(name) for name in names]
     types = row_types(paths, records=options.records)
     if inv.output == "csv" and len(types) > 1:
-        raise UsageError("-o csv has one kind of rows, and these files have several", hint="use -o json, or one kind")
+        raise UsageError("-o csv requires files of one kind", hint="use `-o json`, or pass files of one kind")
     run = DumpRun(paths, options)
     if inv.output in {"json", "csv"}:
         rows = _texts(run) if inv.output == "json" else _without_remarks(run.rows())
         output.stream(rows, [], inv.output, row_type=types[0])
     else:
-        columns = _columns(given, wide=inv.output == "wide")
-        # Kafka's own messages are long, and -o wide is.
+        columns = _columns(params, wide=inv.output == "wide")
+        # Messages of internal topics, and -o wide, are too wide for tables.
         blocks = inv.output == "wide" or columns["RecordRow"] in (METADATA_COLUMNS, COORDINATOR_COLUMNS)
         titles = len(paths) > 1 or any(path.suffix == ".log" and offset_of(path) is None for path in paths)
         _tables(_without_remarks(run.rows()), columns, titles=titles, blocks=blocks)
@@ -260,22 +280,22 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
 
 
 def _texts(run: DumpRun) -> Iterator[Row | bytes | None]:
-    """Rows, and the text of many of them."""
+    """Yield rows, and the JSON Lines of many rows as bytes."""
     from kctl.segment.dump.dump import JsonLines
 
     return (row.text if isinstance(row, JsonLines) else row for row in run.rows_and_lines())
 
 
-def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
-    """What makes objects or numbers of keys and values; None: they are text or base64."""
+def _row_decoder(params: Mapping[str, Any]) -> RowDecoder | None:
+    """Return the decoder of keys and values; None: text or base64."""
     from kctl.segment.dump.decoders import decoder_name
 
-    internal = _internal_topic(given)
+    internal = _internal_topic(params)
     if internal is not None:
         from kctl.segment.dump.row_decoders import INTERNAL_TOPICS
 
         return INTERNAL_TOPICS[internal]
-    names = given["key_decoder_class"], given["value_decoder_class"]
+    names = params["key_decoder_class"], params["value_decoder_class"]
     if names == (None, None):
         return None
     from kctl.segment.dump.row_decoders import of_types
@@ -284,38 +304,38 @@ def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
     return of_types(key, value)
 
 
-def _query(given: Mapping[str, Any]) -> Query:
+def _query(params: Mapping[str, Any]) -> Query:
     from kctl.base.moments import parse_moment
     from kctl.segment.dump.query import Query
     from kctl.segment.log.ranges import parse_offsets, parse_pattern
 
-    first, last = parse_offsets(given["offsets"]) if given["offsets"] else (None, None)
+    first, last = parse_offsets(params["offsets"]) if params["offsets"] else (None, None)
     return Query(
         first=first,
         last=last,
-        since_ms=parse_moment(given["since"]) if given["since"] else None,
-        until_ms=parse_moment(given["until"]) if given["until"] else None,
-        key=None if given["key"] is None else given["key"].encode("utf-8", "surrogateescape"),
-        key_pattern=parse_pattern("--key-regex", given["key_regex"]) if given["key_regex"] else None,
-        pattern=parse_pattern("--grep", given["grep"]) if given["grep"] else None,
-        producer_id=given["producer_id"],
-        transactional=given["transactional"],
+        since_ms=parse_moment(params["since"]) if params["since"] else None,
+        until_ms=parse_moment(params["until"]) if params["until"] else None,
+        key=None if params["key"] is None else params["key"].encode("utf-8", "surrogateescape"),
+        key_pattern=parse_pattern("--key-regex", params["key_regex"]) if params["key_regex"] else None,
+        pattern=parse_pattern("--grep", params["grep"]) if params["grep"] else None,
+        producer_id=params["producer_id"],
+        transactional=params["transactional"],
     )
 
 
-def _columns(given: Mapping[str, Any], *, wide: bool) -> dict[str, list[Column]]:
-    """By the names of the rows' classes."""
+def _columns(params: Mapping[str, Any], *, wide: bool) -> dict[str, list[Column]]:
+    """Return the columns by row class name."""
     if wide:
         return {**COLUMNS, **WIDE}
-    if given["cluster_metadata_decoder"] or given["remote_log_metadata_decoder"]:
+    if params["cluster_metadata_decoder"] or params["remote_log_metadata_decoder"]:
         return {**COLUMNS, "RecordRow": METADATA_COLUMNS}
-    if given["offsets_decoder"] or given["transaction_log_decoder"] or given["share_group_state_decoder"]:
+    if params["offsets_decoder"] or params["transaction_log_decoder"] or params["share_group_state_decoder"]:
         return {**COLUMNS, "RecordRow": COORDINATOR_COLUMNS}
     return COLUMNS
 
 
 def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, titles: bool, blocks: bool) -> None:
-    """A table for each file. titles: the file's name above it; a second file has it anyway. blocks: see stream."""
+    """Print a table per file. titles: print the name of the first file too. blocks: see stream."""
     last: tuple[type, str] | None = None
 
     def kind(row: Row | None) -> tuple[type, str] | None:
@@ -323,26 +343,26 @@ def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, 
         last = last if row is None else (type(row), row.file)
         return last
 
-    shown = 0
+    table_count = 0
     for key, group in groupby(rows, kind):
         if key is not None:
-            if shown:
+            if table_count:
                 output.write_line("")
-            if titles or shown:
+            if titles or table_count:
                 output.heading(key[1])
-            shown += 1
+            table_count += 1
         stream(map(_marked, group), columns[key[0].__name__] if key else [], blocks=blocks)
-    if not shown:
+    if not table_count:
         output.note("nothing to show")
 
 
 def _marked(row: Row | None) -> dict[str, Any] | None:
-    known: dict[str, Any] | None = output.jsonable(row)
-    return {**known, "marks": batch_marks(known)} if known and known["kind"] == "batch" else known
+    json_row: dict[str, Any] | None = output.jsonable(row)
+    return {**json_row, "marks": batch_marks(json_row)} if json_row and json_row["kind"] == "batch" else json_row
 
 
 def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
-    """Rows of contents; damage and notes go to stderr."""
+    """Yield the rows of contents. Print damage and notes to stderr."""
     from kctl.segment.dump.rows import DamageRow, NoteRow
 
     for row in rows:
@@ -355,12 +375,14 @@ def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
 
 
 def _end(damaged: int, undecoded: int) -> None:
-    """Raise NotHealthy for damage, and for records that a decoder does not know."""
+    """Raise NotHealthy for damage, and for records that could not be decoded."""
     problems = []
     if damaged:
-        problems.append(f"damage was found in {counted(damaged, 'place')}")
+        problems.append(f"damage in {counted(damaged, 'place')}")
     if undecoded:
         problems.append(f"{counted(undecoded, 'record')} could not be decoded")
     if problems:
-        hint = "`kctl segment verify` explains the damage" if damaged else "is this the decoder for these records?"
+        hint = (
+            "run `kctl segment verify` for details" if damaged else "check that the decoder is the one for this topic"
+        )
         raise NotHealthy("; ".join(problems), hint=hint)

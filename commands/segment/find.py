@@ -1,4 +1,4 @@
-"""kctl segment find: where a record is, and how a broker would find it."""
+"""kctl segment find: locate a record like a broker."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.find.find import Found, IndexUse, Place
+    from kctl.segment.find.find import IndexUse, RecordPlace, SearchResult
     from kctl.segment.log.partition_log import PartitionLog
 
 
 def find(
     ctx: typer.Context,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="A partition's folder, or its log files.")],
-    offset: Annotated[int | None, typer.Option(min=0, help="The first record from this offset on.")] = None,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Partition folders, or log files.")],
+    offset: Annotated[int | None, typer.Option(min=0, help="Find the first record at or after this offset.")] = None,
     timestamp: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="The first record at or after this time, e.g. -90m; UTC if no zone is given."
+            metavar="TIME", help="Find the first record at or after this time, e.g. -90m; UTC if no zone is given."
         ),
     ] = None,
-    key: Annotated[str | None, typer.Option(metavar="TEXT", help="The newest record with this key.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="With --key: all of its records, not only the newest.")] = False,
-    no_index: Annotated[bool, typer.Option("--no-index", help="Believe no index: read the log.")] = False,
+    key: Annotated[str | None, typer.Option(metavar="TEXT", help="Find the newest record with this key.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="With --key: find all records, not only the newest.")] = False,
+    no_index: Annotated[bool, typer.Option("--no-index", help="Ignore the indexes and scan the log.")] = False,
     max_message_size: Size = None,
 ) -> None:
-    """Find a record by its offset, time or key.
+    """Find a record by offset, timestamp or key.
 
-    The indexes are used as a broker does. What an index says is checked in the log; when it is wrong or missing, that
-    is said, and the segment is read from its start. Keys have no index: logs are read, the newest segment first.
-    Several folders are several partitions, and give a list. Exits 4 when there is no such record, 1 when
-    damage was passed over on the way.
+    Uses the indexes like a broker, and checks each index entry against the log. If an index is wrong or missing, kctl
+    warns and scans the segment from its start. Keys have no index: all segments are scanned, newest first. Several
+    folders are searched as several partitions, with a list as the result. Exit code 4: no such record; 1: damage was
+    skipped.
 
     Example: kctl segment find /var/kafka/orders-0 --offset 48120
 
@@ -50,24 +50,26 @@ def find(
     from kctl.segment.log.partition_log import partition_logs
 
     inv = invocation(ctx)
-    given = sum(each is not None for each in (offset, timestamp, key))
-    if given > 1:
-        raise UsageError("only one of --offset, --timestamp and --key can be given")
-    if not given:
-        raise UsageError("one of --offset, --timestamp and --key is needed", hint="for example --offset 1000")
+    targets = sum(each is not None for each in (offset, timestamp, key))
+    if targets > 1:
+        raise UsageError("--offset, --timestamp and --key are mutually exclusive", hint="pass one of them")
+    if not targets:
+        raise UsageError("one of --offset, --timestamp and --key is required", hint="e.g. --offset 1000")
     if every and key is None:
-        raise UsageError("--all is for --key", hint="kctl segment dump --offsets A..B shows many records by offset")
+        raise UsageError(
+            "--all requires --key", hint="to show records by offset, run `kctl segment dump --records --offsets A..B`"
+        )
     logs = partition_logs(Path(path) for path in paths)
     limit = message_limit(max_message_size)
     if every:
         _every_record(inv, logs, _bytes(key or ""), limit)
         return
     search = _Search(offset, timestamp, key, indexes=not no_index, limit=limit)
-    found = [search.run(log) for log in logs]
-    inv.emit(found if len(found) > 1 else found[0], lambda: list(_tables(found)))
-    for text in (text for each in found for text in each.warnings):
+    results = [search.run(log) for log in logs]
+    inv.emit(results if len(results) > 1 else results[0], lambda: list(_tables(results)))
+    for text in (text for each in results for text in each.warnings):
         output.warn(text)
-    _judge(found, search.text)
+    _judge(results, search.text)
 
 
 def _bytes(key: str) -> bytes:
@@ -75,7 +77,7 @@ def _bytes(key: str) -> bytes:
 
 
 class _Search:
-    """What is looked for."""
+    """The target of a search."""
 
     def __init__(
         self, offset: int | None, timestamp: str | None, key: str | None, *, indexes: bool, limit: int
@@ -86,10 +88,10 @@ class _Search:
         self._timestamp = None if timestamp is None else parse_moment(timestamp)
         self.text = f"offset {offset}" if key is None else f"the key {key}"
         if self._timestamp is not None:
-            self.text = f"a record of {moment_text(self._timestamp)} or younger"
+            self.text = f"a record at or after {moment_text(self._timestamp)}"
 
-    def run(self, log: PartitionLog) -> Found:
-        """In one partition."""
+    def run(self, log: PartitionLog) -> SearchResult:
+        """Search one partition."""
         if self._offset is not None:
             from kctl.segment.find.find import find_offset
 
@@ -103,25 +105,25 @@ class _Search:
         return find_key(log, _bytes(self._key or ""), limit=self._limit)
 
 
-# --- what is shown --------------------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------------------------
 
 
-def _tables(found: Sequence[Found]) -> Iterator[Table]:
-    """The record, where it is, and the way to it; of many partitions only where it was found."""
-    for each in found:
+def _tables(results: Sequence[SearchResult]) -> Iterator[Table]:
+    """Yield the record, its place, and the steps of the search; of several partitions, only those with a match."""
+    for each in results:
         if each.place is not None:
             record = jsonable(each.place.record)
             yield Table(lean(RECORD_COLUMNS, [record]), [record], title=each.path)
             yield Table([Column("what", "FOUND"), Column("text", "AT")], list(_where(each)))
-        if each.place is not None or len(found) == 1:
+        if each.place is not None or len(results) == 1:
             yield Table([Column("step", "HOW")], [{"step": text} for text in _steps(each)])
 
 
-def _where(found: Found) -> Iterator[dict[str, Any]]:
-    assert found.place is not None
-    batch = found.place.batch
-    yield {"what": "segment", "text": found.place.segment}
-    yield {"what": "position", "text": str(found.place.position)}
+def _where(results: SearchResult) -> Iterator[dict[str, Any]]:
+    assert results.place is not None
+    batch = results.place.batch
+    yield {"what": "segment", "text": results.place.segment}
+    yield {"what": "position", "text": str(results.place.position)}
     count = "" if batch.count is None else f", {_number(batch.count, 'record')}"
     size = f"{format_size(batch.size_bytes)}, {batch.codec}"
     yield {"what": "batch", "text": f"offsets {batch.base_offset} to {batch.last_offset}{count}, {size}"}
@@ -129,21 +131,21 @@ def _where(found: Found) -> Iterator[dict[str, Any]]:
         yield {"what": "leader epoch", "text": str(batch.partition_leader_epoch)}
     if batch.producer_id is not None:
         yield {"what": "producer", "text": f"{batch.producer_id}, epoch {batch.producer_epoch}"}
-    if not found.place.record.valid:
-        yield {"what": "valid", "text": f"no: {_invalid(found.place)}"}
-    if found.reason:
-        yield {"what": "note", "text": found.reason}
+    if not results.place.record.valid:
+        yield {"what": "valid", "text": f"no: {_invalid(results.place)}"}
+    if results.reason:
+        yield {"what": "note", "text": results.reason}
 
 
-def _invalid(place: Place) -> str:
-    return "its CRC is wrong" if place.batch.valid else "its batch has a wrong CRC"
+def _invalid(place: RecordPlace) -> str:
+    return "the CRC of the record does not match" if place.batch.valid else "the CRC of the batch does not match"
 
 
-def _steps(found: Found) -> Iterator[str]:
-    for use in found.indexes:
-        yield f"{Path(use.file).name}: {_entry(use)}{'' if use.used else ': wrong, not used'}"
-    many = _number(found.scanned_batches, "batch", "batches")
-    yield f"log read from position {found.scanned_from} on: {many}, {format_size(found.scanned_bytes)}"
+def _steps(results: SearchResult) -> Iterator[str]:
+    for use in results.indexes:
+        yield f"{Path(use.file).name}: {_entry(use)}{'' if use.used else ': wrong, ignored'}"
+    many = _number(results.scanned_batches, "batch", "batches")
+    yield f"log read from position {results.scanned_from} on: {many}, {format_size(results.scanned_bytes)}"
 
 
 def _number(count: int, one: str, many: str | None = None) -> str:
@@ -158,52 +160,52 @@ def _entry(use: IndexUse) -> str:
     return f"entry {use.entry + 1} of {use.entries}: {at}{where}"
 
 
-def _judge(found: Sequence[Found], text: str, *, shown: int | None = None) -> None:
-    """shown: how many records --all has shown."""
-    for each in (each for one in found for each in one.damage):
+def _judge(results: Sequence[SearchResult], text: str, *, printed: int | None = None) -> None:
+    """Print damage, and raise if the search failed. shown: number of records printed by --all."""
+    for each in (each for one in results for each in one.damage):
         output.warn(each)
-    passed = sum(map(_passed_over, found))
-    bad = [each.place for each in found if each.place is not None and not each.place.record.valid]
+    passed = sum(map(_passed_over, results))
+    bad = [each.place for each in results if each.place is not None and not each.place.record.valid]
     if passed:
-        # An offset is there once, whatever was passed over before it.
-        there = all(each.exact for each in found) and text.startswith("offset ")
-        hint = (
-            "the record that was found has the offset asked for" if there else "what is looked for may have been in it"
-        )
-        raise NotHealthy(f"damage was passed over in {_number(passed, 'place')}", hint=hint)
+        # Offsets are unique, whatever damage precedes the record.
+        certain = all(each.exact for each in results) and text.startswith("offset ")
+        hint = "the record found has exactly this offset" if certain else "the record may have been in the damaged part"
+        raise NotHealthy(f"skipped damage in {_number(passed, 'place')}", hint=hint)
     if bad:
-        raise NotHealthy(f"the record was found, and {_invalid(bad[0])}", hint="it may not be what was written")
-    if not shown and all(each.place is None for each in found):
-        where = f" in {len(found)} partitions" if len(found) > 1 else ""
-        reason = f": {found[0].reason}" if len(found) == 1 and found[0].reason else ""
+        raise NotHealthy(
+            f"the record was found, but {_invalid(bad[0])}", hint="its content may differ from what was written"
+        )
+    if not printed and all(each.place is None for each in results):
+        where = f" in {len(results)} partitions" if len(results) > 1 else ""
+        reason = f": {results[0].reason}" if len(results) == 1 and results[0].reason else ""
         raise NotFound(f"{text} was not found{where}{reason}")
 
 
-def _passed_over(found: Found) -> int:
-    """In how many places there is damage other than a wrong CRC of the batch of the record found."""
-    own = None if found.place is None or found.place.batch.valid else found.place
+def _passed_over(results: SearchResult) -> int:
+    """Return the number of damaged places, except a wrong CRC of the batch of the record found."""
+    own = None if results.place is None or results.place.batch.valid else results.place
     start = "" if own is None else f"{own.segment} at {own.position}: "
-    return len([each for each in found.damage if own is None or not each.startswith(start)])
+    return len([each for each in results.damage if own is None or not each.startswith(start)])
 
 
 def _every_record(inv: Invocation, logs: Sequence[PartitionLog], key: bytes, limit: int) -> None:
     from kctl.segment.dump.rows import RecordRow
-    from kctl.segment.find.find import Found
+    from kctl.segment.find.find import SearchResult
     from kctl.segment.find.find_key import every_record
 
     if inv.output == "yaml":
-        raise UsageError("-o yaml is not a format of --all", hint="use -o json for programs")
-    found = [Found(str(log.path)) for log in logs]
-    shown = 0
+        raise UsageError("-o yaml is not supported with --all", hint="use `-o json`")
+    results = [SearchResult(str(log.path)) for log in logs]
+    printed = 0
 
     def rows() -> Iterator[RecordRow]:
-        nonlocal shown
-        for log, way in zip(logs, found, strict=True):
-            for place in every_record(log, key, way, limit=limit):
-                shown += 1
+        nonlocal printed
+        for log, result in zip(logs, results, strict=True):
+            for place in every_record(log, key, result, limit=limit):
+                printed += 1
                 yield place.record
 
     output.stream(rows(), RECORD_COLUMNS, inv.output, row_type=RecordRow)
-    read = format_size(sum(way.scanned_bytes for way in found))
-    output.note(f"{_number(shown, 'record')}; {read} of the log were read, for keys have no index")
-    _judge(found, f"the key {key.decode('utf-8', 'replace')}", shown=shown)
+    scanned = format_size(sum(each.scanned_bytes for each in results))
+    output.note(f"{_number(printed, 'record')}; {scanned} of the log were scanned, because keys have no index")
+    _judge(results, f"the key {key.decode('utf-8', 'replace')}", printed=printed)

@@ -1,4 +1,4 @@
-"""kctl segment stats: what logs consist of, what compaction and retention will do to them, open transactions."""
+"""kctl segment stats: statistics of logs, the effect of compaction and retention, open transactions."""
 
 # ruff: noqa: ARG001 - a command with this many options reads them from ctx.params
 
@@ -19,37 +19,41 @@ if TYPE_CHECKING:
     from kctl.segment.stats.collect_statistics import StatisticsOptions
     from kctl.segment.stats.statistics import SegmentStatistics
 
-_NONE = "-1"  # as Kafka's configs have it
+_NONE = "-1"  # no limit, as in Kafka's configs
 
 
 def stats(
     ctx: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help=".log files, partitions' folders, log dirs.")],
-    batches_only: Annotated[bool, typer.Option("--batches-only", help="Only what batch headers tell: fast.")] = False,
-    top: Annotated[int, typer.Option(min=0, max=10_000, help="So many hot keys and producers.")] = 10,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help=".log files, partition folders, or log dirs.")],
+    batches_only: Annotated[bool, typer.Option("--batches-only", help="Read only batch headers: faster.")] = False,
+    top: Annotated[
+        int, typer.Option(min=0, max=10_000, help="Number of hottest keys and largest producers to list.")
+    ] = 10,
     retention_ms: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="When are segments deletable? 7d, or milliseconds.")
+        str | None, typer.Option(metavar="DURATION", help="Show when segments are deletable: e.g. 7d, or milliseconds.")
     ] = None,
     retention_bytes: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Which segments are too many? 10GB, or bytes.")
+        str | None, typer.Option(metavar="SIZE", help="Show which segments exceed this size: e.g. 10GB, or bytes.")
     ] = None,
     transaction_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Transactions open for longer are hanging.")
+        str, typer.Option(metavar="DURATION", help="A transaction open for longer counts as hanging.")
     ] = "15m",
     at: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Compute ages at this time, e.g. when the files were copied; UTC if no zone is given."
+            metavar="TIME", help="Compute ages at this time, e.g. of a copy (default: now); UTC if no zone is given."
         ),
     ] = None,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="For keys; beyond it figures are estimates.")] = "64MiB",
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory for exact key counts; beyond it, counts are estimates.")
+    ] = "64MiB",
     max_message_size: Size = None,
 ) -> None:
-    """Show what logs consist of, and what retention will do.
+    """Show statistics of logs, and the effect of retention.
 
     Codecs, sizes, keys, producers, transactions, compaction, and when each segment may be deleted.
 
-    -o csv has a row for each segment. Exits 1 when damage was found; damaged batches are not counted.
+    -o csv has one row per segment. Exit code 1 if a log is damaged; damaged batches are not counted.
 
     Example: kctl segment stats --retention-ms 7d /var/lib/kafka/orders-0
 
@@ -73,26 +77,26 @@ def stats(
     _remark(found.statistics)
 
 
-def _options(given: Mapping[str, Any]) -> StatisticsOptions:
+def _options(params: Mapping[str, Any]) -> StatisticsOptions:
     import time
 
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms, parse_size
     from kctl.segment.stats.collect_statistics import StatisticsOptions
 
-    ms, size = given["retention_ms"], given["retention_bytes"]
-    memory = parse_size(given["memory"])
+    ms, size = params["retention_ms"], params["retention_bytes"]
+    memory = parse_size(params["memory"])
     if memory < 1:
-        raise UsageError("--memory must be more than nothing")
+        raise UsageError("--memory must be above 0", hint="e.g. --memory 64MiB")
     return StatisticsOptions(
-        now=parse_moment(given["at"]) if given["at"] else round(time.time() * 1000),
-        records=not given["batches_only"],
-        top=given["top"],
+        now=parse_moment(params["at"]) if params["at"] else round(time.time() * 1000),
+        records=not params["batches_only"],
+        top=params["top"],
         memory_bytes=memory,
         retention_ms=None if ms in {None, _NONE} else int(ms) if _is_number(ms) else parse_duration_ms(ms),
         retention_bytes=None if size in {None, _NONE} else parse_size(size),
-        transaction_timeout_ms=parse_duration_ms(given["transaction_timeout"]),
-        max_message_bytes=message_limit(given["max_message_size"]),
+        transaction_timeout_ms=parse_duration_ms(params["transaction_timeout"]),
+        max_message_bytes=message_limit(params["max_message_size"]),
     )
 
 
@@ -101,29 +105,29 @@ def _is_number(text: str) -> bool:
 
 
 def _remark(found: SegmentStatistics) -> None:
-    """What should not be overlooked, on stderr; damage is an error."""
+    """Print warnings to stderr. Raises NotHealthy for damage."""
     for log in found.logs:
         if log.segments_left_out:
             output.note(
-                f"{log.log}: {log.segments_left_out} more segments are there; compaction and retention are told "
+                f"{log.log}: {log.segments_left_out} more segments exist; compaction and retention are computed "
                 f"without them"
             )
     if found.timestamps.future_segments:
         count = found.timestamps.future_segments
         output.warn(
-            f"{'1 segment has' if count == 1 else f'{count} segments have'} timestamps in the future: retention by "
-            f"time keeps what is in such a segment, and all behind it"
+            f"{'1 segment has' if count == 1 else f'{count} segments have'} timestamps in the future: retention.ms "
+            f"does not delete such a segment, nor any later one"
         )
     hanging = found.transactions.hanging_count
     if hanging:
         output.warn(
-            f"hanging transactions: {hanging}; consumers with isolation.level=read_committed wait for them; "
-            f"kafka-transactions.sh abort ends one"
+            f"hanging transactions: {hanging}; consumers with isolation.level=read_committed cannot read past them; "
+            f"run `kctl transaction abort`"
         )
     places = found.totals.damaged_places
     if places:
         where = "1 place" if places == 1 else f"{places} places"
         raise NotHealthy(
-            f"damage was found in {where}, in {found.totals.damaged_bytes} bytes",
-            hint="kctl segment verify says what it means",
+            f"damage in {where}, {found.totals.damaged_bytes} bytes",
+            hint="run `kctl segment verify`: it reports the effect on the broker",
         )

@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def tables(found: SegmentStatistics) -> list[Table]:
-    """All sections that have something to say."""
-    row = jsonable(found)
+def tables(statistics: SegmentStatistics) -> list[Table]:
+    """Return all sections that are not empty."""
+    row = jsonable(statistics)
     return [table for table in _sections(row) if table.rows]
 
 
-def _sections(found: Row) -> Iterator[Table]:
-    yield _figures(f"Totals, at {found['at']}", _totals(found["totals"]))
-    yield Table(_LOG_COLUMNS, found["logs"], title="Logs")
-    yield Table(_CODEC_COLUMNS, found["codecs"], title="Compression")
-    yield _histogram("Batches by their size in the log", found["batch_sizes"])
-    if found["record_sizes"] is not None:
-        yield _histogram("Records by their uncompressed size", found["record_sizes"])
-    if found["keys"] is not None:
-        yield _figures("Keys, values and headers", _keys(found["keys"]))
-        yield _hottest(found["keys"])
-    yield _producers(found["producers"])
-    yield _figures("Timestamps", _timestamps(found["timestamps"]))
-    if found["compaction"] is not None:
-        yield _figures("What compaction would remove", _compaction(found["compaction"]))
-    transactions = found["transactions"]
+def _sections(statistics: Row) -> Iterator[Table]:
+    yield _figures(f"Totals, at {statistics['at']}", _totals(statistics["totals"]))
+    yield Table(_LOG_COLUMNS, statistics["logs"], title="Logs")
+    yield Table(_CODEC_COLUMNS, statistics["codecs"], title="Compression")
+    yield _histogram("Batches by their size in the log", statistics["batch_sizes"])
+    if statistics["record_sizes"] is not None:
+        yield _histogram("Records by their uncompressed size", statistics["record_sizes"])
+    if statistics["keys"] is not None:
+        yield _figures("Keys, values and headers", _keys(statistics["keys"]))
+        yield _hottest(statistics["keys"])
+    yield _producers(statistics["producers"])
+    yield _figures("Timestamps", _timestamps(statistics["timestamps"]))
+    if statistics["compaction"] is not None:
+        yield _figures("What compaction would remove", _compaction(statistics["compaction"]))
+    transactions = statistics["transactions"]
     yield _figures("Transactions", _transactions(transactions))
     more = transactions["open_count"] - len(transactions["open"])
     yield Table(_OPEN_COLUMNS, transactions["open"], title=f"Open transactions{f', {more} more' if more else ''}")
-    for log in found["logs"]:
-        yield _segments(found, log["log"])
+    for log in statistics["logs"]:
+        yield _segments(statistics, log["log"])
 
 
 def _figures(title: str, figures: Iterator[tuple[str, object]]) -> Table:
@@ -49,7 +49,7 @@ def _figures(title: str, figures: Iterator[tuple[str, object]]) -> Table:
 
 
 def _bytes(number: int) -> str:
-    """For people, and exactly."""
+    """Format bytes for people, and exactly if large."""
     return f"{format_size(number)}" + (f" ({number})" if number >= 1000 else "")
 
 
@@ -58,7 +58,7 @@ def _percent(share: float) -> str:
 
 
 def _moment(text: str) -> str:
-    """UTC without the milliseconds, and so that a narrow table can break it."""
+    """Format UTC without milliseconds, and with a space where a narrow table can wrap it."""
     return text[:19].replace("T", " ") if text.endswith("Z") else text
 
 
@@ -99,7 +99,7 @@ _CODEC_COLUMNS = [
 ]
 
 
-def _histogram(what: str, sizes: Row) -> Table:
+def _histogram(title: str, sizes: Row) -> Table:
     buckets = sizes["histogram"]
     largest = max((bucket["count"] for bucket in buckets), default=0)
     total = sum(bucket["count"] for bucket in buckets)
@@ -112,7 +112,6 @@ def _histogram(what: str, sizes: Row) -> Table:
         }
         for bucket in buckets
     ]
-    title = what
     if total:
         title += (
             f": {format_size(sizes['smallest_bytes'])} to {format_size(sizes['largest_bytes'])}, "
@@ -182,7 +181,8 @@ def _producers(producers: Row) -> Table:
     return Table(columns, rows, title=title)
 
 
-# --- what will happen to it -----------------------------------------------------------------------------------------
+# --- retention, compaction, transactions
+# -----------------------------------------------------------------------------------------
 
 
 def _timestamps(timestamps: Row) -> Iterator[tuple[str, object]]:
@@ -193,22 +193,22 @@ def _timestamps(timestamps: Row) -> Iterator[tuple[str, object]]:
     if timestamps["out_of_order_records"] is not None:
         back = timestamps["largest_step_back_ms"]
         most = f", by {format_duration(back)} at most" if back else ""
-        yield "records earlier than the one before", f"{timestamps['out_of_order_records']}{most}"
+        yield "records earlier than the previous one", f"{timestamps['out_of_order_records']}{most}"
         yield "records in the future", timestamps["future_records"]
     yield "segments with a future timestamp", timestamps["future_segments"]
 
 
 def _compaction(compaction: Row) -> Iterator[tuple[str, object]]:
-    least = "at least " if compaction["lower_bound"] else ""
+    at_least = "at least " if compaction["lower_bound"] else ""
     about = "" if compaction["bytes_exact"] else "about "
     yield "segments it may touch", f"{compaction['cleanable_segments']}, {_bytes(compaction['cleanable_bytes'])}"
-    yield "superseded records", f"{least}{compaction['superseded_records']}"
-    yield "their bytes", f"{least}{about}{_bytes(compaction['superseded_bytes'])}"
+    yield "superseded records", f"{at_least}{compaction['superseded_records']}"
+    yield "their bytes", f"{at_least}{about}{_bytes(compaction['superseded_bytes'])}"
     if compaction["aborted_records"]:
         yield "records of aborted transactions", compaction["aborted_records"]
         yield "their bytes", _bytes(compaction["aborted_bytes"])
-    yield "superseded, all segments", f"{least}{compaction['with_active_records']}"
-    yield "their bytes", f"{least}{about}{_bytes(compaction['with_active_bytes'])}"
+    yield "superseded, all segments", f"{at_least}{compaction['with_active_records']}"
+    yield "their bytes", f"{at_least}{about}{_bytes(compaction['with_active_bytes'])}"
 
 
 def _transactions(transactions: Row) -> Iterator[tuple[str, object]]:
@@ -219,7 +219,7 @@ def _transactions(transactions: Row) -> Iterator[tuple[str, object]]:
     if transactions["other_markers"]:
         yield "markers without a transaction", transactions["other_markers"]
     yield "aborted ones in .txnindex", transactions["index_entries"]
-    yield "open", f"{'' if transactions['open_exact'] else 'at least '}{transactions['open_count']}"
+    yield "open", f"{'' if transactions['open_exact'] else 'at at_least '}{transactions['open_count']}"
     timeout = format_duration(transactions["transaction_timeout_ms"])
     yield f"hanging (open for over {timeout})", transactions["hanging_count"]
 
@@ -232,7 +232,7 @@ _OPEN_COLUMNS = [
     Column("producer_id", "PRODUCER", align="right"),
     Column("producer_epoch", "EPOCH", align="right"),
     Column("first_offset", "FIRST OFFSET", align="right"),
-    Column("first_timestamp", "BEGUN", show=_moment),
+    Column("first_timestamp", "STARTED", show=_moment),
     Column("age_ms", "AGE", show=format_duration, align="right"),
     Column("records", align="right"),
     Column("hanging", style=_alarm),
@@ -243,26 +243,28 @@ _NOW = {"log_start_offset": "by log start", "retention_bytes": "by bytes", "rete
 _KEPT = {"future_timestamp": "future timestamp", "high_watermark": "high watermark", "empty_active": "empty, active"}
 
 
-def _segments(found: Row, log: str) -> Table:
-    limited = found["retention_ms"] is not None or found["retention_bytes"] is not None
-    rows = [{**row, "kept": _kept(row), "latest": _latest(row)} for row in found["segments"] if row["log"] == log]
+def _segments(statistics: Row, log: str) -> Table:
+    limited = statistics["retention_ms"] is not None or statistics["retention_bytes"] is not None
+    rows = [
+        {**row, "pinned": _pin_text(row), "latest": _latest(row)} for row in statistics["segments"] if row["log"] == log
+    ]
     columns = [
         Column("base_offset", "BASE OFFSET", align="right"),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("records", align="right"),
         Column("latest", "LARGEST TIMESTAMP"),
     ]
-    if found["retention_ms"] is not None:
+    if statistics["retention_ms"] is not None:
         columns.append(Column("deletable_at", "DELETABLE AT", show=_moment))
     if limited or any(row["deletable_now"] for row in rows):
         columns.append(Column("deletable_now", "DELETABLE NOW", show=lambda reason: _NOW[reason]))
     if limited:
-        columns.append(Column("kept", "KEPT BY"))
+        columns.append(Column("pinned", "KEPT BY"))
     limits = []
-    if found["retention_ms"] is not None:
-        limits.append(f"retention.ms {found['retention_ms']}")
-    if found["retention_bytes"] is not None:
-        limits.append(f"retention.bytes {found['retention_bytes']}")
+    if statistics["retention_ms"] is not None:
+        limits.append(f"retention.ms {statistics['retention_ms']}")
+    if statistics["retention_bytes"] is not None:
+        limits.append(f"retention.bytes {statistics['retention_bytes']}")
     title = f"Segments of {log}{', with ' if limits else ''}{' and '.join(limits)}; times are UTC"
     return Table(columns, rows, title=title)
 
@@ -272,6 +274,6 @@ def _latest(row: Row) -> str | None:
     return None if moment is None else f"{_moment(moment)}{' (of the file)' if row['timestamp_from_file'] else ''}"
 
 
-def _kept(row: Row) -> str | None:
+def _pin_text(row: Row) -> str | None:
     pin: str | None = row["pinned_by"]
     return f"segment {row['pinned_by_segment']}" if pin == "earlier_segment" else _KEPT[pin] if pin else None

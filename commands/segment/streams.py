@@ -1,4 +1,4 @@
-"""Segment rows as tables that people can read: without empty columns, and as blocks where a terminal is too narrow."""
+"""Print segment rows as tables without empty columns, or as blocks if the terminal is too narrow."""
 
 from __future__ import annotations
 
@@ -13,42 +13,46 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column
 from kctl.commands.terminal.table_layout import Cells, fit, wrap
 
-_FIRST_SCREEN = 200  # rows, as a table takes its widths from
-_MOST_LINES = 6  # of one row: more is easier to read as a block
-# Left out while they are empty.
+_FIRST_SCREEN = 200  # rows that determine the column widths
+_MAX_LINES = 6  # per row; longer rows are easier to read as blocks
+# Columns that are omitted while they are empty.
 _OPTIONAL = frozenset({"headers", "control"})
 
 
 def lean(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> list[Column]:
-    """The columns without those that are mostly empty, where they are so in all of these rows."""
-    known = list(rows)
-    return [each for each in columns if each.key not in _OPTIONAL or any(row[each.key] for row in known)]
+    """Return the columns without optional columns that are empty in all rows."""
+    listed = list(rows)
+    return [each for each in columns if each.key not in _OPTIONAL or any(row[each.key] for row in listed)]
 
 
 def stream(rows: Iterator[Any | None], columns: Sequence[Column], *, blocks: bool) -> None:
-    """Rows as they come, as output.stream has them. blocks: a block of lines for each row where the table would not
-    fit the terminal. A column that is left out and is needed later begins the table anew."""
+    """Print rows as they come, like output.stream.
+
+    blocks: print each row as a block of lines if the table would not fit.
+
+    If a later row needs an omitted column, a new table starts.
+    """
     first: list[Any | None] = []
     for row in rows:
         first.append(row)
         if row is None or len(first) == _FIRST_SCREEN:
             break
-    known = [row for row in first if row is not None]
-    shown = lean(columns, known) if known else list(columns)
+    first_rows = [row for row in first if row is not None]
+    visible = lean(columns, first_rows) if first_rows else list(columns)
     everything = chain(first, rows)
-    if blocks and sys.stdout.isatty() and not _fits(known, shown):
+    if blocks and sys.stdout.isatty() and not _fits(first_rows, visible):
         _blocks(everything, columns)
         return
-    left_out = [each.key for each in columns if each not in shown]
+    left_out = [each.key for each in columns if each not in visible]
     later: list[Any] = []
-    output.stream(_until(everything, left_out, later), shown, None)
+    output.stream(_until(everything, left_out, later), visible, None)
     if later:
         output.write_line("")
         output.stream(chain(later, everything), columns, None)
 
 
 def _until(rows: Iterator[Any | None], left_out: Sequence[str], later: list[Any]) -> Iterator[Any | None]:
-    """Rows as long as columns that are left out are empty; later: is given the first other one."""
+    """Yield rows while the omitted columns are empty. The first other row is appended to `later`."""
     for row in rows:
         if row is not None and any(row[key] for key in left_out):
             later.append(row)
@@ -67,22 +71,24 @@ def _fits(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> bool:
     cells = [Cells(each.title, text, breakable=each.align == "left") for each, text in zip(columns, texts, strict=True)]
     fitted = fit(cells, width)
     return fitted.width <= width and all(
-        len(text) <= room * _MOST_LINES for column, room in zip(texts, fitted.widths, strict=True) for text in column
+        len(text) <= width_left * _MAX_LINES
+        for column, width_left in zip(texts, fitted.widths, strict=True)
+        for text in column
     )
 
 
 def _blocks(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
-    """«name  value» for each column of a row, an empty line between rows; optional ones where not empty."""
+    """Print "name  value" for each column of a row, with an empty line between rows; optional columns if not empty."""
     name = max(len(each.title) for each in columns)
-    room = max(shutil.get_terminal_size().columns - name - 2, 20)
-    begun = False
+    width_left = max(shutil.get_terminal_size().columns - name - 2, 20)
+    started = False
     for row in rows:
         if row is None:
             sys.stdout.flush()
             continue
-        if begun:
+        if started:
             output.write_line("")
-        begun = True
+        started = True
         for each in lean(columns, [row]):
-            for number, line in enumerate(wrap(_text(each, row), room)):
+            for number, line in enumerate(wrap(_text(each, row), width_left)):
                 output.write_line(f"{'' if number else each.title.lower():{name}}  {line}")

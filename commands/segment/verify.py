@@ -1,4 +1,4 @@
-"""kctl segment verify: what is wrong with log files, and new indexes in the place of wrong ones."""
+"""kctl segment verify: check log files, and rebuild wrong indexes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from kctl.segment.verify.repair_index import IndexRepair
     from kctl.segment.verify.verify import VerifyResult
 
-_REPAIR_HINT = "kctl segment verify --repair-index shows which indexes can be written anew"
+_REPAIR_HINT = "run `kctl segment verify --repair-index` to see which indexes can be rebuilt"
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
 @dataclasses.dataclass(frozen=True)
 class RepairResult:
-    """dry_run: nothing was written. verified: what verify says, after the indexes were written."""
+    """The result of --repair-index. dry_run: nothing was written. verified: the verification after any writes."""
 
     dry_run: bool
     indexes: Sequence[IndexRepair]
@@ -41,30 +41,33 @@ class RepairResult:
 def verify(
     ctx: typer.Context,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH…", help="Log dirs, partitions' folders, or files of a log.")
+        list[str], typer.Argument(metavar="PATH…", help="Log dirs, partition folders, or files of a log.")
     ],
-    deep: Annotated[bool, typer.Option("--deep", help="Decode every record too.")] = False,
-    max_findings: Annotated[int, typer.Option(min=1, help="Show so many of one kind in one file.")] = 20,
+    deep: Annotated[bool, typer.Option("--deep", help="Also decode and check every record.")] = False,
+    max_findings: Annotated[int, typer.Option(min=1, help="Maximum findings to list per code and file.")] = 20,
     max_message_size: Size = None,
     repair_index: Annotated[
-        bool, typer.Option("--repair-index", help="Show which index files to write anew; --yes writes them.")
+        bool, typer.Option("--repair-index", help="Plan the rebuild of wrong indexes; --yes writes them.")
     ] = False,
     index_interval_bytes: Annotated[
-        int, typer.Option(min=0, help="Log between two new entries: the topic's index.interval.bytes.")
+        int, typer.Option(min=0, help="Log bytes between index entries: index.interval.bytes of the topic.")
     ] = 4096,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair-index: only show it, never ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --repair-index: show the plan without asking.")
+    ] = False,
     assume_stopped: Annotated[
-        bool, typer.Option("--assume-stopped", help="Write even if the open files of other processes cannot be seen.")
+        bool,
+        typer.Option("--assume-stopped", help="Write even if kctl cannot see which files other processes have open."),
     ] = False,
 ) -> None:
-    """Check log files, and make wrong indexes anew.
+    """Check log files, and rebuild wrong indexes.
 
-    Batches, indexes, transactions, epochs, snapshots and checkpoints are checked against each other. Each finding says
-    what it means for the broker that opens the files. Exits 1 when there are errors or warnings.
+    Checks batches, indexes, transactions, epochs, snapshots and checkpoints against each other. Each finding states its
+    effect on the broker that opens the files. Exit code 1 if there are errors or warnings.
 
-    --repair-index writes new .index, .timeindex and .txnindex files where they are wrong or missing, as a broker's
-    recovery would. The broker must be stopped: while a process uses the files, by any path, it is refused. Old files
-    are kept as NAME.old-TIME. Without --yes, and with nobody to ask, nothing is written.
+    --repair-index rewrites wrong or missing .index, .timeindex and .txnindex files like a broker's recovery. Stop the
+    broker first: kctl refuses to write while a process uses the files, by any path. Old files are kept as
+    NAME.old-TIME. Without --yes, kctl asks; without a terminal, nothing is written.
 
     Example: kctl segment verify --deep /var/kafka/data/orders-0
 
@@ -74,7 +77,7 @@ def verify(
     """
     inv = invocation(ctx)
     if dry_run and not repair_index:
-        raise UsageError("--dry-run is for --repair-index", hint="without that nothing is written anyway")
+        raise UsageError("--dry-run requires --repair-index", hint="without --repair-index, nothing is written")
     if assume_stopped and not repair_index:
         raise UsageError("--assume-stopped requires --repair-index", hint="without --repair-index, nothing is written")
     files = [Path(path) for path in paths]
@@ -106,17 +109,17 @@ def _progress(paths: Sequence[Path]) -> Iterator[Callable[[str, int], None]]:
     from kctl.segment.verify.verify import size_of
 
     with output.progress("verifying") as bar:
-        total, done, shown = size_of(paths) if sys.stderr.isatty() else 0, 0, ""
+        total, done, current_file = size_of(paths) if sys.stderr.isatty() else 0, 0, ""
 
-        def update(name: str, walked: int) -> None:
-            nonlocal done, shown
-            done, shown = done + walked, name or shown
-            bar.update(f"verifying {shown}", done, total)
+        def update(name: str, checked_bytes: int) -> None:
+            nonlocal done, current_file
+            done, current_file = done + checked_bytes, name or current_file
+            bar.update(f"verifying {current_file}", done, total)
 
         yield update
 
 
-# --- what was found ---------------------------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------------------------
 
 
 def _emit(inv: Invocation, result: VerifyResult) -> None:
@@ -130,17 +133,17 @@ def _end(result: VerifyResult, *, repairing: bool = False) -> None:
     from kctl.segment.verify.findings import INDEX_CODES
 
     if result.denied:
-        text = f"{counted(result.denied, 'file or folder', 'files or folders')} cannot be read: permission denied"
-        raise NotAuthorized(text, hint="run kctl as the broker's user; what depends on them was not checked")
+        text = f"{counted(result.denied, 'file or folder', 'files or folders')} unreadable: permission denied"
+        raise NotAuthorized(text, hint="run kctl as the broker's user; checks that depend on these files were skipped")
     if not result.healthy:
         raise NotHealthy(
-            f"not healthy: {_found(result)}",
+            f"not healthy: {_problem_counts(result)}",
             hint=_REPAIR_HINT if not repairing and any(f.code in INDEX_CODES for f in result.findings) else None,
         )
 
 
 def _tables(result: VerifyResult) -> Iterator[Table]:
-    """A table for each file, and one that tells what each code means for a broker."""
+    """Yield a table per file, and a table with the effect of each code on the broker."""
     columns = [
         Column("severity", style=lambda row: _STYLES[row["severity"]]),
         Column("code"),
@@ -152,17 +155,17 @@ def _tables(result: VerifyResult) -> Iterator[Table]:
     for row in jsonable(result.findings):
         by_file.setdefault(row["file"], []).append(row | {"offsets": _offsets(row)})
     for omitted in result.omitted:
-        text = f"and {omitted.count} more; --max-findings shows more of them"
+        text = f"and {omitted.count} more; list them with --max-findings"
         by_file[omitted.file].append({"severity": omitted.severity.value, "code": omitted.code, "message": text})
     for file, rows in by_file.items():
         yield Table(columns, rows, title=file)
-    meaning = {found.code: found.effect.value for found in result.findings}
+    meaning = {finding.code: finding.effect.value for finding in result.findings}
     legend = [{"code": code, "effect": effect} for code, effect in meaning.items()]
-    yield Table([Column("code"), Column("effect", "WHAT A BROKER DOES")], legend)
+    yield Table([Column("code"), Column("effect", "EFFECT ON THE BROKER")], legend)
 
 
 def _offsets(row: dict[str, Any]) -> str | int | None:
-    """The offsets that are concerned, else the one where it is."""
+    """Return the affected offsets, otherwise the offset of the finding."""
     first, last = row["first_offset"], row["last_offset"]
     if first is None and last is None:
         offset: int | None = row["offset"]
@@ -182,11 +185,11 @@ def _summary(result: VerifyResult) -> str:
         format_size(checked.size_bytes),
     ]
     fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded: --deep)"
-    verdict = fine if result.healthy else _found(result)
+    verdict = fine if result.healthy else _problem_counts(result)
     return f"{verdict}: {', '.join(part for part in parts if part)} checked"
 
 
-def _found(result: VerifyResult) -> str:
+def _problem_counts(result: VerifyResult) -> str:
     counts = ((result.errors, "error"), (result.warnings, "warning"))
     return " and ".join(counted(number, noun) for number, noun in counts if number)
 
@@ -213,21 +216,21 @@ def _repair(
     if not plan.to_write or dry_run or not (inv.yes or interactive()):
         _emit_repair(inv, RepairResult(True, plan.indexes, result))
         if plan.to_write:
-            why = "this was a dry run" if dry_run else "there is nobody to ask"
-            output.note(f"nothing was written: {why}; --yes writes the indexes")
+            reason = "this was a dry run" if dry_run else "there is no terminal to confirm on"
+            output.note(f"nothing was written: {reason}; write the indexes with --yes")
         _end(result, repairing=True)
         return
     if not inv.yes:
         for row in plan.to_write:
-            output.note(_what(row))
-    inv.confirm(f"Write {counted(len(plan.to_write), 'index file')} anew?")
+            output.note(_change_text(row))
+    inv.confirm(f"Rewrite {counted(len(plan.to_write), 'index file')}?")
     done = carry_out(plan, assume_stopped=assume_stopped)
     after = _verify(files, options)
     _emit_repair(inv, RepairResult(False, done, after))
     _end(after)
 
 
-def _what(row: IndexRepair) -> str:
+def _change_text(row: IndexRepair) -> str:
     before = "no such file" if row.entries_before is None else counted(row.entries_before, "entry", "entries")
     note = "" if row.note is None else f"; {row.note}"
     return f"{row.file}: {before}, then {counted(row.entries_after, 'entry', 'entries')}{note}"
@@ -250,4 +253,4 @@ def _repair_tables(rows: Sequence[IndexRepair]) -> list[Table]:
         Column("result", style=lambda row: "yellow" if row["result"] == ItemResult.LEFT_ALONE else None),
         Column("note"),
     ]
-    return [Table(columns, jsonable(rows), title="indexes", empty="no index needs to be written anew")]
+    return [Table(columns, jsonable(rows), title="indexes", empty="no index needs a rebuild")]

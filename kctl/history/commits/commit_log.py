@@ -26,7 +26,14 @@ from kctl.history.evaluate.column_arrays import numeric
 from kctl.history.snapshots.columns import column
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.format.batch import Batch
-from kctl.segment.format.offset_commits import TOPIC, CommitLog, GroupPartition, OffsetCommit, PendingCommits, Told
+from kctl.segment.format.offset_commits import (
+    TOPIC,
+    CommitLog,
+    CommitNotes,
+    GroupPartition,
+    OffsetCommit,
+    PendingCommits,
+)
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.partition import holds_segments, is_folder, parse_folder_name, partition_folders
 from kctl.segment.log.partition_log import PartitionLog, partition_log, partition_log_of_files
@@ -116,9 +123,11 @@ def _length(log: PartitionLog) -> tuple[int, int]:
 # --- one log ------------------------------------------------------------------------------------------------------
 
 
-def read_log(log: PartitionLog, span: Span = EVERYTHING, *, told: Told | None = None) -> Iterator[pa.RecordBatch]:
+def read_log(
+    log: PartitionLog, span: Span = EVERYTHING, *, told: CommitNotes | None = None
+) -> Iterator[pa.RecordBatch]:
     """A log's commits as batches of ARROW's schema; then what could not be read. Raises what Source raises."""
-    told = told or Told()
+    told = told or CommitNotes()
     number = log_partition(log)
     reader = _Reader(told)
     for files in log.segments:
@@ -134,7 +143,7 @@ def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) 
 
     Raises what `pieces` raises.
     """
-    reader, name = _Reader(Told()), f"{TOPIC}-{number}"
+    reader, name = _Reader(CommitNotes()), f"{TOPIC}-{number}"
     reader.is_last = False
     with tempfile.NamedTemporaryFile(prefix="kctl-offsets-") as file:  # what Source reads is a file
         for piece in pieces:
@@ -167,7 +176,7 @@ def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
 def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
     """`read_log` of each; one that cannot be read is a row with its error."""
     for log in logs:
-        told = Told()
+        told = CommitNotes()
         try:
             yield from read_log(log, span, told=told)
         except KctlError as exc:
@@ -178,7 +187,7 @@ def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator
 class _Reader:
     """Follows one log over its segments: pieces of ordinary batches by columns, whatever else the plain way."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: CommitNotes) -> None:
         self.told = told
         self._plain = CommitLog(told)
         self.is_last = True  # the segment: a broker may be writing to it
@@ -295,7 +304,7 @@ def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.R
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def errors_of(told: Told) -> pa.RecordBatch:
+def errors_of(told: CommitNotes) -> pa.RecordBatch:
     """What could not be read, as rows of ARROW."""
     more = told.damaged + told.unreadable - len(told.texts)
     texts = told.texts + ([f"and {more} more"] if more > 0 else [])

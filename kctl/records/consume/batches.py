@@ -27,7 +27,7 @@ from kctl.segment.format.compression import BadPayload, decompress
 from kctl.segment.format.control import ABORT, control_type
 from kctl.segment.format.legacy import legacy_records
 from kctl.segment.format.record import BadRecords, Header, Record, records_of
-from kctl.segment.format.record_columns import MOST_BYTES, record_columns, whole_payload
+from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES, record_columns, whole_payload
 
 # Of one record, and of one block that a codec cannot divide: an answer is never larger (connection.MAX_RESPONSE_BYTES).
 LIMIT_BYTES = 256 << 20
@@ -125,11 +125,11 @@ def visible_batches(
 
 
 def decode_batch(
-    tp: TopicPartition, batch: Batch, content: memoryview, position: int, *, most_bytes: int = MOST_BYTES
+    tp: TopicPartition, batch: Batch, content: memoryview, position: int, *, max_bytes: int = MAX_PAYLOAD_BYTES
 ) -> Iterator[Chunk]:
     """The records of one batch from offset `position` on. Raises as `decode` does."""
     try:
-        yield from _chunks(tp, batch, content, position, most_bytes)
+        yield from _chunks(tp, batch, content, position, max_bytes)
     except (BadRecords, BadPayload, IndexError) as exc:
         raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
 
@@ -140,7 +140,7 @@ def decode(
     position: int,
     aborted: Iterable[tuple[int, int]] = (),
     *,
-    most_bytes: int = MOST_BYTES,
+    max_bytes: int = MAX_PAYLOAD_BYTES,
 ) -> Iterator[Decoded]:
     """The records from offset `position` on. aborted: (producer id, first offset) of the aborted transactions.
     most_bytes: a larger batch, decompressed, comes in small pieces, which is slower.
@@ -150,7 +150,7 @@ def decode(
     """
     for batch, content, following in visible_batches(tp, data, position, aborted):
         if content is not None:
-            for chunk in decode_batch(tp, batch, content, position, most_bytes=most_bytes):
+            for chunk in decode_batch(tp, batch, content, position, max_bytes=max_bytes):
                 yield Decoded(chunk, chunk.offsets[-1] + 1)
         position = following
         yield Decoded(None, position)
@@ -175,9 +175,9 @@ def _end_transaction(batch: Batch, content: memoryview, transactions: AbortedPro
         return
 
 
-def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int, most_bytes: int) -> Iterator[Chunk]:
+def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int, max_bytes: int) -> Iterator[Chunk]:
     if not batch.legacy:
-        payload = whole_payload(batch, content, limit=LIMIT_BYTES, most_bytes=most_bytes)
+        payload = whole_payload(batch, content, limit=LIMIT_BYTES, max_bytes=max_bytes)
         columns = None if payload is None else record_columns(batch, payload)
         if columns is not None:
             chunk = Chunk(tp, columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers)
@@ -192,7 +192,7 @@ def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int
             continue
         pending.append(record)
         size += len(record.key or b"") + len(record.value or b"")
-        if len(pending) >= _PIECE_RECORDS or size >= min(_PIECE_BYTES, most_bytes):
+        if len(pending) >= _PIECE_RECORDS or size >= min(_PIECE_BYTES, max_bytes):
             yield chunk_of(tp, pending)
             pending, size = [], 0
     if pending:

@@ -18,7 +18,7 @@ from kctl.records.consume.delivery import Delivery, Sink
 from kctl.records.consume.fetcher import Fetched, Fetcher
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan, Read, within_logs
-from kctl.segment.format.record_columns import MOST_BYTES
+from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -102,7 +102,7 @@ class Direct:
     def _merged(self) -> Iterator[None]:
         """The earliest of what is next in each partition, again and again. A partition that has nothing more for now
         is not waited for; one of which more is to come is."""
-        share = max(_LEAST_BYTES, min(MOST_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
+        share = max(_LEAST_BYTES, min(MAX_PAYLOAD_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
         heads = {tp: _Head(tp, share) for tp in self.positions}
         while True:
             for fetched in self._fetcher.poll(_POLL_S if not self._show(heads) else 0.0):
@@ -211,8 +211,8 @@ class _Head:
     """What is next of a partition in a merge. most_bytes: of a batch that is decompressed at once. caught_up: its last
     answer had all that there was, so that it is not waited for."""
 
-    def __init__(self, tp: TopicPartition, most_bytes: int) -> None:
-        self.tp, self._most_bytes = tp, most_bytes
+    def __init__(self, tp: TopicPartition, max_bytes: int) -> None:
+        self.tp, self._most_bytes = tp, max_bytes
         self.waiting: deque[Fetched] = deque()
         self._steps: Iterator[Decoded] | None = None
         self.chunk: Chunk | None = None
@@ -237,7 +237,7 @@ class _Head:
                     return None
                 fetched = self.waiting.popleft()
                 self._steps = decode(
-                    fetched.tp, fetched.data, fetched.position, fetched.aborted, most_bytes=self._most_bytes
+                    fetched.tp, fetched.data, fetched.position, fetched.aborted, max_bytes=self._most_bytes
                 )
             found = next(self._steps, None)
             if found is not None:

@@ -1,1 +1,1 @@
-"""Two replicas of a partition, compared."""
+"""Compare two replicas of a partition."""

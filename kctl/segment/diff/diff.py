@@ -1,7 +1,7 @@
-"""Two replicas of a partition, compared: both logs are read once, side by side.
+"""Compare two replicas of a partition: read both logs once, side by side.
 
-Equal batch headers with right CRCs are equal batches. Elsewhere records are compared by their offsets, for batches may
-differ where records do not: compaction writes batches anew, each replica at its own time, and so does a conversion to
+Batches with equal headers and valid CRCs are equal. Otherwise records are compared by offset, because batches may
+differ where records do not: compaction rewrites batches, on each replica at its own time, and so does a conversion to
 an older format, which drops headers (magic 1) and timestamps (magic 0).
 """
 
@@ -17,12 +17,14 @@ from kctl.segment.format.record import Record
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.replica import Replica
 
-MOST_RANGES = 1000  # of each kind; further ones are only counted
+MAX_RANGES = 1000  # per kind; further ranges are only counted
 
 
-class Where(str, Enum):
-    """Why a replica lacks records: they are before its log start offset, behind its end, beside damage, below the
-    offset up to which compaction has been there; or for none of these reasons."""
+class LackReason(str, Enum):
+    """Why a replica lacks records.
+
+    Below its log start offset, after its end, next to damage, below its cleaner offset; hole: none of these.
+    """
 
     START = "start"
     END = "end"
@@ -33,18 +35,18 @@ class Where(str, Enum):
 
 @dataclass(slots=True)
 class Lack:
-    """Records that the other replica has. path: who lacks them; records: None when some were not counted."""
+    """Records that only the other replica has. path: of the replica without them; records: None: not all counted."""
 
     path: str
     first_offset: int
     last_offset: int
     records: int | None
-    where: Where
+    where: LackReason
 
 
 @dataclass(slots=True)
 class DivergentRange:
-    """Offsets at which both have records, and not the same. differs: in what (key, value, epoch, …)."""
+    """Offsets at which the records of both replicas differ. differs: the differing fields (key, value, epoch, …)."""
 
     first_offset: int
     last_offset: int
@@ -64,7 +66,7 @@ class DivergentRecord:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first one. differs: in what."""
+    """The first divergence. differs: the differing fields."""
 
     offset: int
     differs: list[str]
@@ -74,7 +76,7 @@ class Divergence:
 
 @dataclass(slots=True)
 class Comparison:
-    """What was found. The lists have at most MOST_RANGES entries, the numbers count all."""
+    """The comparison. Lists have at most MAX_RANGES entries; the numbers count all."""
 
     divergence: Divergence | None = None
     divergent: list[DivergentRange] = field(default_factory=list)
@@ -90,7 +92,7 @@ class Comparison:
 class _Comparer:
     def __init__(self, first: Replica, second: Replica, *, compacted: bool) -> None:
         self.first, self.second, self._compacted = first, second, compacted
-        self.found = Comparison()
+        self.comparison = Comparison()
         self._lack: Lack | None = None
         self._range: DivergentRange | None = None
 
@@ -107,12 +109,12 @@ class _Comparer:
                 self._records()
         for side, other in ((first, second), (second, first)):
             while side.batch is not None:
-                self._only(side, other, side.batch, Where.END)
+                self._only(side, other, side.batch, LackReason.END)
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
     def _equal_batches(self, first: Batch, second: Batch) -> None:
-        self.found.equal_batches += 1
+        self.comparison.equal_batches += 1
         if _epochs_differ(first, second):
             self._divergent(first.base_offset, first.last_offset, max(first.record_count, 1), ["epoch"])
         else:
@@ -121,8 +123,10 @@ class _Comparer:
         self.second.next_batch()
 
     def _alone(self, side: Replica, other: Replica) -> bool:
-        """Pass over what `side` has before everything that is left of `other`: its record, or all of its batch without
-        reading the records. False when there may be a record of the other with the same offset."""
+        """Skip the record or unread batch of `side` if it is before the rest of `other`.
+
+        Return False if they may overlap.
+        """
         batch = side.batch
         assert batch is not None
         assert other.batch is not None
@@ -135,12 +139,12 @@ class _Comparer:
         elif batch.last_offset >= following or _begins_anywhere(batch):
             return False
         elif batch.base_offset < other.start <= batch.last_offset:
-            return False  # a part of it is before the other's start
+            return False  # part of the batch is below the other's start
         self._only(side, other, batch, None)
         return True
 
-    def _only(self, side: Replica, other: Replica, batch: Batch, where: Where | None) -> None:
-        """What is left of a batch, which `other` does not have."""
+    def _only(self, side: Replica, other: Replica, batch: Batch, where: LackReason | None) -> None:
+        """Count the rest of a batch, which `other` does not have."""
         if side.record is not None:
             self._lacks(other, side.record.offset, side.record.offset, 1, where)
             side.next_record()
@@ -154,7 +158,7 @@ class _Comparer:
     # --- records ----------------------------------------------------------------------------------------------------
 
     def _records(self) -> None:
-        """Both have a record: compare them when their offsets are equal; else the next step passes over one."""
+        """Compare the records of both sides if their offsets are equal; otherwise the next step skips one."""
         first, second = self.first, self.second
         assert first.record is not None
         assert second.record is not None
@@ -183,60 +187,60 @@ class _Comparer:
         if differs:
             self._divergent(one.offset, one.offset, 1, differs)
         else:
-            self.found.equal_records += 1
+            self.comparison.equal_records += 1
             self._common()
 
-    # --- what was found ---------------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------------------------
 
     def _common(self) -> None:
-        self.found.common = True
+        self.comparison.common = True
         self._lack = self._range = None
         self.first.passed_damage()
         self.second.passed_damage()
 
     def _divergent(self, first: int, last: int, records: int, differs: list[str]) -> None:
-        found = self.found
-        if found.divergence is None:
+        comparison = self.comparison
+        if comparison.divergence is None:
             sides = (_divergent_record(side) for side in (self.first, self.second))
-            found.divergence = Divergence(first, list(differs), *sides)
-        found.divergent_records += records
+            comparison.divergence = Divergence(first, list(differs), *sides)
+        comparison.divergent_records += records
         before = self._range
         self._common()
         if before is None:
             self._range = DivergentRange(first, last, records, differs)
-            if len(found.divergent) < MOST_RANGES:
-                found.divergent.append(self._range)
+            if len(comparison.divergent) < MAX_RANGES:
+                comparison.divergent.append(self._range)
             return
         before.last_offset = last
         before.records += records
         before.differs.extend(each for each in differs if each not in before.differs)
         self._range = before
 
-    def _lacks(self, who: Replica, first: int, last: int, records: int | None, where: Where | None) -> None:
-        if where is None or (where is Where.END and who.passed_damage()):
-            where = self._why(who, last) if where is None else Where.DAMAGE
-        path, before = str(who.log.path), self._lack
-        if before is not None and before.path == path and before.where in {where, Where.DAMAGE}:
+    def _lacks(self, replica: Replica, first: int, last: int, records: int | None, where: LackReason | None) -> None:
+        if where is None or (where is LackReason.END and replica.passed_damage()):
+            where = self._why(replica, last) if where is None else LackReason.DAMAGE
+        path, before = str(replica.log.path), self._lack
+        if before is not None and before.path == path and before.where in {where, LackReason.DAMAGE}:
             before.last_offset = last
             before.records = None if before.records is None or records is None else before.records + records
             return
         self._lack = Lack(path, first, last, records, where)
-        self.found.lacking_ranges += 1
-        self.found.holes += where is Where.HOLE
-        if len(self.found.lacks) < MOST_RANGES:
-            self.found.lacks.append(self._lack)
+        self.comparison.lacking_ranges += 1
+        self.comparison.holes += where is LackReason.HOLE
+        if len(self.comparison.lacks) < MAX_RANGES:
+            self.comparison.lacks.append(self._lack)
 
-    def _why(self, who: Replica, last: int) -> Where:
-        if last < who.start:
-            return Where.START
-        if who.passed_damage():
-            return Where.DAMAGE
-        cleaned = who.log.cleaned is not None and last < who.log.cleaned
-        return Where.COMPACTION if cleaned or self._compacted else Where.HOLE
+    def _why(self, replica: Replica, last: int) -> LackReason:
+        if last < replica.start:
+            return LackReason.START
+        if replica.passed_damage():
+            return LackReason.DAMAGE
+        cleaned = replica.log.cleaned is not None and last < replica.log.cleaned
+        return LackReason.COMPACTION if cleaned or self._compacted else LackReason.HOLE
 
 
 def _begins_anywhere(batch: Batch) -> bool:
-    """A compressed batch of the old formats has its last offset in the header, and not its first one."""
+    """Return True for a compressed batch of an old format: the header has its last offset, not its first."""
     return batch.legacy and batch.codec != 0
 
 
@@ -250,7 +254,7 @@ def _same_header(first: Batch, second: Batch) -> bool:
 
 
 def _epochs_differ(first: Batch, second: Batch) -> bool:
-    """Formats before magic 2 have no epochs."""
+    """Return True if both batches have epochs and they differ. Formats before magic 2 have no epochs."""
     one, two = first.partition_leader_epoch, second.partition_leader_epoch
     return one != two and one >= 0 and two >= 0
 
@@ -267,12 +271,12 @@ def _divergent_record(side: Replica) -> DivergentRecord:
 def compare(
     first: PartitionLog, second: PartitionLog, *, compacted: bool = False, limit: int = MAX_MESSAGE_BYTES
 ) -> tuple[Comparison, Replica, Replica]:
-    """Read both logs to their ends. compacted: missing records are compaction's work; limit: of one message."""
+    """Compare both logs. compacted: compaction explains missing records; limit: maximum bytes of a message."""
     one, two = Replica(first, limit=limit), Replica(second, limit=limit)
     try:
         comparer = _Comparer(one, two, compacted=compacted)
         comparer.run()
-        return comparer.found, one, two
+        return comparer.comparison, one, two
     finally:
         one.close()
         two.close()

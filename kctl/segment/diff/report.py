@@ -1,4 +1,4 @@
-"""What a comparison of two replicas means: a verdict, where each would cut off its log, and why it may be so."""
+"""Report a comparison of two replicas: the verdict, where each would truncate its log, and probable causes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from kctl.segment.diff.diff import Comparison, Divergence, DivergentRange, Lack, Where, compare
+from kctl.segment.diff.diff import Comparison, Divergence, DivergentRange, Lack, LackReason, compare
 from kctl.segment.diff.epoch_truncation import EpochHistory, truncation
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.replica import Replica
 
-MOST_EPOCH_ROWS = 1000
+MAX_EPOCH_ROWS = 1000
 
 
-class Verdict(str, Enum):
-    """same: every record; behind: one begins later or ends earlier, or compaction has been further on one side, which
-    is usual; the others are not healthy. The worst one counts."""
+class DiffVerdict(str, Enum):
+    """The verdict, the worst that applies. same: all records are equal.
+
+    behind: one replica starts later, ends earlier or is compacted further, which is usual. The others are not healthy.
+    """
 
     SAME = "same"
     BEHIND = "behind"
@@ -27,12 +29,12 @@ class Verdict(str, Enum):
 
     @property
     def healthy(self) -> bool:
-        return self in {Verdict.SAME, Verdict.BEHIND}
+        return self in {DiffVerdict.SAME, DiffVerdict.BEHIND}
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A replica. log_end_offset: behind its last batch; damaged: places; epochs_from: checkpoint or batches."""
+    """A replica. damaged: number of places; epochs_from: checkpoint or batches."""
 
     path: str
     topic_id: str | None
@@ -48,7 +50,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class EpochDifference:
-    """A leader epoch whose start differs. None: the replica does not know the epoch."""
+    """A leader epoch with different start offsets. None: the replica does not have the epoch."""
 
     epoch: int
     first_start: int | None
@@ -57,8 +59,11 @@ class EpochDifference:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What happens when `leader` leads: `follower` ends at `offset` before it fetches, and loses lost_offsets of its
-    log. offset None: the epochs do not tell, and it goes back to its high watermark. mends: no divergence is left."""
+    """The effect if `leader` leads: `follower` truncates to `offset` before it fetches, and loses lost_offsets.
+
+    offset: None: the epochs do not determine it; the follower truncates to its high watermark. mends: no divergence
+    remains.
+    """
 
     leader: str
     follower: str
@@ -69,9 +74,9 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """The whole result. Lists are cut at diff.MOST_RANGES; the numbers count all."""
+    """The report. Lists have at most diff.MAX_RANGES entries; the numbers count all."""
 
-    verdict: Verdict
+    verdict: DiffVerdict
     first: Side
     second: Side
     divergence: Divergence | None
@@ -90,70 +95,70 @@ class DiffReport:
 def diff(
     first: PartitionLog, second: PartitionLog, *, compacted: bool = False, limit: int = MAX_MESSAGE_BYTES
 ) -> DiffReport:
-    """Compare two replicas of one partition; compacted: missing records are compaction's work."""
-    found, one, two = compare(first, second, compacted=compacted, limit=limit)
-    (own, _), (other, _) = histories = one.epochs(), two.epochs()
-    sides = [_side(replica, *known) for replica, known in zip((one, two), histories, strict=True)]
-    truncations = _truncations(found, sides, own, other)
+    """Compare two replicas of one partition. compacted: compaction explains missing records."""
+    comparison, one, two = compare(first, second, compacted=compacted, limit=limit)
+    (first_history, _), (second_history, _) = histories = one.epochs(), two.epochs()
+    sides = [_side(replica, *epochs) for replica, epochs in zip((one, two), histories, strict=True)]
+    truncations = _truncations(comparison, sides, first_history, second_history)
     return DiffReport(
-        verdict=_verdict(found, one, two),
+        verdict=_verdict(comparison, one, two),
         first=sides[0],
         second=sides[1],
-        divergence=found.divergence,
-        divergent=tuple(found.divergent),
-        divergent_records=found.divergent_records,
-        lacks=tuple(found.lacks),
-        lacking_ranges=found.lacking_ranges,
-        epochs=tuple(_epoch_differences(own, other)),
+        divergence=comparison.divergence,
+        divergent=tuple(comparison.divergent),
+        divergent_records=comparison.divergent_records,
+        lacks=tuple(comparison.lacks),
+        lacking_ranges=comparison.lacking_ranges,
+        epochs=tuple(_epoch_differences(first_history, second_history)),
         truncations=truncations,
-        meaning=tuple(_meaning(found, sides, truncations)),
-        equal_batches=found.equal_batches,
-        equal_records=found.equal_records,
+        meaning=tuple(_meaning(comparison, sides, truncations)),
+        equal_batches=comparison.equal_batches,
+        equal_records=comparison.equal_records,
         damage=(*one.damage, *two.damage),
     )
 
 
-def _side(replica: Replica, known: EpochHistory, checkpoint: bool) -> Side:
+def _side(replica: Replica, epochs: EpochHistory, checkpoint: bool) -> Side:
     return Side(
         path=str(replica.log.path),
         topic_id=replica.log.topic_id,
         log_start_offset=replica.start,
-        log_end_offset=known.end,
+        log_end_offset=epochs.end,
         segments=len(replica.log.segments),
         batches=replica.batches,
         size_bytes=replica.size_bytes,
         damaged=replica.damaged,
-        latest_epoch=known.latest,
+        latest_epoch=epochs.latest,
         epochs_from="checkpoint" if checkpoint else "batches",
     )
 
 
-def _verdict(found: Comparison, one: Replica, two: Replica) -> Verdict:
-    if found.divergence is not None:
-        return Verdict.DIVERGENT
+def _verdict(comparison: Comparison, one: Replica, two: Replica) -> DiffVerdict:
+    if comparison.divergence is not None:
+        return DiffVerdict.DIVERGENT
     if one.damaged or two.damaged:
-        return Verdict.DAMAGED
-    if found.holes:
-        return Verdict.LACKS_RECORDS
-    return Verdict.BEHIND if found.lacking_ranges else Verdict.SAME
+        return DiffVerdict.DAMAGED
+    if comparison.holes:
+        return DiffVerdict.LACKS_RECORDS
+    return DiffVerdict.BEHIND if comparison.lacking_ranges else DiffVerdict.SAME
 
 
 def _epoch_differences(first: EpochHistory, second: EpochHistory) -> Iterator[EpochDifference]:
-    """Epochs that do not begin at the same offset; those that ended before the other's log began do not count."""
+    """Yield the epochs that do not start at the same offset."""
     one, two = dict(first.epochs), dict(second.epochs)
-    for shown, epoch in enumerate(
+    for row_count, epoch in enumerate(
         epoch for epoch in sorted(one.keys() | two.keys()) if one.get(epoch) != two.get(epoch)
     ):
-        if shown == MOST_EPOCH_ROWS:
+        if row_count == MAX_EPOCH_ROWS:
             return
         yield EpochDifference(epoch, one.get(epoch), two.get(epoch))
 
 
 def _truncations(
-    found: Comparison, sides: list[Side], first: EpochHistory, second: EpochHistory
+    comparison: Comparison, sides: list[Side], first: EpochHistory, second: EpochHistory
 ) -> tuple[Truncation, ...]:
-    """For either of them as the leader; only where there is something to cut off."""
-    if found.divergence is None:
+    """Return the truncation with either replica as the leader; nothing without a divergence."""
+    if comparison.divergence is None:
         return ()
     rows = []
     for leader, follower, leads, follows in (
@@ -161,78 +166,77 @@ def _truncations(
         (sides[1], sides[0], second, first),
     ):
         offset = truncation(leads, follows)
-        lost = None if offset is None else max(follower.log_end_offset - offset, 0)
-        mends = offset is not None and offset <= found.divergence.offset
-        rows.append(Truncation(leader.path, follower.path, offset, lost, mends))
+        lost_offsets = None if offset is None else max(follower.log_end_offset - offset, 0)
+        mends = offset is not None and offset <= comparison.divergence.offset
+        rows.append(Truncation(leader.path, follower.path, offset, lost_offsets, mends))
     return tuple(rows)
 
 
-# --- in words -------------------------------------------------------------------------------------------------------
+# --- texts ----------------------------------------------------------------------------------------------------------
 
 
-def _meaning(found: Comparison, sides: list[Side], truncations: tuple[Truncation, ...]) -> Iterator[str]:
+def _meaning(comparison: Comparison, sides: list[Side], truncations: tuple[Truncation, ...]) -> Iterator[str]:
     ids = {side.topic_id for side in sides} - {None}
     if len(ids) > 1:
-        yield "They are no replicas of one partition: partition.metadata has another topic id in each."
-    if found.divergence is not None:
-        yield from _of_divergence(found.divergence, sides)
+        yield "They are not replicas of the same partition: the topic ids in partition.metadata differ."
+    if comparison.divergence is not None:
+        yield from _of_divergence(comparison.divergence, sides)
         for each in truncations:
-            yield _of_truncation(each, found.divergence.offset)
-    elif not found.common and found.lacking_ranges:
-        yield "They have no offset in common: nothing could be compared."
-    yield from _of_lacks(found, sides)
+            yield _of_truncation(each, comparison.divergence.offset)
+    elif not comparison.common and comparison.lacking_ranges:
+        yield "They have no common offsets: nothing was compared."
+    yield from _of_lacks(comparison, sides)
 
 
-def _of_divergence(found: Divergence, sides: list[Side]) -> Iterator[str]:
-    one, two = found.first.leader_epoch, found.second.leader_epoch
+def _of_divergence(divergence: Divergence, sides: list[Side]) -> Iterator[str]:
+    one, two = divergence.first.leader_epoch, divergence.second.leader_epoch
     if one is None or two is None:
-        yield f"Offset {found.offset} differs, and there are no leader epochs that tell who wrote it."
+        yield f"Offset {divergence.offset} differs; without leader epochs, the leaders that wrote it are unknown."
     elif one == two:
         yield (
-            f"Offset {found.offset} differs within leader epoch {one}, and one leader writes an offset once: "
-            "one of the files was changed outside of Kafka, or its disk damaged it."
+            f"Offset {divergence.offset} differs within leader epoch {one}, but a leader writes each offset only once: "
+            "one of the files was modified outside Kafka, or damaged by its disk."
         )
     else:
         older, newer = sorted(zip((one, two), (side.path for side in sides), strict=True))
         yield (
-            f"Offset {found.offset} was written by two leaders: in epoch {older[0]} in {older[1]}, in epoch "
-            f"{newer[0]} in {newer[1]}. The leader of epoch {newer[0]} did not have what epoch {older[0]} wrote from "
-            "there on: it was not replicated when the leader changed (acks below all, or too small a "
+            f"Offset {divergence.offset} was written by two leaders: in epoch {older[0]} in {older[1]}, in epoch "
+            f"{newer[0]} in {newer[1]}. The leader of epoch {newer[0]} did not have the records of epoch {older[0]} "
+            "from there on: they were not replicated when the leader changed (acks below all, or too small a "
             "min.insync.replicas), or an unclean election chose a replica that was behind."
         )
 
 
-def _of_truncation(found: Truncation, offset: int) -> str:
-    if found.offset is None:
-        return (
-            f"If {found.leader} leads, {found.follower} goes back to its high watermark: the epochs do not tell more."
-        )
-    text = f"If {found.leader} leads, {found.follower} cuts its log off at {found.offset}"
-    if found.lost_offsets:
-        text += f" and loses {found.lost_offsets} offsets of its own"
-    if found.mends:
-        return f"{text}; then they agree again."
-    return f"{text}: the divergence from {offset} on stays, for the leader epochs do not show it."
+def _of_truncation(row: Truncation, offset: int) -> str:
+    if row.offset is None:
+        text = f"If {row.leader} leads, {row.follower} truncates to its high watermark"
+        return f"{text}: the epochs do not determine an offset."
+    text = f"If {row.leader} leads, {row.follower} truncates its log to offset {row.offset}"
+    if row.lost_offsets:
+        text += f" and loses {row.lost_offsets} offsets"
+    if row.mends:
+        return f"{text}; then the replicas are equal again."
+    return f"{text}: the divergence from {offset} on remains, because the leader epochs do not show it."
 
 
-def _of_lacks(found: Comparison, sides: list[Side]) -> Iterator[str]:
+def _of_lacks(comparison: Comparison, sides: list[Side]) -> Iterator[str]:
     for side in sides:
-        own = [lack for lack in found.lacks if lack.path == side.path]
-        for lack in own:
-            if lack.where is Where.END:
+        lacks = [lack for lack in comparison.lacks if lack.path == side.path]
+        for lack in lacks:
+            if lack.where is LackReason.END:
                 yield f"{side.path} ends at {side.log_end_offset}: it is behind by {_count(lack)}."
-            elif lack.where is Where.START:
-                yield f"{side.path} begins later, at {side.log_start_offset}: before that it lacks {_count(lack)}."
-        compaction = [lack for lack in own if lack.where is Where.COMPACTION]
+            elif lack.where is LackReason.START:
+                yield f"{side.path} starts later, at {side.log_start_offset}: it lacks {_count(lack)}."
+        compaction = [lack for lack in lacks if lack.where is LackReason.COMPACTION]
         if compaction:
-            yield f"{side.path} was compacted further: {_sum(compaction)} of the other are not in it any more."
-        holes = [lack for lack in own if lack.where is Where.HOLE]
+            yield f"{side.path} was compacted further: {_sum(compaction)} of the other were removed."
+        holes = [lack for lack in lacks if lack.where is LackReason.HOLE]
         if holes:
             yield (
-                f"{side.path} lacks {_sum(holes)} between others, from {holes[0].first_offset} on: usual only when the "
-                "topic is compacted (then say --compacted); otherwise they were lost."
+                f"{side.path} lacks {_sum(holes)} between other records, from offset {holes[0].first_offset} on: usual "
+                "only if the topic is compacted (then add --compacted); otherwise the records were lost."
             )
-        damage = [lack for lack in own if lack.where is Where.DAMAGE]
+        damage = [lack for lack in lacks if lack.where is LackReason.DAMAGE]
         if damage:
             yield f"{side.path} lacks {_sum(damage)} where it is damaged; the other has them."
 

@@ -24,7 +24,7 @@ from kctl.segment.dump.file_rows import (
 from kctl.segment.dump.query import MAX_MESSAGE_BYTES, Found, Query, find_records, wrong_inner_crc
 from kctl.segment.dump.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
 from kctl.segment.format.batch import Batch
-from kctl.segment.format.checkpoints import OFFSET_CHECKPOINTS, EpochRow, OffsetRow, SettingRow, is_checkpoint
+from kctl.segment.format.checkpoints import OFFSET_CHECKPOINTS, CheckpointOffsetRow, EpochRow, SettingRow, is_checkpoint
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.record import BadRecords
 from kctl.segment.format.record_columns import whole_payload
@@ -82,7 +82,13 @@ _KINDS = {
 def _kind(path: Path) -> _Kind | None:
     """By the name; None for a log. Raises NotFound, and UsageError for what is none of Kafka's files."""
     if is_checkpoint(path):
-        row = EpochRow if path.name == LEADER_EPOCHS else OffsetRow if path.name in OFFSET_CHECKPOINTS else SettingRow
+        row = (
+            EpochRow
+            if path.name == LEADER_EPOCHS
+            else CheckpointOffsetRow
+            if path.name in OFFSET_CHECKPOINTS
+            else SettingRow
+        )
         return _Kind(row, checkpoint_rows)
     suffix = Path(path.stem).suffix if path.suffix in LEFTOVERS else path.suffix
     if suffix in LOGS:

@@ -10,7 +10,7 @@ from kctl.segment.dump.kafka_text_options import Dies, Parsed, Parser
 from kctl.segment.format.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
-    Part,
+    InternalPart,
     UnknownType,
     check_remote,
     check_transaction,
@@ -46,7 +46,7 @@ def _coordinator_text(record: Record, keys: Mapping[int, Message], decoder: str)
     except UnknownType as exc:
         return Parsed(f"Unknown record type {exc.number} at offset {record.offset}, skipping.", None, str(exc))
     except BadMessage as exc:
-        return Parsed(f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", None, str(exc))
+        return Parsed(f"Error at offset {record.offset}, skipping. {exc.java_message or 'null'}", None, str(exc))
     shown = "<DELETE>" if value is None else _shown("version", value.version, value.data)
     problem = key.problem or (None if value is None else value.problem)
     return Parsed(_shown("type", key.version, key.data), shown, problem)
@@ -75,7 +75,7 @@ def transaction_text(record: Record) -> Parsed:
             raise Dies(f"Unknown version {value.version} from the transaction log message value")
         return Parsed(shown, _transaction(value.values), key.problem or value.problem)
     except BadMessage as exc:
-        raise Dies(exc.said or "a message that ends too early") from None
+        raise Dies(exc.java_message or "a message that ends too early") from None
 
 
 def _transaction(value: dict[str, Any]) -> str:
@@ -100,7 +100,7 @@ def metadata_text(record: Record) -> Parsed:
         kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part.definition.name).upper()
         return Parsed(None, json_text({"type": kind, "version": part.version, "data": part.data}), part.problem)
     except BadMessage as exc:
-        return Parsed(None, f"Error at {record.offset}, skipping. {exc.said or 'null'}", str(exc))
+        return Parsed(None, f"Error at {record.offset}, skipping. {exc.java_message or 'null'}", str(exc))
 
 
 # --- __remote_log_metadata ------------------------------------------------------------------------------------------
@@ -112,11 +112,11 @@ def remote_text(record: Record) -> Parsed:
         if record.value is None:
             raise BadMessage('Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
                              '"org.apache.kafka.common.record.Record.value()" is null')  # fmt: skip
-        part: Part = framed(record.value, remote=True, lenient=True)
+        part: InternalPart = framed(record.value, remote=True, lenient=True)
         check_remote(part.definition, part.data)
         return Parsed(None, _REMOTE[part.definition.name](part.data), part.problem)
     except BadMessage as exc:
-        return Parsed(None, f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", str(exc))
+        return Parsed(None, f"Error at offset {record.offset}, skipping. {exc.java_message or 'null'}", str(exc))
 
 
 def _segment(values: dict[str, Any]) -> str:

@@ -145,7 +145,7 @@ class LogText:
     def _batch(self, source: Source, batch: Batch) -> None:
         valid = is_valid(source, batch)
         if not valid:
-            self.result.findings.add(self._path, batch.position, "the CRC is not that of the batch")
+            self.result.findings.add(self._path, batch.position, "the CRC does not match")
         line = batch_line(batch) if valid else None
         if line is not None:
             self._write(line)

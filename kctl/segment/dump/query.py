@@ -119,7 +119,7 @@ def all_records(
 
 def wrong_inner_crc(record: Record) -> str:
     """What is said of a message in a wrapper whose own CRC is wrong."""
-    return f"the CRC is not that of the inner message of offset {record.offset}"
+    return f"the CRC of the inner message at offset {record.offset} does not match"
 
 
 def may_hold(batch: Batch, content: memoryview, key: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> bool:

@@ -12,7 +12,7 @@ from kctl.segment.format.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
     TRANSACTION_STATES,
-    Part,
+    InternalPart,
     UnknownType,
     check_transaction,
     coordinator_record,
@@ -59,13 +59,13 @@ def _transaction(record: Record) -> Shown:
     return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
 
 
-def _transaction_part(data: bytes, name: str) -> Part:
+def _transaction_part(data: bytes, name: str) -> InternalPart:
     definition, version, values, problem = transaction_part(data, name, later=True)
     if values is None:
         raise BadMessage(problem)
     if name == "TransactionLogValue":
         check_transaction(values)
-    return Part(definition, version, to_json(definition.fields, values, version), problem)
+    return InternalPart(definition, version, to_json(definition.fields, values, version), problem)
 
 
 def _metadata(*, remote: bool) -> RowDecoder:
@@ -87,7 +87,7 @@ _STATES = {
 }
 
 
-def _object(part: Part) -> dict[str, Any]:
+def _object(part: InternalPart) -> dict[str, Any]:
     data = part.data
     for field, names in _STATES.items():
         number = data.get(field)

@@ -1,1 +1,1 @@
-"""Where a record is in a log: by offset, time or key."""
+"""Find a record in a log by offset, timestamp or key."""

@@ -1,4 +1,4 @@
-"""The headers of batches, of which a log is a sequence.
+"""Decode and encode batch headers. A log is a sequence of batches.
 
 Format: org.apache.kafka.common.record.DefaultRecordBatch (magic 2, KIP-98) and LegacyRecord (magic 0 and 1). All
 numbers are big-endian.
@@ -37,7 +37,7 @@ MESSAGE_V0 = Layout(
     magic=INT8,
     attributes=INT8,  # bits 0-2: codec; bit 3, in magic 1: timestamp type
 )
-# The same of magic 1.
+# A message of magic 1 without offset and size.
 MESSAGE_V1 = Layout(
     **MESSAGE_V0.fields,
     timestamp=INT64,  # ms
@@ -52,7 +52,7 @@ V1_OVERHEAD = MESSAGE_V1.size + 2 * INT32.size
 LENGTH_AT = BATCH_HEADER.offset("batch_length")  # as in magic 0 and 1
 MAGIC_AT = BATCH_HEADER.offset("magic")  # as in magic 0 and 1
 HEADER_UP_TO_MAGIC = BATCH_HEADER.end("magic")
-CRC_COVERS = BATCH_HEADER.end("crc")  # where the content begins that the CRC covers
+CRC_COVERS = BATCH_HEADER.end("crc")  # start of the bytes that the CRC covers
 LEGACY_CRC_COVERS = LEGACY_HEADER.end("crc")
 _TIMESTAMP_AT = LEGACY_HEADER_V1.offset("timestamp")
 
@@ -73,8 +73,8 @@ _LONG = 1 << 64
 class Batch(NamedTuple):
     """A batch header. position: in the file; size: of the whole batch in bytes.
 
-    Of magic 0 and 1 there are: base_offset (its last offset when it is compressed), crc, attributes, max_timestamp
-    (NO_TIMESTAMP for magic 0); the others have the values that mean «none».
+    Magic 0 and 1 have only base_offset (the last offset of a compressed batch), crc, attributes, and max_timestamp
+    (NO_TIMESTAMP in magic 0). The other fields have the values that mean "none".
     """
 
     position: int
@@ -94,13 +94,12 @@ class Batch(NamedTuple):
 
     @property
     def legacy(self) -> bool:
-        """Magic 0 or 1. Kafka reads every higher one as 2."""
+        """Magic 0 or 1. Kafka reads every higher magic as 2."""
         return self.magic < 2
 
     @property
     def unnumbered(self) -> bool:
-        """A wrapper of magic 1 at offset 0, as old versions of librdkafka made them: its records can have later
-        offsets."""
+        """True for a wrapper of magic 1 at offset 0, written by old librdkafka: its records can have higher offsets."""
         return self.magic == 1 and self.base_offset == 0 and bool(self.codec)
 
     @property
@@ -113,17 +112,17 @@ class Batch(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """The id of the compression; CODECS has the names of 0 to 4, others are unknown."""
+        """The id of the codec. CODECS has the names of 0 to 4; other ids are unknown."""
         return self.attributes & CODEC_MASK
 
     @property
     def codec_name(self) -> str:
-        """none, gzip, snappy, lz4, zstd, or «unknown N»."""
+        """The name of the codec: none, gzip, snappy, lz4, zstd, or "unknown N"."""
         return CODECS[self.codec] if self.codec < len(CODECS) else f"unknown {self.codec}"
 
     @property
     def log_append_time(self) -> bool:
-        """Whether timestamps are the broker's (then all records have max_timestamp) or the producer's."""
+        """True if the broker set the timestamp (all records have max_timestamp), False if the producer did."""
         return bool(self.attributes & TIMESTAMP_TYPE_MASK)
 
     @property
@@ -132,12 +131,15 @@ class Batch(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Markers of transactions and of KRaft, which no consumer sees."""
+        """True for markers of transactions and of KRaft. Consumers skip them."""
         return not self.legacy and bool(self.attributes & CONTROL_MASK)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go (KIP-534)."""
+        """The time (ms) from which compaction may remove this batch's tombstones and markers (KIP-534); None:
+
+        not set.
+        """
         return self.base_timestamp if not self.legacy and self.attributes & DELETE_HORIZON_MASK else None
 
     @property
@@ -148,19 +150,22 @@ class Batch(NamedTuple):
 
 
 def wrap_long(value: int) -> int:
-    """A 64-bit sum as Java has it, for headers whose numbers are garbage."""
+    """Wrap a sum to 64 bits like Java, for headers with arbitrary numbers."""
     return value if -(2**63) <= value < 2**63 else (value + 2**63) % _LONG - 2**63
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Sequence numbers begin at 0 again after 2³¹−1 (DefaultRecordBatch.incrementSequence)."""
+    """Add to a sequence number, which wraps to 0 after 2³¹−1 (DefaultRecordBatch.incrementSequence)."""
     if sequence > MAX_SEQUENCE - increment:
         return increment - (MAX_SEQUENCE - sequence) - 1
     return sequence + increment
 
 
 def parse_v2(data: bytes | memoryview, offset: int, position: int) -> Batch:
-    """The header of magic 2 at `offset` of `data`, which has V2_HEADER bytes there. position: in the file."""
+    """Parse the header of magic 2 at `offset` of `data`, which must have V2_HEADER bytes there.
+
+    position: in the file.
+    """
     (base, length, epoch, magic, crc, attributes, delta, first, last, producer, producer_epoch, sequence, count) = (
         BATCH_HEADER.unpack_from(data, offset)
     )
@@ -171,7 +176,10 @@ def parse_v2(data: bytes | memoryview, offset: int, position: int) -> Batch:
 
 
 def parse_legacy(data: memoryview, offset: int, position: int) -> Batch:
-    """The header of magic 0 or 1 (or below) at `offset` of `data`, which has V0_OVERHEAD + LOG_OVERHEAD bytes there."""
+    """Parse the header of magic 0 or 1 (or negative) at `offset` of `data`.
+
+    `data` must have V0_OVERHEAD + LOG_OVERHEAD bytes there.
+    """
     base, length, crc, magic, attributes = LEGACY_HEADER.unpack_from(data, offset)
     timestamp = NO_TIMESTAMP
     if magic == 1 and offset + LEGACY_HEADER_V1.size <= len(data):
@@ -185,7 +193,7 @@ def encode_v2(
     records: bytes, *, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
     producer_id: int, producer_epoch: int, base_sequence: int, record_count: int,
 ) -> bytes:  # fmt: skip
-    """Return the header of a new batch of magic 2, for its records as they follow the header (compressed or not).
+    """Return the header of a new batch of magic 2. records: the bytes that follow the header, compressed or not.
 
     The broker sets the base offset and the leader epoch; the CRC does not cover them.
     """
@@ -205,7 +213,7 @@ def encode_v2(
 
 
 def crc_is_valid(batch: Batch, content: memoryview) -> bool:
-    """Whether the checksum is that of the batch's bytes. content: the whole batch."""
+    """Return True if the CRC matches. content: the whole batch."""
     if batch.legacy:
         return batch.size >= V0_OVERHEAD + LOG_OVERHEAD and zlib.crc32(content[LEGACY_CRC_COVERS:]) == batch.crc
     from kctl.base.checksum import crc32c

@@ -1,9 +1,9 @@
-"""The small text files of a log dir and of a partition's folder.
+"""Parse the small text files of log dirs and partition folders.
 
-*-offset-checkpoint       version 0, a count, then «topic partition offset» (OffsetCheckpointFile)
-leader-epoch-checkpoint   version 0, a count, then «epoch startOffset» (LeaderEpochCheckpointFile)
-meta.properties           Java properties: whose log dir it is (MetaProperties)
-partition.metadata        «version: 0» and «topic_id: …» (PartitionMetadataFile, KIP-516)
+*-offset-checkpoint       version 0, a count, then "topic partition offset" (OffsetCheckpointFile)
+leader-epoch-checkpoint   version 0, a count, then "epoch startOffset" (LeaderEpochCheckpointFile)
+meta.properties           Java properties: cluster and broker of the log dir (MetaProperties)
+partition.metadata        "version: 0" and "topic_id: …" (PartitionMetadataFile, KIP-516)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_LINES = 10_000_000
 
 
 class BadCheckpoint(ValueError):
-    """A checkpoint that a broker would not read: line (from 1) and reason."""
+    """A checkpoint that a broker would reject: line (from 1) and reason."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(f"line {line}: {reason}")
@@ -35,7 +35,7 @@ class BadCheckpoint(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRow:
+class CheckpointOffsetRow:
     """A line of an offset checkpoint."""
 
     kind: str = field(default="checkpoint_offset", init=False)
@@ -47,7 +47,7 @@ class OffsetRow:
 
 @dataclass(frozen=True, slots=True)
 class EpochRow:
-    """A line of leader-epoch-checkpoint: the first offset of a leader's time."""
+    """A line of leader-epoch-checkpoint. start_offset: the first offset of the epoch."""
 
     kind: str = field(default="leader_epoch", init=False)
     file: str
@@ -65,70 +65,70 @@ class SettingRow:
     value: str
 
 
-CheckpointRow = OffsetRow | EpochRow | SettingRow
+CheckpointRow = CheckpointOffsetRow | EpochRow | SettingRow
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether it is one of these files, by its name."""
+    """Return True if the file is one of these, by its name."""
     return path.name in NAMES
 
 
 def read_checkpoint(path: Path, data: bytes) -> list[CheckpointRow]:
-    """The rows of a file, by its name. Raises BadCheckpoint."""
-    name, shown = path.name, str(path)
+    """Return the rows of a file, by its name. Raises BadCheckpoint."""
+    name, file = path.name, str(path)
     if name == LEADER_EPOCHS:
-        return [EpochRow(shown, epoch, start) for epoch, start in parse_leader_epochs(data)]
+        return [EpochRow(file, epoch, start) for epoch, start in parse_leader_epochs(data)]
     if name in OFFSET_CHECKPOINTS:
-        return [OffsetRow(shown, *row) for row in parse_offsets(data)]
+        return [CheckpointOffsetRow(file, *row) for row in parse_offsets(data)]
     separator = "=" if name == META_PROPERTIES else ":"
-    return [SettingRow(shown, key, value) for key, value in parse_settings(data, separator).items()]
+    return [SettingRow(file, key, value) for key, value in parse_settings(data, separator).items()]
 
 
 def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
-    """(epoch, start offset) in the file's order. Raises BadCheckpoint."""
+    """Return (epoch, start offset) in file order. Raises BadCheckpoint."""
     rows = []
     for number, words in _entries(data):
         if len(words) != 2:
-            raise BadCheckpoint(number, "it should be «epoch startOffset»")
+            raise BadCheckpoint(number, 'expected "epoch startOffset"')
         rows.append((_number(number, words[0]), _number(number, words[1])))
     return rows
 
 
 def parse_offsets(data: bytes) -> list[tuple[str, int, int]]:
-    """(topic, partition, offset) in the file's order. Raises BadCheckpoint."""
+    """Return (topic, partition, offset) in file order. Raises BadCheckpoint."""
     rows = []
     for number, words in _entries(data):
         if len(words) != 3:
-            raise BadCheckpoint(number, "it should be «topic partition offset»")
+            raise BadCheckpoint(number, 'expected "topic partition offset"')
         rows.append((words[0], _number(number, words[1]), _number(number, words[2])))
     return rows
 
 
 def _entries(data: bytes) -> list[tuple[int, list[str]]]:
-    """(line number, words) after version and count, which are checked (CheckpointFile.CheckpointReadBuffer)."""
+    """Return (line number, words) after validating version and count (CheckpointFile.CheckpointReadBuffer)."""
     lines = _lines(data)
     if not lines:
-        return []  # as Kafka: a file without a line has no entries
+        return []  # like Kafka: an empty file has no entries
     if _number(1, lines[0]) != 0:
-        raise BadCheckpoint(1, f"version {lines[0]} is unknown")
+        raise BadCheckpoint(1, f"unknown version {lines[0]}")
     if len(lines) < 2:
         raise BadCheckpoint(2, "the number of entries is missing")
     count = _number(2, lines[1])
     entries = [(number, _WHITESPACE.split(line.strip())) for number, line in enumerate(lines[2:], start=3)]
     if count != len(entries):
-        raise BadCheckpoint(2, f"{count} entries are announced, and there are {len(entries)}")
+        raise BadCheckpoint(2, f"the file announces {count} entries, but has {len(entries)}")
     return entries
 
 
 def parse_settings(data: bytes, separator: str) -> dict[str, str]:
-    """Names and values; comments are left out. Raises BadCheckpoint."""
+    """Return names and values, without comments. Raises BadCheckpoint."""
     settings: dict[str, str] = {}
     for number, line in enumerate(_lines(data), start=1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
         key, has_separator, value = line.partition(separator)
         if not has_separator:
-            raise BadCheckpoint(number, f"it should be «name{separator}value»")
+            raise BadCheckpoint(number, f'expected "name{separator}value"')
         settings[key.strip()] = value.strip()
     return settings
 
@@ -137,7 +137,7 @@ def _lines(data: bytes) -> list[str]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise BadCheckpoint(data.count(b"\n", 0, exc.start) + 1, "it is not UTF-8 text") from None
+        raise BadCheckpoint(data.count(b"\n", 0, exc.start) + 1, "not UTF-8 text") from None
     lines = text.split("\n", _MAX_LINES)
     return lines[:-1] if lines[-1] == "" else lines
 

@@ -1,7 +1,7 @@
-"""Decompressing what is in a batch, piece by piece, so that a small file cannot fill the memory.
+"""Decompress batches piece by piece, so that a small file cannot exhaust memory.
 
-Codecs: gzip (RFC 1952); snappy, raw as librdkafka writes it, or in xerial's framing as Java does; lz4 frames, in
-magic 0 with the header checksum of KAFKA-3160; zstd (RFC 8878).
+Codecs: gzip (RFC 1952); snappy, raw (librdkafka) or with xerial's framing (Java); lz4 frames, in magic 0 with the
+header checksum of KAFKA-3160; zstd (RFC 8878).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ PIECE_BYTES = 1 << 20
 _PART_BYTES = 16 << 10
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 _GZIP_MAGIC = b"\x1f\x8b\x08"
-_GZIP_LEAST = 18  # java.util.zip.GZIPInputStream takes fewer bytes for garbage
+_MIN_GZIP = 18  # java.util.zip.GZIPInputStream ignores fewer bytes
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16  # magic, version, compatible version
 _SNAPPY_RATIO = 64  # the longest copy yields 64 bytes from 3
 _SNAPPY_SLACK = 1024
 _LZ4_MAGIC = 0x184D2204
-# The beginning of an LZ4 frame; with one of the flags a content size (8 bytes) comes before the checksum.
+# The start of an LZ4 frame. A flag adds a content size (8 bytes) before the checksum.
 _LZ4_FRAME = Layout(
     LITTLE_ENDIAN,
     magic=UINT32,
     flags=UINT8,
-    block_descriptor=UINT8,  # bits 4-6: largest block
+    block_descriptor=UINT8,  # bits 4-6: maximum block size
     header_checksum=UINT8,
 )
 _LZ4_VERSION, _LZ4_VERSION_1 = 0xC0, 0x40
@@ -39,14 +39,14 @@ _LZ4_BLOCK_SIZES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 
 
 class BadPayload(ValueError):
-    """What is compressed cannot be read: why, in a few words."""
+    """The payload cannot be decompressed. The message is the reason."""
 
 
 def decompress(codec: int, data: memoryview, *, magic: int, limit: int) -> Iterator[bytes]:
-    """The content in pieces of about PIECE_BYTES; the pieces before damage come first.
+    """Yield the decompressed content in pieces of about PIECE_BYTES, up to any damage.
 
-    limit: the largest piece that cannot be divided (a snappy or lz4 block), in bytes. Raises BadPayload, and
-    NotSupported when the codec's library is not installed.
+    limit: maximum bytes of an indivisible piece (a snappy or lz4 block). Raises BadPayload, and NotSupported if the
+    library of the codec is not installed.
     """
     reader = _CODECS.get(codec)
     if reader is None:
@@ -57,23 +57,24 @@ def decompress(codec: int, data: memoryview, *, magic: int, limit: int) -> Itera
 def _library(name: str, codec: int) -> None:
     if find_spec(name) is None:
         raise NotSupported(
-            f"the library for {CODECS[codec]} is not installed", hint="install kctl with its codecs: kctl[codecs]"
+            f"the {CODECS[codec]} library is not installed",
+            hint="install kctl with its codecs: `pip install 'kctl[codecs]'`",
         )
 
 
 def _zlib() -> Any:
-    """isal's zlib, or Python's: the same interface, half as fast."""
+    """Return isal's zlib, or Python's zlib: the same interface at half the speed."""
     return import_module("isal.isal_zlib" if find_spec("isal") else "zlib")
 
 
 def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
     zlib = _zlib()
-    member, begun, end = zlib.decompressobj(31), False, 0
+    member, started, end = zlib.decompressobj(31), False, 0
     for part in _parts(data):
         pending: bytes | memoryview = part
         end += len(part)
-        while len(pending) or begun:
-            begun = True
+        while len(pending) or started:
+            started = True
             try:
                 piece = member.decompress(pending, PIECE_BYTES)
             except zlib.error as exc:
@@ -81,24 +82,24 @@ def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
             if piece:
                 yield piece
             pending = member.unconsumed_tail
-            if member.eof:  # several members may follow each other
+            if member.eof:  # another member may follow
                 pending = member.unused_data
                 if not _gzip_follows(data[end - len(pending) :]):
                     return
-                member, begun = zlib.decompressobj(31), False
+                member, started = zlib.decompressobj(31), False
             elif not pending and len(piece) < PIECE_BYTES:
-                break  # it wants more
-    if begun:
+                break  # needs more input
+    if started:
         raise BadPayload("gzip ends too early")
 
 
 def _gzip_follows(rest: memoryview) -> bool:
-    """Whether one more member begins here. As in Java, anything else behind a member is ignored."""
-    return len(rest) > _GZIP_LEAST and bytes(rest[:3]) == _GZIP_MAGIC
+    """Return True if another member starts here. Like Java, ignore anything else after a member."""
+    return len(rest) > _MIN_GZIP and bytes(rest[:3]) == _GZIP_MAGIC
 
 
 def _parts(data: memoryview) -> Iterator[memoryview]:
-    """Compressed data in parts: what is behind the end of a frame is copied for the next one, and there may be many."""
+    """Split compressed data. The bytes after each frame are copied, so large parts with many frames would be slow."""
     return (data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES))
 
 
@@ -106,7 +107,7 @@ def _zstd(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
     _library("zstandard", ZSTD)
     import zstandard
 
-    # The window is what has to be kept: 128 MB as in Java's library (ZSTD_WINDOWLOG_LIMIT_DEFAULT is 27).
+    # Decompression needs the window in memory: at most 128 MB, as in Java's library (ZSTD_WINDOWLOG_LIMIT_DEFAULT).
     reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data, read_across_frames=True)
     try:
         while piece := reader.read(PIECE_BYTES):
@@ -127,7 +128,7 @@ def _snappy(data: memoryview, _magic: int, limit: int) -> Iterator[bytes]:
         (length,) = INT32.unpack_from(data, position)
         position += 4
         if length < 0 or position + length > len(data):
-            raise BadPayload(f"xerial snappy has a block of {length} bytes, and {len(data) - position} are left")
+            raise BadPayload(f"xerial snappy has a block of {length} bytes, but only {len(data) - position} are left")
         yield _snappy_block(data[position : position + length], limit)
         position += length
 
@@ -138,7 +139,7 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
     try:
         claimed = cramjam.snappy.decompress_raw_len(block)
         if claimed > len(block) * _SNAPPY_RATIO + _SNAPPY_SLACK or claimed > limit:
-            raise BadPayload(f"a snappy block of {len(block)} bytes claims {claimed}")
+            raise BadPayload(f"a snappy block of {len(block)} bytes claims to contain {claimed} bytes")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as exc:
         raise BadPayload(f"not snappy: {exc}") from None
@@ -169,26 +170,26 @@ def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
 
 
 def _check_lz4(data: memoryview) -> None:
-    """Raises BadPayload for a frame that Kafka's clients and brokers refuse (Lz4BlockInputStream)."""
+    """Raise BadPayload for a frame that Kafka's clients and brokers reject (Lz4BlockInputStream)."""
     if len(data) < _LZ4_FRAME.size:
         raise BadPayload("not an lz4 frame")
     magic, flags, block, _ = _LZ4_FRAME.unpack_from(data)
     if magic != _LZ4_MAGIC:
         raise BadPayload("not an lz4 frame")
     if flags & _LZ4_VERSION != _LZ4_VERSION_1 or flags & _LZ4_RESERVED or block & _LZ4_RESERVED_BLOCK:
-        raise BadPayload("the lz4 frame has a descriptor that is unknown")
+        raise BadPayload("the lz4 frame has an unknown descriptor")
     if not flags & _LZ4_INDEPENDENT:
-        raise BadPayload("the lz4 frame has blocks that depend on each other, which Kafka does not read")
+        raise BadPayload("the lz4 frame has dependent blocks, which Kafka does not support")
     if (block >> 4) & 7 not in _LZ4_BLOCK_SIZES:
-        raise BadPayload(f"lz4 block size {(block >> 4) & 7} is unknown")
+        raise BadPayload(f"unknown lz4 block size {(block >> 4) & 7}")
 
 
 def _lz4_blocks(data: memoryview) -> Iterator[bytes]:
-    """A frame whose header checksum is wrong (KAFKA-3160), block by block; blocks are independent."""
+    """Decompress a frame with a wrong header checksum (KAFKA-3160) block by block; blocks are independent."""
     import lz4.block
 
     _, flags, descriptor, _ = _LZ4_FRAME.unpack_from(data)
-    largest = _LZ4_BLOCK_SIZES[(descriptor >> 4) & 7]
+    max_block = _LZ4_BLOCK_SIZES[(descriptor >> 4) & 7]
     position = _LZ4_FRAME.size + (8 if flags & 0x08 else 0)  # a content size may follow
     while True:
         if position + 4 > len(data):
@@ -198,11 +199,11 @@ def _lz4_blocks(data: memoryview) -> Iterator[bytes]:
         if length == 0:
             return
         stored, length = bool(length & 0x80000000), length & 0x7FFFFFFF
-        if length > largest + 16 or position + length > len(data):
+        if length > max_block + 16 or position + length > len(data):
             raise BadPayload(f"an lz4 block of {length} bytes does not fit")
         block = data[position : position + length]
         try:
-            yield bytes(block) if stored else lz4.block.decompress(block, uncompressed_size=largest)
+            yield bytes(block) if stored else lz4.block.decompress(block, uncompressed_size=max_block)
         except lz4.block.LZ4BlockError as exc:
             raise BadPayload(f"not lz4: {exc}") from None
         position += length + (4 if flags & 0x10 else 0)  # a block checksum may follow

@@ -1,9 +1,9 @@
-"""Control records: the markers of transactions and of KRaft (org.apache.kafka.common.record.ControlRecordType)."""
+"""Decode control records: markers of transactions and of KRaft (org.apache.kafka.common.record.ControlRecordType)."""
 
 from __future__ import annotations
 
 from kctl.base.binary_layout import INT16, INT32, Layout
-from kctl.segment.format.messages import BadMessage, Reader, json_text, message, read, to_json
+from kctl.segment.format.messages import BadMessage, MessageReader, json_text, message, read, to_json
 from kctl.segment.format.record import BadRecords, Record
 
 _KEY = Layout(version=INT16, type=INT16)
@@ -18,7 +18,7 @@ NAMES = {
     6: "KRAFT_VOTERS",
 }
 ABORT, COMMIT = 0, 1
-# KRaft's that are shown with their content: what DumpLogSegments calls them, their definition.
+# KRaft control records that are printed with their content: their label in DumpLogSegments, and their definition.
 _MESSAGES = {
     3: ("SnapshotHeader", "SnapshotHeaderRecord"),
     4: ("SnapshotFooter", "SnapshotFooterRecord"),
@@ -28,7 +28,7 @@ _MESSAGES = {
 
 
 def control_type(record: Record) -> int:
-    """The id of the type. Raises BadRecords for a key that is none."""
+    """Return the id of the type. Raises BadRecords for an invalid key."""
     if record.key is None or len(record.key) < _KEY.size:
         raise BadRecords("a control record without a type")
     version, kind = _KEY.unpack_from(record.key)
@@ -38,7 +38,7 @@ def control_type(record: Record) -> int:
 
 
 def control_text(record: Record) -> str:
-    """What DumpLogSegments prints of one."""
+    """Format a control record like DumpLogSegments."""
     kind = control_type(record)
     if kind in {ABORT, COMMIT}:
         if record.value is None or len(record.value) < _END_MARKER.size:
@@ -48,7 +48,7 @@ def control_text(record: Record) -> str:
     if kind in _MESSAGES:
         label, definition = _MESSAGES[kind][0], message(_MESSAGES[kind][1])
         try:
-            values = read(definition, Reader(record.value or b""), 0)
+            values = read(definition, MessageReader(record.value or b""), 0)
         except BadMessage as exc:
             raise BadRecords(f"a control record of type {NAMES[kind]} that cannot be read: {exc}") from None
         return f" {label} {json_text(to_json(definition.fields, values, values['version']))}"

@@ -1,7 +1,7 @@
-"""Index files read from front to back, in little memory: how many entries they have, whether they are in order.
+"""Read index files front to back in constant memory: count the entries, yield the entries.
 
-Formats: kctl.segment.format.indexes. Zeros behind the entries are what a broker preallocates for its active segment
-(segment.index.bytes): no index has an entry of zeros, for the first batch never gets one.
+Formats: kctl.segment.format.indexes. A broker preallocates the indexes of its active segment (segment.index.bytes), so
+zeros follow the entries. No real entry is all zeros: the first batch of a segment never gets an entry.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from kctl.segment.format.indexes import (
 from kctl.segment.log.source import Source
 
 CHUNK_BYTES = 8 * 12 * 17 * 40  # whole entries of each kind
-NEVER = 1 << 65  # behind every offset, position and timestamp, those of garbage too
+NEVER = 1 << 65  # greater than any 64-bit offset, position and timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """entries: whole ones before the zero tail; tail_bytes: that tail; odd_bytes: behind the last whole entry."""
+    """The extent of an index file.
+
+    entries: whole entries before the zero tail; tail_bytes: the zero tail; odd_bytes: bytes after the last whole entry.
+    """
 
     entries: int
     tail_bytes: int
@@ -34,7 +37,7 @@ class Extent:
 
 
 def extent(source: Source, entry_size: int) -> Extent:
-    """How far an index file is filled."""
+    """Return how far an index file is filled."""
     filled, position = 0, source.next_data(0)
     while position < source.size:
         data = bytes(source.read(position, CHUNK_BYTES)).rstrip(b"\0")
@@ -47,19 +50,19 @@ def extent(source: Source, entry_size: int) -> Extent:
 
 
 def offset_entries(source: Source, count: int) -> Iterator[tuple[int, int]]:
-    """(offset − base, position) of the first `count` entries."""
+    """Yield (offset − base offset, position) of the first `count` entries."""
     for chunk in _chunks(source, count * OFFSET_ENTRY_SIZE):
         yield from OFFSET_LAYOUT.iter_unpack(chunk)
 
 
 def time_entries(source: Source, count: int) -> Iterator[tuple[int, int]]:
-    """(timestamp, offset − base) of the first `count` entries."""
+    """Yield (timestamp, offset − base offset) of the first `count` entries."""
     for chunk in _chunks(source, count * TIME_ENTRY_SIZE):
         yield from TIME_LAYOUT.iter_unpack(chunk)
 
 
 def transaction_entries(source: Source, count: int) -> Iterator[AbortedTransaction]:
-    """The first `count` entries of a .txnindex."""
+    """Yield the first `count` entries of a .txnindex."""
     for chunk in _chunks(source, count * TXN_ENTRY_SIZE):
         yield from map(AbortedTransaction._make, TXN_LAYOUT.iter_unpack(chunk))
 
@@ -68,6 +71,6 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
     for position in range(0, size, CHUNK_BYTES):
         length = min(CHUNK_BYTES, size - position)
         chunk = bytes(source.read(position, length))
-        if len(chunk) < length:  # the file became shorter
+        if len(chunk) < length:  # the file was truncated
             return
         yield chunk

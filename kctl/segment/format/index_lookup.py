@@ -1,7 +1,7 @@
-"""Looking something up in an index file: a binary search that reads only the entries it needs.
+"""Look up an entry in an index file by binary search, reading only the entries needed.
 
-Rules: AbstractIndex.largestLowerBoundSlotFor, OffsetIndex.lookup, TimeIndex.lookup. What is read here may have
-zeros behind the entries, which a broker cuts off when it closes an index: they are not searched.
+Rules: AbstractIndex.largestLowerBoundSlotFor, OffsetIndex.lookup, TimeIndex.lookup. Zeros after the entries, which a
+broker cuts off when it closes an index, are not searched.
 """
 
 from __future__ import annotations
@@ -21,33 +21,40 @@ from kctl.segment.format.indexes import (
 from kctl.segment.log.source import Source
 
 
-class Hit(NamedTuple):
-    """number: of the entry, from 0; None: all entries are behind what was looked for. entries: how many are in use;
-    odd_bytes: behind the last whole entry."""
+class IndexHit(NamedTuple):
+    """The result of a lookup.
+
+    number: of the entry, from 0; None: all entries are above the target. entries: number of entries in use; odd_bytes:
+    bytes after the last whole entry.
+    """
 
     number: int | None
     entries: int
     odd_bytes: int
 
 
-def offset_lookup(source: Source, base_offset: int, offset: int) -> tuple[OffsetEntry | None, Hit]:
-    """The last entry of a .index that is not behind `offset`."""
+def offset_lookup(source: Source, base_offset: int, offset: int) -> tuple[OffsetEntry | None, IndexHit]:
+    """Return the last entry of a .index at or below `offset`."""
     slots = OffsetSlots(source, base_offset)
     count = _used(slots, OffsetEntry(base_offset, 0))
     number = bisect_right(slots, offset, hi=count, key=lambda entry: entry.offset) - 1
     odd_bytes = source.size % OFFSET_ENTRY_SIZE
-    return (None, Hit(None, count, odd_bytes)) if number < 0 else (slots[number], Hit(number, count, odd_bytes))
+    return (
+        (None, IndexHit(None, count, odd_bytes)) if number < 0 else (slots[number], IndexHit(number, count, odd_bytes))
+    )
 
 
-def time_lookup(source: Source, base_offset: int, timestamp: int) -> tuple[TimeEntry | None, Hit]:
-    """The last entry of a .timeindex that is not younger than `timestamp` (ms)."""
+def time_lookup(source: Source, base_offset: int, timestamp: int) -> tuple[TimeEntry | None, IndexHit]:
+    """Return the last entry of a .timeindex at or before `timestamp` (ms)."""
     slots = TimeSlots(source, base_offset)
     count = _used(slots, TimeEntry(0, base_offset))
     number = bisect_right(slots, timestamp, hi=count, key=lambda entry: entry.timestamp) - 1
     odd_bytes = source.size % TIME_ENTRY_SIZE
-    return (None, Hit(None, count, odd_bytes)) if number < 0 else (slots[number], Hit(number, count, odd_bytes))
+    return (
+        (None, IndexHit(None, count, odd_bytes)) if number < 0 else (slots[number], IndexHit(number, count, odd_bytes))
+    )
 
 
 def _used(slots: Sequence[object], nothing: object) -> int:
-    """How many entries there are before the zeros: entries grow, and so only the first may be all zeros."""
+    """Return the number of entries before the zeros. Entries grow, so only the first entry may equal `nothing`."""
     return bisect_left(range(len(slots)), True, key=lambda number: slots[number] == nothing)

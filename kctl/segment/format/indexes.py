@@ -1,7 +1,7 @@
-"""The index files beside a log, as brokers map them.
+"""The index files of a segment, read like a broker reads them.
 
-The .index and .timeindex of an active segment are preallocated, with zeros behind the entries; an entry of the base
-offset ends them.
+The .index and .timeindex of an active segment are preallocated: zeros follow the entries. An entry with the base offset
+ends them.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _PIECE_ENTRIES = 1024
 
 
 class OffsetEntry(NamedTuple):
-    """offset: absolute; position: of its batch in the log file."""
+    """An entry of a .index. offset: absolute; position: of the offset's batch in the log file."""
 
     offset: int
     position: int
 
 
 class TimeEntry(NamedTuple):
-    """No record up to `offset` is younger than `timestamp` (ms)."""
+    """An entry of a .timeindex: no record up to `offset` has a later timestamp than `timestamp` (ms)."""
 
     timestamp: int
     offset: int
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted: consumers that read committed data leave out this producer's records.
+    """An entry of a .txnindex: read_committed consumers skip this producer's records from first_offset to last_offset.
 
     version: as stored, in two bytes.
     """
@@ -63,7 +63,7 @@ class AbortedTransaction(NamedTuple):
 
     @property
     def version_read(self) -> int:
-        """The version that brokers see: AbortedTxn reads the first byte. They refuse what is greater than 0."""
+        """The version that brokers see: AbortedTxn reads only the first byte. Brokers reject versions above 0."""
         return self.version >> 8
 
 
@@ -71,12 +71,12 @@ Entry = TypeVar("Entry", OffsetEntry, TimeEntry, AbortedTransaction)
 
 
 class _Slots(Sequence[Entry], Generic[Entry]):
-    """Every whole entry of an index file, zeros behind the last one included; read piece by piece as needed."""
+    """All whole entries of an index file, including zeros after the last one; read piece by piece on demand."""
 
     layout: Layout
 
     def __init__(self, source: Source, base_offset: int) -> None:
-        """base_offset: of the segment."""
+        """Read entries from `source`. base_offset: of the segment."""
         self._source, self._base = source, base_offset
         self._piece, self._first = b"", 0
         self.size_bytes = source.size
@@ -98,47 +98,47 @@ class _Slots(Sequence[Entry], Generic[Entry]):
         if not 0 <= offset < len(self._piece):
             piece = self._source.peek(number * size, _PIECE_ENTRIES * size)
             self._piece, self._first, offset = piece[: len(piece) // size * size] or bytes(size), number, 0
-        return self._made(*self.layout.unpack_from(self._piece, offset))
+        return self._entry(*self.layout.unpack_from(self._piece, offset))
 
     def __iter__(self) -> Iterator[Entry]:
         for number in range(len(self)):
             yield self[number]
 
-    def _made(self, *fields: int) -> Entry:
+    def _entry(self, *fields: int) -> Entry:
         raise NotImplementedError
 
 
 class OffsetSlots(_Slots[OffsetEntry]):
-    """Of a .index."""
+    """The entries of a .index."""
 
     layout = OFFSET_LAYOUT
 
-    def _made(self, *fields: int) -> OffsetEntry:
+    def _entry(self, *fields: int) -> OffsetEntry:
         return OffsetEntry(self._base + fields[0], fields[1])
 
 
 class TimeSlots(_Slots[TimeEntry]):
-    """Of a .timeindex."""
+    """The entries of a .timeindex."""
 
     layout = TIME_LAYOUT
 
-    def _made(self, *fields: int) -> TimeEntry:
+    def _entry(self, *fields: int) -> TimeEntry:
         return TimeEntry(fields[0], self._base + fields[1])
 
 
 class TransactionSlots(_Slots[AbortedTransaction]):
-    """Of a .txnindex."""
+    """The entries of a .txnindex."""
 
     layout = TXN_LAYOUT
 
-    def _made(self, *fields: int) -> AbortedTransaction:
+    def _entry(self, *fields: int) -> AbortedTransaction:
         return AbortedTransaction(*fields)
 
 
 def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
-    """The position of the last entry that is not behind `offset`; 0 when there is none (AbstractIndex.lookup).
+    """Return the position of the last entry at or below `offset`; 0 if there is none (AbstractIndex.lookup).
 
-    On entries out of order it finds what a broker's binary search finds: the last 8 kB are searched first.
+    Returns the broker's result even if entries are out of order: its binary search starts with the last 8 kB.
     """
     if not entries:
         return 0
@@ -164,7 +164,10 @@ def _search(value: Callable[[int], int], target: int, low: int, high: int) -> in
 
 
 def offset_index_problem(path: str, entries: OffsetSlots, base_offset: int) -> str | None:
-    """What OffsetIndex.sanityCheck says: then a broker builds the index anew when it starts."""
+    """Return the error of OffsetIndex.sanityCheck; None if there is none.
+
+    On errors, a starting broker rebuilds the index.
+    """
     if entries and entries[-1].offset < base_offset:
         return (
             f"Corrupt index found, index file ({path}) has non-zero size but the last offset is {entries[-1].offset} "
@@ -174,7 +177,7 @@ def offset_index_problem(path: str, entries: OffsetSlots, base_offset: int) -> s
 
 
 def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str | None:
-    """What TimeIndex.sanityCheck says."""
+    """Return the error of TimeIndex.sanityCheck; None if there is none."""
     if entries:
         first, last = entries[0], entries[-1]
         begin = f"Corrupt time index found, time index file ({path}) has non-zero size but the last"
@@ -185,7 +188,7 @@ def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str |
     return _odd_length(f"Time index file {path}", entries.size_bytes, TIME_ENTRY_SIZE)
 
 
-def _odd_length(what: str, length: int, entry: int) -> str | None:
+def _odd_length(subject: str, length: int, entry: int) -> str | None:
     if length % entry == 0:
         return None
-    return f"{what} is corrupt, found {length} bytes which is neither positive nor a multiple of {entry}."
+    return f"{subject} is corrupt, found {length} bytes which is neither positive nor a multiple of {entry}."

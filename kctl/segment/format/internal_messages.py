@@ -1,8 +1,8 @@
-"""What the records of Kafka's own topics hold, by the definitions of its messages; how it is shown is told elsewhere.
+"""Decode the records of internal topics by Kafka's message definitions. Rendering is in kctl.segment.dump.
 
-__consumer_offsets: CoordinatorRecordSerde (KIP-848); the version in front of a key tells its type.
-__share_group_state: ShareCoordinatorRecordSerde (KIP-932), Kafka 4.1 and later. __transaction_state: TransactionLog
-(KIP-98). __cluster_metadata: MetadataRecordSerde (KIP-631). __remote_log_metadata: RemoteLogMetadataSerde (KIP-405).
+__consumer_offsets: CoordinatorRecordSerde (KIP-848); the version in front of a key is its type. __share_group_state:
+ShareCoordinatorRecordSerde (KIP-932), Kafka 4.1 and later. __transaction_state: TransactionLog (KIP-98).
+__cluster_metadata: MetadataRecordSerde (KIP-631). __remote_log_metadata: RemoteLogMetadataSerde (KIP-405).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kctl.base.binary_layout import INT16
-from kctl.segment.format.messages import BadMessage, Message, Reader, message, messages, read, to_json
+from kctl.segment.format.messages import BadMessage, Message, MessageReader, message, messages, read, to_json
 from kctl.segment.format.record import Record
 
 TRANSACTION_STATES = (
@@ -25,13 +25,15 @@ SEGMENT_STATES = (
 DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
 _FRAME_VERSION = 1
 _CONSUMER = "consumer"
-_SHARE_STATE = ("ShareSnapshotKey", "ShareUpdateKey")  # of another topic
+_SHARE_STATE = ("ShareSnapshotKey", "ShareUpdateKey")  # keys of __share_group_state
 
 
-class Part(NamedTuple):
-    """A key or a value. version: the number in front of it, a key's type; data: as Kafka's JSON converters have it.
+class InternalPart(NamedTuple):
+    """A decoded key or value.
 
-    problem: why it may not be what it seems, although Kafka's tool does not complain.
+    version: the number in front of it (for keys, the type); data: like Kafka's JSON converters.
+
+    problem: why the decoded data may be wrong, although Kafka's tool reports no error.
     """
 
     definition: Message
@@ -41,7 +43,7 @@ class Part(NamedTuple):
 
 
 class UnknownType(ValueError):
-    """A key of a type that is not known."""
+    """A key has an unknown type."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"unknown record type {number}")
@@ -53,35 +55,35 @@ class UnknownType(ValueError):
 
 @lru_cache(maxsize=1)
 def group_keys() -> Mapping[int, Message]:
-    """The version in front of a key of __consumer_offsets → its definition; the value's has the same name."""
-    keys = [found for found in messages() if found.name.endswith("Key") and "Group" in found.name]
-    keys = [found for found in keys if not found.name.startswith("Share")]  # 3.9's tool does not know them
+    """Return the version in front of a __consumer_offsets key → definition of the key. Values have the same name."""
+    keys = [each for each in messages() if each.name.endswith("Key") and "Group" in each.name]
+    keys = [each for each in keys if not each.name.startswith("Share")]  # the tool of 3.9 does not support them
     keys.append(message("OffsetCommitKey"))
     return {version: key for key in keys for version in range(key.versions[0], key.versions[1] + 1)}
 
 
 @lru_cache(maxsize=1)
 def later_group_keys() -> Mapping[int, Message]:
-    """The same with those of Kafka 4 (KIP-848, KIP-932, KIP-1071)."""
+    """Return the mapping of `group_keys` including the keys of Kafka 4 (KIP-848, KIP-932, KIP-1071)."""
     keys = [
         each for each in messages(later=True) if each.name.endswith("Key") and not each.name.startswith("Transaction")
     ]
-    found = {key.api_key: key for key in keys if key.api_key is not None and key.name not in _SHARE_STATE}
-    return found | {0: message("OffsetCommitKey")}  # values of every version stand behind keys of type 0
+    by_type = {key.api_key: key for key in keys if key.api_key is not None and key.name not in _SHARE_STATE}
+    return by_type | {0: message("OffsetCommitKey")}  # keys of type 0 have values of every version
 
 
 @lru_cache(maxsize=1)
 def share_keys() -> Mapping[int, Message]:
-    """The same of __share_group_state, where the number in front is the type's."""
+    """Return the type in front of a __share_group_state key → definition of the key."""
     return {0: message("ShareSnapshotKey"), 1: message("ShareUpdateKey")}
 
 
 def coordinator_record(
     key: bytes, value: bytes | None, keys: Mapping[int, Message], *, lenient: bool = False, later: bool = False
-) -> tuple[Part, Part | None]:
-    """Key and value; None is a deletion. Raises UnknownType, BadMessage.
+) -> tuple[InternalPart, InternalPart | None]:
+    """Return the decoded key and value; value None: a tombstone. Raises UnknownType, BadMessage.
 
-    lenient: see messages.read; later: with the definitions of Kafka 4.
+    lenient: see messages.read; later: use the definitions of Kafka 4.
     """
     number, content = _with_version(key, "key")
     definition = keys.get(number)
@@ -89,7 +91,7 @@ def coordinator_record(
         raise UnknownType(number)
     version = number if definition.versions[0] <= number <= definition.versions[1] else definition.versions[0]
     values, problem = _read(definition, content, version, "key", lenient=lenient)
-    key_part = Part(definition, number, values, problem)
+    key_part = InternalPart(definition, number, values, problem)
     if value is None:
         return key_part, None
     version, content = _with_version(value, "value")
@@ -97,7 +99,7 @@ def coordinator_record(
     values, problem = _read(definition, content, version, "value", lenient=lenient)
     if definition.name == "GroupMetadataValue" and values["protocolType"] == _CONSUMER:
         _open_members(values["members"])
-    return key_part, Part(definition, version, values, problem)
+    return key_part, InternalPart(definition, version, values, problem)
 
 
 def _with_version(data: bytes, name: str) -> tuple[int, bytes]:
@@ -109,25 +111,25 @@ def _with_version(data: bytes, name: str) -> tuple[int, bytes]:
 def _read(
     definition: Message, data: bytes, version: int, name: str, *, lenient: bool
 ) -> tuple[dict[str, Any], str | None]:
-    """Its fields as JSON, and what is wrong with it all the same."""
-    reader = Reader(data)
+    """Return the fields as JSON, and the problem (see InternalPart)."""
+    reader = MessageReader(data)
     try:
         values = read(definition, reader, version, lenient=lenient)
     except BadMessage as exc:
         raise BadMessage(
-            f"Could not read record with version {version} from {name}'s buffer due to: {exc.said or 'null'}."
+            f"Could not read record with version {version} from {name}'s buffer due to: {exc.java_message or 'null'}."
         ) from None
     return to_json(definition.fields, values, definition.nearest(version)), _problem(definition, version, reader, name)
 
 
-def _problem(definition: Message, version: int, reader: Reader, name: str) -> str | None:
+def _problem(definition: Message, version: int, reader: MessageReader, name: str) -> str | None:
     if not definition.versions[0] <= version <= definition.versions[1]:
-        return f"{definition.name} of the unknown version {version}"
-    return f"bytes behind the {name}: {reader.left}" if reader.left else None
+        return f"unknown version {version} of {definition.name}"
+    return f"{reader.left} extra bytes after the {name}" if reader.left else None
 
 
 def _open_members(members: list[dict[str, Any]]) -> None:
-    """Members of a consumer group carry their subscription and assignment as bytes (ConsumerProtocol)."""
+    """Decode the subscription and assignment of consumer group members, which are bytes (ConsumerProtocol)."""
     for member in members:
         for field, name in (
             ("subscription", "ConsumerProtocolSubscription"),
@@ -139,14 +141,14 @@ def _open_members(members: list[dict[str, Any]]) -> None:
             (version,) = INT16.unpack_from(data)
             definition = message(name)
             try:
-                values = read(definition, Reader(data[INT16.size :]), version)
+                values = read(definition, MessageReader(data[INT16.size :]), version)
             except BadMessage:
-                continue  # the bytes stay as they are
+                continue  # keep the bytes
             member[field] = to_json(definition.fields, values, version)
 
 
 class TransactionPart(NamedTuple):
-    """A key or a value of __transaction_state. values: None of an unknown version; problem: as in Part."""
+    """A key or value of __transaction_state. values: None if the version is unknown; problem: see InternalPart."""
 
     definition: Message
     version: int
@@ -155,18 +157,18 @@ class TransactionPart(NamedTuple):
 
 
 def transaction_part(data: bytes, name: str, *, later: bool = False) -> TransactionPart:
-    """By its definition's name. later: as Kafka 4 has it. Raises BadMessage."""
+    """Decode a key or value by the name of its definition. later: use that of Kafka 4. Raises BadMessage."""
     if len(data) < INT16.size:
         raise BadMessage(None)
     (version,) = INT16.unpack_from(data)
-    definition, reader = message(name, later=later), Reader(data[INT16.size :])
-    known = definition.versions[0] <= version <= definition.versions[1]
-    values = read(definition, reader, version) if known else None
+    definition, reader = message(name, later=later), MessageReader(data[INT16.size :])
+    is_known = definition.versions[0] <= version <= definition.versions[1]
+    values = read(definition, reader, version) if is_known else None
     return TransactionPart(definition, version, values, _problem(definition, version, reader, name))
 
 
 def check_transaction(values: dict[str, Any]) -> str:
-    """The name of a transaction's state. Raises BadMessage for what TransactionLog does not accept."""
+    """Return the name of a transaction's state. Raises BadMessage for values that TransactionLog rejects."""
     status = values["transactionStatus"]
     if not 0 <= status < len(TRANSACTION_STATES):
         raise BadMessage(f"Unknown transaction state id {status} from the transaction status message")
@@ -181,21 +183,21 @@ def check_transaction(values: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=4)
 def _by_api_key(*, remote: bool, later: bool) -> dict[int, Message]:
-    """Types of the metadata log, or of the remote log's, which count from 0 as well."""
+    """Return type → definition for the metadata log, or for the remote log metadata; both count from 0."""
     names = ("RemoteLog", "RemotePartition")
     return {
-        found.api_key: found
-        for found in messages(later=later)
-        if found.api_key is not None and found.name.endswith("Record") and found.name.startswith(names) == remote
+        each.api_key: each
+        for each in messages(later=later)
+        if each.api_key is not None and each.name.endswith("Record") and each.name.startswith(names) == remote
     }
 
 
-def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = False) -> Part:
-    """Frame version, type and version, each an unsigned varint, then the message (AbstractApiMessageSerde).
+def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = False) -> InternalPart:
+    """Decode frame version, type and version (unsigned varints) and the message after them (AbstractApiMessageSerde).
 
-    Its data are the values, not yet as JSON. lenient: see coordinator_record. Raises BadMessage.
+    The returned data are raw values, not JSON. lenient: see coordinator_record. Raises BadMessage.
     """
-    reader = Reader(data)
+    reader = MessageReader(data)
     frame = _small(reader, "frame version")
     if frame == 0:
         raise BadMessage(
@@ -217,11 +219,11 @@ def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = Fa
         raise BadMessage(f"Failed to deserialize record with type {key}") from None
     if reader.left:
         raise BadMessage(f"Found {reader.left} byte(s) of garbage after {key}")
-    return Part(definition, version, values, _problem(definition, version, reader, "value"))
+    return InternalPart(definition, version, values, _problem(definition, version, reader, "value"))
 
 
 def check_remote(definition: Message, values: dict[str, Any]) -> None:
-    """Raises BadMessage for what the classes of remote log metadata do not accept."""
+    """Raise BadMessage for values that the classes of remote log metadata reject."""
     if definition.name == "RemotePartitionDeleteMetadataRecord":
         if not 0 <= values["remotePartitionDeleteState"] < len(DELETE_STATES):
             raise BadMessage(None)
@@ -243,19 +245,21 @@ def check_remote(definition: Message, values: dict[str, Any]) -> None:
         raise BadMessage("state can not be null")
 
 
-def _small(reader: Reader, what: str) -> int:
+def _small(reader: MessageReader, field_name: str) -> int:
     try:
         value = reader.unsigned_varint()
     except BadMessage:
-        raise BadMessage(f"Error while reading {what}") from None
+        raise BadMessage(f"Error while reading {field_name}") from None
     if value > 0x7FFF:
-        raise BadMessage(f"Value for {what} was too large.")
+        raise BadMessage(f"Value for {field_name} was too large.")
     return value
 
 
-def metadata_part(record: Record, *, remote: bool, lenient: bool = False, later: bool = False) -> Part:
-    """A record of __cluster_metadata or __remote_log_metadata. lenient, later: see
-    coordinator_record. Raises BadMessage."""
+def metadata_part(record: Record, *, remote: bool, lenient: bool = False, later: bool = False) -> InternalPart:
+    """Decode a record of __cluster_metadata or __remote_log_metadata. Raises BadMessage.
+
+    lenient, later: see coordinator_record.
+    """
     part = framed(record.value or b"", remote=remote, lenient=lenient, later=later)
     definition = part.definition
     if remote:

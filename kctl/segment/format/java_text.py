@@ -1,16 +1,16 @@
-"""Text and numbers as Java writes them."""
+"""Decode and format text and numbers like Java."""
 
 from __future__ import annotations
 
 import math
 import re
 
-# A surrogate in UTF-8, or what there is of it: Java's decoder makes one U+FFFD of it, Python's one of each byte.
+# A surrogate in UTF-8, possibly cut short. Java's decoder replaces it with one U+FFFD, Python's with one per byte.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def java_utf8(data: bytes) -> str:
-    """Text as new String(data, UTF_8) has it."""
+    """Decode UTF-8 like new String(data, UTF_8)."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -18,7 +18,7 @@ def java_utf8(data: bytes) -> str:
 
 
 def java_double(value: float) -> str:
-    """A double as Double.toString writes it (its shortest digits, JDK 19 and later): 1.0, 1.0E-5, 1.234E10."""
+    """Format a double like Double.toString of JDK 19 and later (shortest digits): 1.0, 1.0E-5, 1.234E10."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -33,7 +33,7 @@ def java_double(value: float) -> str:
 
 
 def _scientific(text: str) -> tuple[str, str]:
-    """«12345678.9» → («1.23456789», «7»)."""
+    """Return mantissa and exponent: "12345678.9" → ("1.23456789", "7")."""
     sign = "-" if text.startswith("-") else ""
     whole, _, fraction = text.lstrip("-").partition(".")
     power = len(whole) - 1

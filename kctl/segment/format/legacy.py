@@ -1,9 +1,9 @@
-"""Messages of magic 0 and 1: alone, or many of them compressed as the value of a wrapper.
+"""Decode messages of magic 0 and 1: single messages, or several compressed as the value of a wrapper message.
 
 Format: org.apache.kafka.common.record.LegacyRecord and AbstractLegacyRecordBatch (KIP-31, KIP-32). In a wrapper of
-magic 1 offsets are relative, and the wrapper has the offset of the last message; in magic 0 offsets are absolute.
-A wrapper of either magic can hold messages of both. Sizes and the wrapper's offset are checked before the first message
-is returned, everything else message by message, as DumpLogSegments and consumers do.
+magic 1, offsets are relative, and the wrapper's offset is that of the last message. In magic 0, offsets are absolute. A
+wrapper of either magic can contain messages of both. Sizes and the wrapper's offset are validated before the first
+message is returned, everything else message by message, as in DumpLogSegments and consumers.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from kctl.segment.format.batch import (
 from kctl.segment.format.compression import ZSTD, decompress
 from kctl.segment.format.record import BadRecords, Record
 
-# Of a message, behind its offset and size.
+# Positions in a message, counted from the end of its offset and size.
 _MAGIC_AT, _ATTRIBUTES_AT = MESSAGE_V0.offset("magic"), MESSAGE_V0.offset("attributes")
 _CRC_COVERS, _TIMESTAMP_AT = MESSAGE_V0.end("crc"), MESSAGE_V1.offset("timestamp")
-_BUFFERED_BYTES = 8 << 20  # of a wrapper's messages; those of a larger one are decompressed twice
+_BUFFERED_BYTES = 8 << 20  # of a wrapper's messages; a larger wrapper is decompressed twice
 
 
 def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bool = False) -> Iterator[Record]:
-    """The records of a batch of magic 0 or 1. content: the whole batch; limit: of one message, in bytes.
+    """Yield the records of a batch of magic 0 or 1. content: the whole batch; limit: maximum bytes of a message.
 
-    lenient: a record whose key or value does not fit into its message is returned, with `legacy_problem`.
-    Raises BadRecords and BadPayload where reading on makes no sense.
+    lenient: yield a record whose key or value does not fit into its message, with `legacy_problem` set. Raises
+    BadRecords or BadPayload if the rest cannot be decoded.
     """
     if batch.magic not in {0, 1}:
         raise BadRecords(f"magic {batch.magic}")
@@ -62,7 +62,7 @@ def legacy_records(batch: Batch, content: memoryview, *, limit: int, lenient: bo
 
 
 def _absolute(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, message) of each message in a wrapper."""
+    """Yield (absolute offset, message) for each message in a wrapper."""
     buffered: list[tuple[int, bytes]] = []
     last, size = None, 0
     for last, message in _entries(batch, value, limit):
@@ -77,22 +77,22 @@ def _absolute(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int
 
 
 def _base(batch: Batch, last: int) -> int:
-    """What is added to the offsets in a wrapper. last: that of its last message."""
+    """Return what to add to the offsets in a wrapper. last: the stored offset of its last message."""
     if batch.magic == 0 or batch.base_offset == 0:  # old versions of librdkafka left the wrapper's offset at 0
         return 0
     if batch.base_offset < last:
-        raise BadRecords(f"a wrapper at offset {batch.base_offset} whose last message is at {last}")
+        raise BadRecords(f"the last message in the wrapper at offset {batch.base_offset} has offset {last}")
     return wrap_long(batch.base_offset - last)
 
 
 def _entries(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int, bytes]]:
-    """(offset as stored, message) of each message in a wrapper."""
+    """Yield (stored offset, message) for each message in a wrapper."""
     pieces = decompress(batch.codec, value, magic=batch.magic, limit=limit)
     data, position = b"", 0
     total = 0
     while True:
-        data, position, there = _filled(data, position, LOG_OVERHEAD, pieces)
-        if not there:  # as in Java: an incomplete header is the end
+        data, position, complete = _filled(data, position, LOG_OVERHEAD, pieces)
+        if not complete:  # like Java: an incomplete header ends the wrapper
             return
         offset, size = BATCH_START.unpack_from(data, position)
         if size < V0_OVERHEAD or size > limit:
@@ -100,15 +100,15 @@ def _entries(batch: Batch, value: memoryview, limit: int) -> Iterator[tuple[int,
         total += size
         if total > limit * 8:
             raise BadRecords(f"a compressed message with more than {limit * 8} bytes")
-        data, position, there = _filled(data, position, LOG_OVERHEAD + size, pieces)
-        if not there:
+        data, position, complete = _filled(data, position, LOG_OVERHEAD + size, pieces)
+        if not complete:
             return
         yield offset, data[position + LOG_OVERHEAD : position + LOG_OVERHEAD + size]
         position += LOG_OVERHEAD + size
 
 
 def _filled(data: bytes, position: int, need: int, pieces: Iterable[bytes]) -> tuple[bytes, int, bool]:
-    """`data` with pieces appended until `need` bytes stand at `position`; false when they end before."""
+    """Append pieces until `need` bytes are at `position`. Return data, position, and False if there are too few."""
     if position + need <= len(data):
         return data, position, True
     parts = [data[position:]]
@@ -122,7 +122,7 @@ def _filled(data: bytes, position: int, need: int, pieces: Iterable[bytes]) -> t
 
 
 def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) -> Record:
-    """A message as a record. batch: itself, or its wrapper."""
+    """Convert a message to a record. batch: the message itself, or its wrapper."""
     crc, magic, _ = MESSAGE_V0.unpack_from(message)
     (key_at, key_length), (value_at, value_length) = _fields(message)
     size, problem = len(message), None
@@ -150,7 +150,7 @@ def _timestamp(batch: Batch, magic: int, message: memoryview) -> int:
 
 
 def _fields(message: memoryview) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(start, length) of key and value as the message claims them. Raises BadRecords when a length is missing."""
+    """Return (start, length) of the key and of the value, unchecked. Raises BadRecords if a length is missing."""
     start = (MESSAGE_V0 if message[_MAGIC_AT] == 0 else MESSAGE_V1).size + INT32.size
     key = start, _length(message, start)
     start += max(key[1], 0) + INT32.size
@@ -165,4 +165,4 @@ def _length(message: memoryview, end: int) -> int:
 
 
 def _too_long(name: str, length: int, left: int) -> str:
-    return f"a {name} of {length} bytes, and {left} are left"
+    return f"a {name} of {length} bytes, but only {left} bytes are left"

@@ -1,7 +1,7 @@
-"""Kafka's generated messages, read by their definitions (message_schemas.json) and shown as its JSON converters do.
+"""Decode Kafka's generated messages by their definitions (message_schemas.json); format them like its JSON converters.
 
-Encoding: KIP-482. In flexible versions lengths are unsigned varints of length + 1, and every struct ends in tagged
-fields; before, strings have an i16 and arrays and bytes an i32 length, −1 for null.
+Encoding: KIP-482. In flexible versions, lengths are unsigned varints of length + 1, and every struct ends with tagged
+fields. In earlier versions, strings have an i16 length, arrays and bytes an i32 length; −1 is null.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _NUMBERS = {
     "float64": FLOAT64,
 }
 _UUID_BYTES = 16
-_LONGEST_STRING = 0x7FFF
-_LARGEST_INT = 0x7FFFFFFF
+_MAX_STRING = 0x7FFF
+_MAX_INT = 0x7FFFFFFF
 
 
 class BadMessage(ValueError):
-    """Bytes that are no such message. said: what Java's exception says, None where it says nothing."""
+    """The bytes are not a valid message. java_message: the message of Java's exception; None if it has none."""
 
-    def __init__(self, said: str | None) -> None:
-        super().__init__(said or "it ends too early")
-        self.said = said
+    def __init__(self, java_message: str | None) -> None:
+        super().__init__(java_message or "the message ends too early")
+        self.java_message = java_message
 
 
 class Field(NamedTuple):
-    """A field of a message. versions: (first, last); tagged, nullable: in which versions, None for never."""
+    """A field of a message. versions, tagged, nullable: the (first, last) version in which it is so; None: never."""
 
     name: str
     type: str
@@ -51,7 +51,7 @@ class Field(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A definition. flexible: in which versions."""
+    """The definition of a message. flexible: (first, last) flexible version; None: never."""
 
     name: str
     api_key: int | None
@@ -60,29 +60,29 @@ class Message(NamedTuple):
     fields: tuple[Field, ...]
 
     def nearest(self, version: int) -> int:
-        """The version whose fields an unknown one is read with: generated classes compare, and check no range."""
+        """Return the known version nearest to `version`. Generated classes decode unknown versions like it."""
         return min(max(version, self.versions[0]), self.versions[1])
 
 
 @lru_cache(maxsize=2)
 def _definitions(*, later: bool) -> dict[str, Message]:
-    """Those of 3.9; later: those of Kafka 4 too, in their place where they differ."""
-    from importlib.resources import files  # only when a message is read
+    """Return the definitions of Kafka 3.9. later: those of Kafka 4 override and complete them."""
+    from importlib.resources import files  # slow to import, and not always needed
 
-    found: dict[str, Message] = {}
+    definitions: dict[str, Message] = {}
     for name in ("message_schemas.json", "message_schemas_4.json")[: 2 if later else 1]:
         text = files(__package__).joinpath(name).read_text(encoding="utf-8")
-        found |= {raw["name"]: _message(raw) for raw in json.loads(text)}
-    return found
+        definitions |= {raw["name"]: _message(raw) for raw in json.loads(text)}
+    return definitions
 
 
 def message(name: str, *, later: bool = False) -> Message:
-    """A definition by name. later: as Kafka 4 has it."""
+    """Return a definition by name. later: that of Kafka 4."""
     return _definitions(later=later)[name]
 
 
 def messages(*, later: bool = False) -> list[Message]:
-    """All definitions."""
+    """Return all definitions. later: including those of Kafka 4."""
     return list(_definitions(later=later).values())
 
 
@@ -119,10 +119,10 @@ def _range(text: str) -> tuple[int, int] | None:
     return first, 2**15 if match[2] else int(match[3] or first)
 
 
-def _default(kind: str, given: Any, fields: tuple[Field, ...]) -> Any:
-    """As the generator has it: only a "null" in quotes is null; what JSON calls null is no default at all."""
-    if given is not None:
-        text = str(given)
+def _default(kind: str, declared: Any, fields: tuple[Field, ...]) -> Any:
+    """Return the default like Kafka's generator: only the string "null" is null; a JSON null is no default."""
+    if declared is not None:
+        text = str(declared)
         if text == "null":
             return None
         if kind == "bool":
@@ -137,17 +137,17 @@ def _default(kind: str, given: Any, fields: tuple[Field, ...]) -> Any:
     return {"bool": False, "string": "", "bytes": b"", "uuid": bytes(_UUID_BYTES)}.get(kind)
 
 
-def _in(version: int, versions: tuple[int, int] | None) -> bool:
+def _includes(version: int, versions: tuple[int, int] | None) -> bool:
     return versions is not None and versions[0] <= version <= versions[1]
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-class Reader:
-    """Bytes from front to back. Raises BadMessage at their end.
+class MessageReader:
+    """A cursor over the bytes of a message. Raises BadMessage at the end.
 
-    later_version: of the message, when it is behind those that are known: structs in it are refused then.
+    later_version: the message's version if it is higher than any known one; nested structs are then rejected.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -160,14 +160,14 @@ class Reader:
         return len(self.data) - self.position
 
     def take(self, length: int) -> bytes:
-        """The next `length` bytes."""
+        """Return the next `length` bytes."""
         if length > self.left:
             raise BadMessage(f"Error reading byte array of {length} byte(s): only {self.left} byte(s) available")
         self.position += length
         return self.data[self.position - length : self.position]
 
     def number(self, kind: str) -> Any:
-        """A number of a fixed width."""
+        """Return the next fixed-width number."""
         layout = _NUMBERS[kind]
         if layout.size > self.left:
             raise BadMessage(None)
@@ -176,7 +176,7 @@ class Reader:
         return value
 
     def numbers(self, kind: str, count: int) -> list[Any]:
-        """Many of them."""
+        """Return the next `count` fixed-width numbers."""
         layout = array_of(_NUMBERS[kind], count)
         if layout.size > self.left:
             raise BadMessage(None)
@@ -184,7 +184,7 @@ class Reader:
         return list(layout.unpack_from(self.data, self.position - layout.size))
 
     def unsigned_varint(self) -> int:
-        """At most five bytes."""
+        """Return the next unsigned varint, of at most five bytes."""
         value = shift = 0
         while True:
             if not self.left:
@@ -199,39 +199,39 @@ class Reader:
                 raise BadMessage("Varint is too long, the most significant bit in the 5th byte is set")
 
 
-def read(definition: Message, reader: Reader, version: int, *, lenient: bool = False) -> dict[str, Any]:
-    """The message's values by field, defaults for what `version` lacks. Raises BadMessage.
+def read(definition: Message, reader: MessageReader, version: int, *, lenient: bool = False) -> dict[str, Any]:
+    """Return the message's values by field; the default for fields that `version` lacks. Raises BadMessage.
 
-    lenient: an unknown version is read like the nearest one that is known, as Kafka's generated classes do.
+    lenient: decode an unknown version like the nearest known one, as Kafka's generated classes do.
     """
-    if not lenient and not _in(version, definition.versions):
+    if not lenient and not _includes(version, definition.versions):
         raise BadMessage(f"Can't read version {version} of {definition.name}")
     if version > definition.versions[1]:
         reader.later_version = version
     version = definition.nearest(version)
-    return _struct(definition.fields, reader, version, flexible=_in(version, definition.flexible))
+    return _struct(definition.fields, reader, version, flexible=_includes(version, definition.flexible))
 
 
-def _struct(fields: tuple[Field, ...], reader: Reader, version: int, *, flexible: bool) -> dict[str, Any]:
+def _struct(fields: tuple[Field, ...], reader: MessageReader, version: int, *, flexible: bool) -> dict[str, Any]:
     values: dict[str, Any] = {}
     tagged: dict[int, Field] = {}
     for field in fields:
         values[field.name] = field.default
-        if _in(version, field.tagged):
+        if _includes(version, field.tagged):
             tagged[field.tag] = field
-        elif _in(version, field.versions):
+        elif _includes(version, field.versions):
             values[field.name] = _value(field, reader, version, flexible=flexible)
     if flexible:
         for _ in range(reader.unsigned_varint()):
             tag, size = reader.unsigned_varint(), reader.unsigned_varint()
-            if tag in tagged:  # its size is not looked at
+            if tag in tagged:  # Kafka ignores the size
                 values[tagged[tag].name] = _value(tagged[tag], reader, version, flexible=True, in_tag=True)
             else:
                 reader.take(size)
     return values
 
 
-def _value(field: Field, reader: Reader, version: int, *, flexible: bool, in_tag: bool = False) -> Any:
+def _value(field: Field, reader: MessageReader, version: int, *, flexible: bool, in_tag: bool = False) -> Any:
     kind = field.type
     if kind.startswith("[]"):
         return _array(field, reader, version, flexible=flexible)
@@ -245,21 +245,21 @@ def _value(field: Field, reader: Reader, version: int, *, flexible: bool, in_tag
         return reader.take(_UUID_BYTES)
     if kind in {"string", "bytes"}:
         return _text_or_bytes(field, reader, version, flexible=flexible)
-    if _in(version, field.nullable) and _is_null(reader, in_tag=in_tag):
+    if _includes(version, field.nullable) and _is_null(reader, in_tag=in_tag):
         return None
     if reader.later_version is not None:
         raise BadMessage(f"Can't read version {reader.later_version} of {kind}")
     return _struct(field.fields, reader, version, flexible=flexible)
 
 
-def _is_null(reader: Reader, *, in_tag: bool) -> bool:
-    """A struct's marker: the generator writes an unsigned varint in a tag, 0 for null, else a byte, −1 for null."""
+def _is_null(reader: MessageReader, *, in_tag: bool) -> bool:
+    """Read the marker of a nullable struct: an unsigned varint in a tag (0: null), otherwise a byte (−1: null)."""
     if in_tag:
-        return not 0 < reader.unsigned_varint() <= _LARGEST_INT
+        return not 0 < reader.unsigned_varint() <= _MAX_INT
     return bool(reader.number("int8") < 0)
 
 
-def _array(field: Field, reader: Reader, version: int, *, flexible: bool) -> list[Any] | None:
+def _array(field: Field, reader: MessageReader, version: int, *, flexible: bool) -> list[Any] | None:
     length = _length(reader, "int32", flexible=flexible)
     if length < 0:
         _check_nullable(field, version)
@@ -275,19 +275,19 @@ def _array(field: Field, reader: Reader, version: int, *, flexible: bool) -> lis
     return [_value(inner, reader, version, flexible=flexible) for _ in range(length)]
 
 
-def _text_or_bytes(field: Field, reader: Reader, version: int, *, flexible: bool) -> str | bytes | None:
+def _text_or_bytes(field: Field, reader: MessageReader, version: int, *, flexible: bool) -> str | bytes | None:
     text = field.type == "string"
     length = _length(reader, "int16" if text else "int32", flexible=flexible)
     if length < 0:
         _check_nullable(field, version)
         return None
-    if text and length > _LONGEST_STRING:
+    if text and length > _MAX_STRING:
         raise BadMessage(f"string field {field.name} had invalid length {length}")
     data = reader.take(length)
     return java_utf8(data) if text else data
 
 
-def _length(reader: Reader, kind: str, *, flexible: bool) -> int:
+def _length(reader: MessageReader, kind: str, *, flexible: bool) -> int:
     if flexible:
         return reader.unsigned_varint() - 1
     length: int = reader.number(kind)
@@ -295,7 +295,7 @@ def _length(reader: Reader, kind: str, *, flexible: bool) -> int:
 
 
 def _check_nullable(field: Field, version: int) -> None:
-    if not _in(version, field.nullable):
+    if not _includes(version, field.nullable):
         raise BadMessage(f"non-nullable field {field.name} was serialized as null")
 
 
@@ -303,16 +303,16 @@ def _check_nullable(field: Field, version: int) -> None:
 
 
 def to_json(fields: tuple[Field, ...], values: dict[str, Any], version: int) -> dict[str, Any]:
-    """What the generated JsonConverter makes: fields of this version, tagged ones only where they say something."""
-    found: dict[str, Any] = {}
+    """Convert like the generated JsonConverter: fields of this version; tagged fields only if not the default."""
+    converted: dict[str, Any] = {}
     for field in fields:
-        if not _in(version, field.versions):
+        if not _includes(version, field.versions):
             continue
         value = values[field.name]
-        if _in(version, field.tagged) and value == field.default:
+        if _includes(version, field.tagged) and value == field.default:
             continue
-        found[field.name] = _json_value(field, value, version)
-    return found
+        converted[field.name] = _json_value(field, value, version)
+    return converted
 
 
 def _json_value(field: Field, value: Any, version: int) -> Any:
@@ -327,7 +327,7 @@ def _json_value(field: Field, value: Any, version: int) -> Any:
 
 
 def uuid_text(data: bytes) -> str:
-    """org.apache.kafka.common.Uuid's text: base64 for URLs, without padding."""
+    """Format like org.apache.kafka.common.Uuid: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -335,7 +335,7 @@ _JACKSON_ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def json_text(value: Any) -> str:
-    """JSON as Jackson writes it: no spaces, hexadecimal digits of escapes in capitals, Java's way with doubles."""
+    """Format like Jackson: no spaces, uppercase hex digits in escapes, doubles like Java."""
     return "".join(_json_parts(value))
 
 

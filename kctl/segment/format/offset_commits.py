@@ -1,16 +1,16 @@
-"""Committed offsets as __consumer_offsets tells them, commit by commit: which took effect, and when.
+"""Replay the commits of __consumer_offsets: which commits took effect, and when.
 
 Rules (org.apache.kafka.coordinator.group.OffsetMetadataManager: replay and replayEndTransactionMarker, Kafka 3.9;
 KIP-98, KIP-447):
 
-- A commit outside of a transaction takes effect at once. Its value says when it was made.
-- One within a transaction is pending until its producer's marker: COMMIT makes it take effect then, ABORT drops it.
-- What was written later wins, whatever is committed first: a commit that takes effect ends older pending ones of its
-  group and partition.
-- A record without a value (a tombstone) removes the committed offset, and what is pending.
+- A commit outside a transaction takes effect at once. Its value has the time of the commit.
+- A commit in a transaction is pending until its producer's marker: COMMIT makes it take effect, ABORT drops it.
+- The record that was written last wins, whichever transaction ends first: a commit that takes effect drops older
+  pending commits of its group and partition.
+- A record without a value (a tombstone) removes the committed offset and pending commits.
 
-Compaction leaves, of the part that is cleaned, the last record of each group and partition. So what is there is true
-for ever; what was committed before the part that is not cleaned may be missing.
+Compaction keeps the last record of each group and partition in the cleaned part of the log. So every commit read took
+effect, but earlier commits of the cleaned part may be missing.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from kctl.segment.format.record import BadRecords, Record
 from kctl.segment.log.transactions import first_record
 
 TOPIC = "__consumer_offsets"
-MOST_PENDING = 1_000_000  # far more than any coordinator has; what is hostile must not fill the memory
-MOST_TOLD = 100
+MAX_PENDING = 1_000_000  # far more than any coordinator has; hostile input must not exhaust memory
+MAX_NOTES = 100
 _COMMIT_KEYS = (0, 1)  # the versions in front of an OffsetCommitKey
 
 
 class GroupPartition(NamedTuple):
-    """What a commit is about."""
+    """The consumer group and partition of a commit."""
 
     group: str
     topic: str
@@ -45,10 +45,10 @@ class GroupPartition(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """A commit that took effect at `at_ms`. committed_offset None: it was removed.
+    """A commit that took effect at `at_ms`. committed_offset: None: the committed offset was removed.
 
-    commit_ms: when it was made (of a transaction before at_ms), None for a removal. leader_epoch: None when it was not
-    given. log_offset: of the record.
+    commit_ms: the time of the commit (before at_ms in a transaction); None for a removal. leader_epoch: None if the
+    commit has none. log_offset: of the record.
     """
 
     key: GroupPartition
@@ -61,8 +61,11 @@ class OffsetCommit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Told:
-    """What could not be used. unreadable: records, as a broker skips them; texts: the first of all."""
+class CommitNotes:
+    """Counts of unusable data.
+
+    unreadable: records, which a broker skips as well; texts: the first MAX_NOTES messages.
+    """
 
     damaged: int = 0
     unreadable: int = 0
@@ -70,23 +73,23 @@ class Told:
     texts: list[str] = field(default_factory=list)
 
     def damage(self, text: str) -> None:
-        """A place that cannot be read."""
+        """Count a damaged place."""
         self.damaged += 1
-        self._tell(text)
+        self._note(text)
 
     def skip(self, text: str) -> None:
-        """A record that cannot be read."""
+        """Count an unreadable record."""
         self.unreadable += 1
-        self._tell(text)
+        self._note(text)
 
-    def _tell(self, text: str) -> None:
-        if len(self.texts) < MOST_TOLD:
+    def _note(self, text: str) -> None:
+        if len(self.texts) < MAX_NOTES:
             self.texts.append(text)
 
 
 @lru_cache(maxsize=1 << 16)
 def commit_key(data: bytes) -> GroupPartition | None:
-    """What a record's key is about; None for one of another type, which is not read. Raises BadMessage."""
+    """Return the group and partition of a record's key; None for other types of keys. Raises BadMessage."""
     if len(data) >= INT16.size and INT16.unpack_from(data)[0] not in _COMMIT_KEYS:
         return None
     key, _ = coordinator_record(data, None, group_keys())
@@ -94,21 +97,21 @@ def commit_key(data: bytes) -> GroupPartition | None:
 
 
 def commit_of(record: Record, *, transactional: bool = False) -> OffsetCommit | None:
-    """A data record's commit, as if it took effect at once; None for a record of another type. Raises BadMessage."""
+    """Return the commit of a record as if it took effect at once; None for other types. Raises BadMessage."""
     if record.key is None:
         raise BadMessage("a record without a key")
-    about = commit_key(record.key)
-    if about is None:
+    key = commit_key(record.key)
+    if key is None:
         return None
     _, value = coordinator_record(record.key, record.value, group_keys())
     if value is None:
-        return OffsetCommit(about, record.timestamp, None, None, None, record.offset, transactional)
-    made, epoch = value.data["commitTimestamp"], value.data.get("leaderEpoch", -1)
+        return OffsetCommit(key, record.timestamp, None, None, None, record.offset, transactional)
+    commit_ms, epoch = value.data["commitTimestamp"], value.data.get("leaderEpoch", -1)
     return OffsetCommit(
-        about,
-        made if made >= 0 else record.timestamp,
+        key,
+        commit_ms if commit_ms >= 0 else record.timestamp,
         value.data["offset"],
-        made if made >= 0 else None,
+        commit_ms if commit_ms >= 0 else None,
         epoch if epoch >= 0 else None,
         record.offset,
         transactional,
@@ -120,10 +123,10 @@ _Value = TypeVar("_Value")
 
 
 class PendingCommits(Generic[_Key, _Value]):
-    """The commits of transactions under way, of one partition of the topic. untracked: that were too many."""
+    """The commits of open transactions in one partition of the topic. untracked: commits beyond the limit."""
 
-    def __init__(self, *, most: int = MOST_PENDING) -> None:
-        self._most, self._count, self.untracked = most, 0, 0
+    def __init__(self, *, limit: int = MAX_PENDING) -> None:
+        self._most, self._count, self.untracked = limit, 0, 0
         self._by_key: dict[_Key, dict[int, tuple[int, _Value]]] = {}
         self._by_producer: dict[int, dict[_Key, None]] = {}
 
@@ -131,13 +134,13 @@ class PendingCommits(Generic[_Key, _Value]):
         return self._count
 
     def keys(self) -> set[_Key]:
-        """What has something pending."""
+        """Return the keys with pending commits."""
         return set(self._by_key)
 
     def add(self, producer_id: int, key: _Key, log_offset: int, value: _Value) -> None:
-        """A commit within a transaction; its producer's older one of the same key is forgotten."""
-        found = self._by_key.get(key)
-        if found is None or producer_id not in found:
+        """Add a commit of a transaction. It replaces the producer's older commit of the same key."""
+        pending = self._by_key.get(key)
+        if pending is None or producer_id not in pending:
             if self._count >= self._most:
                 self.untracked += 1
                 return
@@ -146,22 +149,22 @@ class PendingCommits(Generic[_Key, _Value]):
         self._by_producer.setdefault(producer_id, {})[key] = None
 
     def supersede(self, key: _Key) -> None:
-        """Another commit of `key`, or its removal, has taken effect, behind all that is pending."""
+        """Drop all pending commits of `key`: a later commit, or a removal, has taken effect."""
         self._drop(key, lambda _: True)
 
     def end(self, producer_id: int, *, commit: bool) -> list[tuple[_Key, _Value]]:
-        """The producer's marker; what takes effect by it, in the order in which it was written."""
-        found: list[tuple[int, _Key, _Value]] = []
+        """Apply a producer's marker. Return the commits that take effect, in log order."""
+        effective: list[tuple[int, _Key, _Value]] = []
         for key in self._by_producer.pop(producer_id, ()):
             log_offset, value = self._by_key[key].pop(producer_id)
             self._count -= 1
             if not self._by_key[key]:
                 del self._by_key[key]
             if commit:
-                found.append((log_offset, key, value))
-        for log_offset, key, _ in found:
+                effective.append((log_offset, key, value))
+        for log_offset, key, _ in effective:
             self._drop(key, log_offset.__gt__)
-        return [(key, value) for _, key, value in sorted(found, key=lambda each: each[0])]
+        return [(key, value) for _, key, value in sorted(effective, key=lambda each: each[0])]
 
     def _drop(self, key: _Key, older: Callable[[int], bool]) -> None:
         pending = self._by_key.get(key)
@@ -178,14 +181,17 @@ class PendingCommits(Generic[_Key, _Value]):
 
 
 class CommitLog:
-    """Follows one partition of the topic, batch by batch: the plain way, which says what is right."""
+    """The replay of one partition of the topic, batch by batch. Faster modules must match it."""
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, notes: CommitNotes) -> None:
+        self.notes = notes
         self.pending: PendingCommits[GroupPartition, OffsetCommit] = PendingCommits()
 
     def add(self, batch: Batch, content: memoryview, where: str) -> Iterator[OffsetCommit]:
-        """What takes effect by a batch with a right CRC. content: the whole batch; where: for messages."""
+        """Yield the commits that take effect with a batch whose CRC is valid.
+
+        content: the whole batch; where: for messages.
+        """
         try:
             if batch.control:
                 yield from self._marker(batch, content)
@@ -193,32 +199,32 @@ class CommitLog:
             for record in all_records(batch, content, limit=MAX_MESSAGE_BYTES):
                 yield from self._record(batch, record, where)
         except (BadRecords, BadPayload) as exc:
-            self.told.damage(f"{where}: {exc}")
+            self.notes.damage(f"{where}: {exc}")
 
     def _record(self, batch: Batch, record: Record, where: str) -> Iterator[OffsetCommit]:
         try:
-            found = commit_of(record, transactional=batch.transactional and batch.producer_id >= 0)
+            commit = commit_of(record, transactional=batch.transactional and batch.producer_id >= 0)
         except BadMessage as exc:
-            self.told.skip(f"{where}: offset {record.offset}: {exc}")
+            self.notes.skip(f"{where}: offset {record.offset}: {exc}")
             return
-        if found is None:
+        if commit is None:
             return
-        if found.transactional and found.committed_offset is not None:
-            self.pending.add(batch.producer_id, found.key, found.log_offset, found)
+        if commit.transactional and commit.committed_offset is not None:
+            self.pending.add(batch.producer_id, commit.key, commit.log_offset, commit)
         else:
-            self.pending.supersede(found.key)
-            yield found
+            self.pending.supersede(commit.key)
+            yield commit
 
     def _marker(self, batch: Batch, content: memoryview) -> Iterator[OffsetCommit]:
-        ended = marker_of(batch, content)
-        if ended is None:
+        is_commit = marker_of(batch, content)
+        if is_commit is None:
             return
-        for _, found in self.pending.end(batch.producer_id, commit=ended):
-            yield found._replace(at_ms=batch.max_timestamp)
+        for _, commit in self.pending.end(batch.producer_id, commit=is_commit):
+            yield commit._replace(at_ms=batch.max_timestamp)
 
 
 def marker_of(batch: Batch, content: memoryview) -> bool | None:
-    """Whether a control batch commits its producer's transaction; None when it ends none. Raises BadRecords."""
+    """Return True for a COMMIT marker, False for an ABORT marker, None for other control batches. Raises BadRecords."""
     record = first_record(batch, content)
     kind = None if record is None else control_type(record)
     return kind == COMMIT if kind in {ABORT, COMMIT} else None

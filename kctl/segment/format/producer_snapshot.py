@@ -1,4 +1,4 @@
-"""Producer snapshots (.snapshot): what a broker knows of idempotent producers at an offset.
+"""Decode producer snapshots (.snapshot): the state of idempotent producers at an offset.
 
 Format: org.apache.kafka.storage.internals.log.ProducerStateManager, version 1.
 """
@@ -30,9 +30,9 @@ _CRC_COVERS = _HEADER.end("crc")
 
 
 class ProducerEntry(NamedTuple):
-    """A producer. last_sequence, last_offset, offset_delta: of its last batch; last_offset −1: it has none.
+    """A producer. last_sequence, last_offset, offset_delta: of its last batch; last_offset −1: it has no batch.
 
-    current_transaction_first_offset: −1 without a transaction under way.
+    current_transaction_first_offset: −1 if no transaction is open.
     """
 
     producer_id: int
@@ -46,7 +46,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """Of its last batch; sequence numbers begin at 0 again after 2³¹−1."""
+        """The first sequence number of the last batch; sequence numbers wrap to 0 after 2³¹−1."""
         from kctl.segment.format.batch import NO_SEQUENCE
 
         if self.last_sequence == NO_SEQUENCE:
@@ -56,11 +56,11 @@ class ProducerEntry(NamedTuple):
 
 
 class BadSnapshot(ValueError):
-    """A snapshot that a broker would throw away: why, in its words."""
+    """A snapshot that a broker would discard. The message is the broker's."""
 
 
 def parse_snapshot(data: bytes) -> list[ProducerEntry]:
-    """The entries. Raises BadSnapshot for another version, a wrong CRC, or a count that does not fit."""
+    """Return the entries. Raises BadSnapshot for an unknown version, a wrong CRC, or a count that does not fit."""
     if len(data) < _HEADER.size:
         raise BadSnapshot("Snapshot failed schema validation: it is too short")
     version, crc, count = _HEADER.unpack_from(data)

@@ -1,4 +1,4 @@
-"""Records of a batch of magic 2, one after the other (org.apache.kafka.common.record.DefaultRecord, KIP-82, KIP-98):
+"""Decode the records of a batch of magic 2 one by one (org.apache.kafka.common.record.DefaultRecord, KIP-82, KIP-98).
 
     length varint | attributes i8 | timestampDelta varlong | offsetDelta varint | key length varint, key |
     value length varint, value | header count varint | headers: key length varint, key, value length varint, value
@@ -17,14 +17,14 @@ Header = tuple[bytes, bytes | None]
 
 
 class BadRecords(ValueError):
-    """A batch's records cannot be read on: why, in a few words."""
+    """The rest of a batch's records cannot be decoded. The message is the reason."""
 
 
 class Record(NamedTuple):
     """A record. timestamp: ms; sequence: NO_SEQUENCE without a producer id.
 
-    legacy_…: of magic 0 and 1: the message's own CRC and whether it is right, the lengths of key and value as claimed,
-    and what is wrong with them.
+    legacy_…: for magic 0 and 1 only. legacy_crc, legacy_valid: the message's CRC, and whether it matches;
+    legacy_lengths: the stored lengths of key and value; legacy_problem: what is wrong with them.
     """
 
     offset: int
@@ -40,7 +40,7 @@ class Record(NamedTuple):
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag varint of at most 10 bytes, and the position behind it. Raises IndexError at the end of `data`."""
+    """Return a zigzag varint of at most 10 bytes, and the position after it. Raises IndexError at the end of `data`."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -60,11 +60,11 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 def records_of(
     batch: Batch, pieces: Iterable[bytes | memoryview], *, limit: int, keep_last: bool = False
 ) -> Iterator[Record]:
-    """The records of `batch`. pieces: what stands behind its header, decompressed, in pieces.
+    """Yield the records of `batch`. pieces: the decompressed bytes after its header.
 
-    limit: the most bytes that a record may have. keep_last: bytes behind the last record are told behind it; Kafka
-    gives up before it. Raises BadRecords where reading on makes no sense; what came before is good. Also raises what
-    `pieces` raises.
+    limit: maximum bytes of a record. keep_last: if there are bytes after the last record, yield that record before
+    raising; Kafka does not return it. Raises BadRecords if the rest cannot be decoded; the records yielded before are
+    valid. Also raises the errors of `pieces`.
     """
     if batch.record_count < 0:
         raise BadRecords(f"the record count is {batch.record_count}")
@@ -80,7 +80,7 @@ def records_of(
 
 
 class _Stream:
-    """Bytes that come in pieces, cut into records."""
+    """A stream of byte pieces that is cut into records."""
 
     def __init__(self, pieces: Iterable[bytes | memoryview]) -> None:
         self._pieces = iter(pieces)
@@ -88,24 +88,24 @@ class _Stream:
         self._position = 0
 
     def record(self, limit: int) -> bytes | memoryview:
-        """The next record without its length. Raises BadRecords."""
+        """Return the next record without its length field. Raises BadRecords."""
         length, start = self._length()
         if length < 0 or length > limit:
             raise BadRecords(f"a record of {length} bytes")
         if start + length > len(self._data):
             before = self._position
             if not self._more(start + length - before):
-                left = len(self._data) - (start - before + self._position)
-                raise BadRecords(f"a record of {length} bytes, and {left} are left")
+                remaining = len(self._data) - (start - before + self._position)
+                raise BadRecords(f"a record of {length} bytes, but only {remaining} bytes are left")
             start -= before
         body = self._data[start : start + length]
         self._position = start + length
         return body
 
     def check_end(self) -> None:
-        """Raises BadRecords when bytes are left."""
+        """Raise BadRecords if bytes are left."""
         if self._position < len(self._data) or self._more():
-            raise BadRecords("there are bytes behind the last record")
+            raise BadRecords("there are bytes after the last record")
 
     def _length(self) -> tuple[int, int]:
         while True:
@@ -116,10 +116,12 @@ class _Stream:
                     raise BadRecords("the records end too early") from None
 
     def _more(self, need: int = 0) -> bool:
-        """Append pieces until there are `need` bytes, at least one; false when they end before. What was used is
-        dropped first, so that positions begin at 0."""
+        """Append at least one piece, and more until there are `need` bytes. Return False if there are too few.
+
+        Drops consumed bytes first: positions start at 0 again.
+        """
         parts: list[bytes | memoryview] = [self._data[self._position :]] if self._position < len(self._data) else []
-        have = begun = len(self._data) - self._position
+        have = initial = len(self._data) - self._position
         for piece in self._pieces:
             if len(piece):
                 parts.append(piece)
@@ -128,7 +130,7 @@ class _Stream:
                     break
         self._data = parts[0] if len(parts) == 1 else b"".join(parts)
         self._position = 0
-        return have > begun and have >= need
+        return have > initial and have >= need
 
 
 def _parse(batch: Batch, body: bytes | memoryview) -> Record:
@@ -141,7 +143,7 @@ def _parse(batch: Batch, body: bytes | memoryview) -> Record:
     except IndexError:
         raise BadRecords("a record ends too early") from None
     if position != len(body):
-        raise BadRecords(f"a record of {len(body)} bytes of which {position} are used")
+        raise BadRecords(f"a record of {len(body)} bytes whose fields take {position} bytes")
     timestamp = batch.max_timestamp if batch.log_append_time else wrap_long(batch.base_timestamp + timestamp_delta)
     sequence = NO_SEQUENCE if batch.base_sequence < 0 else increment_sequence(batch.base_sequence, offset_delta)
     return Record(wrap_long(batch.base_offset + offset_delta), timestamp, sequence, key, value, headers)
@@ -153,12 +155,12 @@ def _bytes(body: bytes | memoryview, position: int) -> tuple[bytes | None, int]:
         return None, position
     end = position + length
     if end > len(body):
-        raise BadRecords(f"a key or value of {length} bytes, and {len(body) - position} are left")
+        raise BadRecords(f"a key or value of {length} bytes, but only {len(body) - position} bytes are left")
     return bytes(body[position:end]), end
 
 
 def parse_headers(body: bytes | memoryview, position: int) -> tuple[tuple[Header, ...], int]:
-    """A record's headers and the position behind them. Raises BadRecords, and IndexError at the end of `body`."""
+    """Return a record's headers and the position after them. Raises BadRecords, and IndexError at the end of `body`."""
     count, position = read_varint(body, position)
     if count == 0:
         return (), position

@@ -1,6 +1,6 @@
-"""The order in which scala.collection.mutable's HashSet and HashMap give their elements (Scala 2.13).
+"""Reproduce the iteration order of scala.collection.mutable's HashSet and HashMap (Scala 2.13).
 
-DumpLogSegments prints the partitions of a transaction, and the files with mismatches, in it.
+DumpLogSegments prints the partitions of a transaction, and the files with mismatches, in this order.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _LOAD = 0.75
 
 
 def mutable_set_order(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """(topic, partition), each once, as the set would give them after they were added in this order."""
+    """Return distinct (topic, partition) in the order of a HashSet to which they were added in this order."""
     unique = list(dict.fromkeys(partitions))
     return _in_buckets(unique, [_topic_partition_hash(*each) for each in unique], len(unique))
 
 
 def mutable_map_order(names: Sequence[str], *, put_again: bool = False) -> list[str]:
-    """The keys of a map, each once, in the order in which they were put.
+    """Return distinct keys in the order of a HashMap into which they were put in this order.
 
-    put_again: the last one's value was replaced later, for which the table grows as for a new one.
+    put_again: the last key was put twice, which grows the table like a new key.
     """
     return _in_buckets(names, [string_hash(name) for name in names], len(names) + put_again)
 
@@ -33,7 +33,7 @@ def _in_buckets(elements: Sequence[_Element], hashes: Sequence[int], puts: int) 
     while puts + 1 > size * _LOAD:
         size *= 2
     hashed = [(_improved(value), number) for number, value in enumerate(hashes)]
-    # Buckets in order; within one by hash, equal hashes in the order in which they came.
+    # Buckets in order; within a bucket by hash; equal hashes in insertion order.
     hashed.sort(key=lambda item: (item[0] & (size - 1), _signed(item[0]), item[1]))
     return [elements[number] for _, number in hashed]
 
@@ -47,7 +47,7 @@ def _topic_partition_hash(topic: str, partition: int) -> int:
 
 
 def string_hash(text: str) -> int:
-    """String.hashCode over UTF-16 units, as an unsigned number."""
+    """Return String.hashCode (over UTF-16 code units) as an unsigned number."""
     value = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(data[::2], data[1::2], strict=True):

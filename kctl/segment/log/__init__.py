@@ -1,1 +1,1 @@
-"""From files to logs: log dirs, partitions, segments, and the walk from batch to batch."""
+"""Logs: log dirs, partitions, segments, and iteration over batches."""

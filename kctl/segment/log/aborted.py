@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions, by the .txnindex files: compaction removes them (LogCleaner)."""
+"""Find the batches of aborted transactions by the .txnindex files. Compaction removes them (LogCleaner)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kctl.segment.format.batch import Batch
 from kctl.segment.format.indexes import TransactionSlots
 from kctl.segment.log.source import Source
 
-MOST_ENTRIES = 50_000  # of one log that are remembered
+MAX_ENTRIES = 50_000  # per log
 
 
 class AbortedBatches:
-    """The aborted transactions of a log. entries: how many its indexes have, those behind MOST_ENTRIES included."""
+    """The aborted transactions of a log. entries: number of index entries, including those beyond MAX_ENTRIES."""
 
-    def __init__(self, most: int = MOST_ENTRIES) -> None:
+    def __init__(self, most: int = MAX_ENTRIES) -> None:
         self._most = most
         self._coming: list[tuple[int, int, int]] = []  # a heap of (first offset, last offset, producer id)
-        self._begun: dict[int, int] = {}  # producer id → last offset
+        self._started: dict[int, int] = {}  # producer id → last offset
         self.entries = 0
 
     def add_index(self, path: Path) -> int:
-        """Take a .txnindex in; how many entries it has. Raises NotFound and the like when it cannot be read."""
+        """Add a .txnindex. Return its number of entries. Raises NotFound and the like if unreadable."""
         with Source(path) as source:
             slots = TransactionSlots(source, 0)
             count = len(slots)
@@ -34,18 +34,18 @@ class AbortedBatches:
         return count
 
     def add(self, transactions: Iterable[tuple[int, int, int]]) -> None:
-        """(first offset, offset of the marker, producer id) of each."""
+        """Add transactions as (first offset, marker offset, producer id)."""
         for entry in transactions:
             heapq.heappush(self._coming, entry)
 
     def has(self, batch: Batch) -> bool:
-        """Whether a batch was aborted; to be asked in the log's order."""
+        """Return True if the batch was aborted. Call in log order."""
         while self._coming and self._coming[0][0] <= batch.base_offset:
             _, last, producer_id = heapq.heappop(self._coming)
-            self._begun[producer_id] = max(last, self._begun.get(producer_id, -1))
-        last = self._begun.get(batch.producer_id, -1)
+            self._started[producer_id] = max(last, self._started.get(producer_id, -1))
+        last = self._started.get(batch.producer_id, -1)
         if last < batch.base_offset:
             if last >= 0:
-                del self._begun[batch.producer_id]
+                del self._started[batch.producer_id]
             return False
         return batch.transactional and not batch.control

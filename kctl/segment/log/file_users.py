@@ -1,4 +1,4 @@
-"""Processes that use files, by device and inode, so that links, bind mounts and containers make no difference.
+"""Find the processes that use files, by device and inode: through links, bind mounts and containers.
 
 Linux shows open files in /proc/PID/fd and mapped files in /proc/PID/maps. A broker keeps every .log open and maps the
 indexes. Not visible: processes of other users (unless kctl runs as root), of other PID namespaces and other hosts.
@@ -23,7 +23,7 @@ class Identity(NamedTuple):
     inode: int
 
 
-class Look(NamedTuple):
+class ContentStamp(NamedTuple):
     """The identity of a file in a container's overlay: the device differs, but inode, size and time are the same."""
 
     inode: int
@@ -32,7 +32,7 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class FileUser:
     """A process that has a file open or mapped. name: its program."""
 
     pid: int
@@ -44,42 +44,42 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class FileUsage:
     """users: processes that use one of the files. unseen: why there may be others; None if there are none."""
 
-    users: tuple[User, ...]
+    users: tuple[FileUser, ...]
     unseen: str | None = None
 
 
-def usage_of(files: Iterable[Path], *, proc: Path = PROC) -> Usage:
+def usage_of(files: Iterable[Path], *, proc: Path = PROC) -> FileUsage:
     """Return the other processes that use the files. Missing files are ignored."""
     search = _Search(files)
     if not (proc / "self").exists():
-        return Usage((), f"{proc} does not show the open files of processes")
+        return FileUsage((), f"{proc} does not show the open files of processes")
     unseen = None if (proc / "1").exists() else "processes of other users are hidden"
-    users: list[User] = []
+    users: list[FileUser] = []
     for process in _processes(proc):
         try:
             users += search.in_process(process)
         except PermissionError:
             if unseen is None and search.may_be_user(process):
                 unseen = f"the files of process {process.name} ({_name(process)}) cannot be seen"
-        except OSError:  # it has just ended
+        except OSError:  # the process has ended
             continue
-    return Usage(tuple(users), unseen)
+    return FileUsage(tuple(users), unseen)
 
 
 def _processes(proc: Path) -> Iterator[Path]:
-    own = os.getpid()
+    kctl_pid = os.getpid()
     for entry in sorted(proc.iterdir(), key=lambda path: path.name):
-        if entry.name.isdecimal() and int(entry.name) != own:
+        if entry.name.isdecimal() and int(entry.name) != kctl_pid:
             yield entry
 
 
 class _Search:
     def __init__(self, files: Iterable[Path]) -> None:
         self._files: dict[Identity, Path] = {}
-        self._looks: dict[Look, Path] = {}
+        self._stamps: dict[ContentStamp, Path] = {}
         self._owners: set[int] = set()
         for file in files:
             try:
@@ -88,14 +88,14 @@ class _Search:
                 continue
             self._files[Identity(status.st_dev, status.st_ino)] = file
             if status.st_size:
-                self._looks[_look(status)] = file
+                self._stamps[_content_stamp(status)] = file
             self._owners.add(status.st_uid)
 
-    def in_process(self, process: Path) -> list[User]:
+    def in_process(self, process: Path) -> list[FileUser]:
         """Return at most one file per process, the first. Raises PermissionError, OSError."""
         name = _name(process)
         file = self._open(process) or self._mapped(process)
-        return [] if file is None else [User(int(process.name), name, file)]
+        return [] if file is None else [FileUser(int(process.name), name, file)]
 
     def _open(self, process: Path) -> Path | None:
         for fd in (process / "fd").iterdir():
@@ -103,9 +103,9 @@ class _Search:
                 status = fd.stat()
             except FileNotFoundError:
                 continue
-            found = self._files.get(Identity(status.st_dev, status.st_ino)) or self._looks.get(_look(status))
-            if found is not None:
-                return found
+            file = self._files.get(Identity(status.st_dev, status.st_ino)) or self._stamps.get(_content_stamp(status))
+            if file is not None:
+                return file
         return None
 
     def _mapped(self, process: Path) -> Path | None:
@@ -121,7 +121,7 @@ class _Search:
         return None
 
     def may_be_user(self, process: Path) -> bool:
-        """Whether a process with invisible files may be a broker that writes these, by its owner and program."""
+        """Return True if a process with invisible files may be a broker that writes these, by its owner and program."""
         try:
             owner = process.stat().st_uid
             command = (process / "cmdline").read_bytes()
@@ -132,8 +132,8 @@ class _Search:
         return owner in {0, *self._owners} and bool(command) and any(each in command.lower() for each in _BROKERS)
 
 
-def _look(status: os.stat_result) -> Look:
-    return Look(status.st_ino, status.st_size, status.st_mtime_ns)
+def _content_stamp(status: os.stat_result) -> ContentStamp:
+    return ContentStamp(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _name(process: Path) -> str:

@@ -1,4 +1,4 @@
-"""A log that a broker writes to while it is read: what comes is read as soon as it is whole."""
+"""Follow a log while a broker writes to it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ POLL_S = 0.2
 
 
 class Shortened(NamedTuple):
-    """The file ends at `position` now and did not before: a follower truncates its log after a change of leaders."""
+    """The file was truncated to `position`: followers truncate their logs after a leader change."""
 
     position: int
     length: int
 
 
 class Rolled(NamedTuple):
-    """The broker writes to a new segment."""
+    """The broker rolled to a new segment."""
 
     path: Path
 
@@ -32,14 +32,14 @@ Event = Batch | Damage | Shortened | Rolled | None
 
 
 def follow(source: Source, *, idle_s: float | None = None) -> Iterator[Event]:
-    """Batches and damage as `batches` has them, then what comes; None when there is nothing more for the moment.
+    """Yield batches and damage like `batches`, then new ones as they arrive; None whenever there are no more for now.
 
-    A batch that is not whole yet is waited for. Ends when there is a newer segment (the last item is Rolled), or when
-    nothing came for `idle_s`.
+    Waits for incomplete batches. Ends when there is a newer segment (the last item is Rolled), or after `idle_s`
+    without new data.
     """
     position, since = 0, time.monotonic()
     while True:
-        source.load(position, V2_HEADER)  # what was read before may have been written over
+        source.load(position, V2_HEADER)  # the bytes read before may have been overwritten
         unfinished = None
         for item in batches(source, position):
             if isinstance(item, Damage) and item.position + item.length >= source.size:
@@ -52,7 +52,7 @@ def follow(source: Source, *, idle_s: float | None = None) -> Iterator[Event]:
         before = source.size
         while source.refresh() == before and not _more(source, position):
             newer = next_segment(source.path)
-            if newer is not None and source.refresh() == before:  # nothing more comes to this one
+            if newer is not None and source.refresh() == before:  # this segment is complete
                 if unfinished is not None:
                     yield unfinished
                 yield Rolled(newer)

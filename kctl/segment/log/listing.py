@@ -1,11 +1,11 @@
-"""What log dirs hold, segment by segment: sizes, offsets and times as retention and compaction go by them.
+"""List the segments of log dirs: the sizes, offsets and timestamps that decide retention and compaction.
 
-Two depths. A listing reads no log: names and sizes, the first batch's header, the last entry of the time index and what
-is behind it; milliseconds a partition. With `headers` every batch header is read: batches, records, and damage.
+By default, only the first batch header, the last time index entry and the headers after that entry are read:
+milliseconds per partition. With `headers`, every batch header is read, to count batches, records and damage.
 
-The largest timestamp is what retention.ms goes by (LogSegment.largestTimestamp). A broker writes it as the last entry
-of the time index when it rolls a segment (LogSegment.onBecomeInactiveSegment); of what is behind that entry, which the
-active segment has, the headers are read. Without a time index all headers are.
+retention.ms applies to the largest timestamp (LogSegment.largestTimestamp). A broker writes it as the last entry of the
+time index when it rolls a segment (LogSegment.onBecomeInactiveSegment). Active segments have batches after that entry.
+Without a time index, all headers are read.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _LAST = 2**63 - 1
 
 
 class SegmentListing(NamedTuple):
-    """A segment. state: of its folder (delete, future, stray), else None. next_base_offset None: the active one.
+    """A segment. state: of its folder (delete, future, stray) or None. next_base_offset: None: the active segment.
 
-    index_bytes: of .index, .timeindex and .txnindex. modified_ms: of the log file. Timestamps are ms, None where no
-    batch has one. batches, records, last_offset, damaged_places: only with headers. high_watermark, log_start_offset,
-    cleaned_offset: of the partition, by the log dir's checkpoints. error: why the segment, or the folder, could not be
-    read; then what is not known is None.
+    index_bytes: of .index, .timeindex and .txnindex. modified_ms: of the log file. Timestamps: ms; None: no batch has
+    one. batches, records, last_offset, damaged_places: only with headers. high_watermark, log_start_offset,
+    cleaned_offset: of the partition, from the log dir's checkpoints. error: why the segment or folder could not be
+    read; unknown fields are None.
     """
 
     log_dir: str
@@ -67,7 +67,7 @@ class SegmentListing(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """What a log dir's checkpoints say of its partitions."""
+    """The offsets of partitions in a log dir's checkpoints."""
 
     high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict)
     log_starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Checkpoints:
 
     @classmethod
     def of(cls, log_dir: Path) -> Checkpoints:
-        """A file that is missing, or that a broker would not read, says nothing."""
+        """Read the checkpoints of a log dir. Missing and invalid files count as empty."""
         return cls(*(_offsets(log_dir / name) for name in (HIGH_WATERMARKS, LOG_STARTS, CLEANED)))
 
 
@@ -87,7 +87,7 @@ def _offsets(path: Path) -> dict[tuple[str, int], int]:
 
 
 def log_bytes(folder: Path) -> int:
-    """What the log files of a folder take; 0 when it cannot be read."""
+    """Return the total size of the log files of a folder; 0 if unreadable."""
     try:
         return sum(file.stat().st_size for file in folder.iterdir() if file.suffix == ".log")
     except OSError:
@@ -95,11 +95,11 @@ def log_bytes(folder: Path) -> int:
 
 
 def list_segments(folders: Iterable[Path], *, headers: bool = False) -> Iterator[SegmentListing]:
-    """The segments of partitions' folders, oldest first; one that cannot be read is a row with an error."""
-    known: dict[Path, Checkpoints] = {}
+    """Yield the segments of partition folders, oldest first. An unreadable one yields a row with an error."""
+    by_log_dir: dict[Path, Checkpoints] = {}
     for folder in folders:
         parent = folder.absolute().parent
-        checkpoints = known.setdefault(parent, known.get(parent) or Checkpoints.of(parent))
+        checkpoints = by_log_dir.setdefault(parent, by_log_dir.get(parent) or Checkpoints.of(parent))
         yield from _folder(folder, checkpoints, headers=headers)
 
 
@@ -111,12 +111,12 @@ def _folder(path: Path, checkpoints: Checkpoints, *, headers: bool) -> Iterator[
     except KctlError as exc:
         yield bare._replace(error=exc.message)
         return
-    own = (topic, partition) if topic is not None and partition is not None and state is None else ("", -1)
+    key = (topic, partition) if topic is not None and partition is not None and state is None else ("", -1)
     bare = bare._replace(
         topic_id=_topic_id(folder),
-        high_watermark=checkpoints.high_watermarks.get(own),
-        log_start_offset=checkpoints.log_starts.get(own),
-        cleaned_offset=checkpoints.cleaned.get(own),
+        high_watermark=checkpoints.high_watermarks.get(key),
+        log_start_offset=checkpoints.log_starts.get(key),
+        cleaned_offset=checkpoints.cleaned.get(key),
     )
     logs = [files for files in folder.segments if files.log is not None]
     following: Sequence[int | None] = [*(files.base_offset for files in logs[1:]), None]
@@ -126,7 +126,7 @@ def _folder(path: Path, checkpoints: Checkpoints, *, headers: bool) -> Iterator[
             yield _segment(row, files, headers=headers)
         except KctlError as exc:
             yield row._replace(error=exc.message)
-        except OSError as exc:  # gone since the folder was listed
+        except OSError as exc:  # deleted since the folder was listed
             yield row._replace(error=f"{files.log}: {exc.strerror}")
 
 
@@ -142,34 +142,40 @@ def _topic_id(folder: PartitionFolder) -> str | None:
 def _segment(row: SegmentListing, files: SegmentFiles, *, headers: bool) -> SegmentListing:
     assert files.log is not None
     with Source(files.log) as source:
-        seen = _Seen()
+        headers_read = _HeaderTotals()
         if headers:
-            seen.read(source, 0)
+            headers_read.read(source, 0)
         else:
             position, indexed = _indexed(files, source.size)
-            seen.largest = indexed
+            headers_read.largest = indexed
             first = next(batches(source), None)
             if isinstance(first, Batch):
-                seen.first = _first_timestamp(first)
-            seen.read(source, position)
+                headers_read.first = _first_timestamp(first)
+            headers_read.read(source, position)
         row = row._replace(
             size_bytes=source.size,
             index_bytes=sum(
                 path.stat().st_size for path in (files.index, files.timeindex, files.txnindex) if path is not None
             ),
             modified_ms=files.log.stat().st_mtime_ns // 1_000_000,
-            first_timestamp_ms=_known(seen.first),
-            largest_timestamp_ms=_known(seen.largest),
+            first_timestamp_ms=_known(headers_read.first),
+            largest_timestamp_ms=_known(headers_read.largest),
         )
     if not headers:
         return row
     return row._replace(
-        batches=seen.batches, records=seen.records, last_offset=seen.last_offset, damaged_places=seen.damaged
+        batches=headers_read.batches,
+        records=headers_read.records,
+        last_offset=headers_read.last_offset,
+        damaged_places=headers_read.damaged,
     )
 
 
 def _indexed(files: SegmentFiles, size: int) -> tuple[int, int]:
-    """Up to where the time index covers the log, and the largest timestamp of that part; (0, none) without one."""
+    """Return the position up to which the time index covers the log, and the largest timestamp before it.
+
+    Returns (0, NO_TIMESTAMP) without a usable index.
+    """
     if files.timeindex is None or files.index is None:
         return 0, NO_TIMESTAMP
     try:
@@ -196,8 +202,8 @@ def _first_timestamp(batch: Batch) -> int:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What the headers of a segment come to."""
+class _HeaderTotals:
+    """Totals of the batch headers of a segment."""
 
     first: int = NO_TIMESTAMP
     largest: int = NO_TIMESTAMP
@@ -207,7 +213,7 @@ class _Seen:
     damaged: int = 0
 
     def read(self, source: Source, position: int) -> None:
-        """Every header from `position` on."""
+        """Read every header from `position` on."""
         for item in batches(source, position):
             if isinstance(item, Damage):
                 self.damaged += not is_preallocated(source, item)

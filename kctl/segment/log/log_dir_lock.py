@@ -1,6 +1,6 @@
-"""The lock of a log dir, as a broker holds it: an exclusive POSIX lock on the file .lock (LogManager.lockLogDirs).
+"""Hold the lock of a log dir like a broker: an exclusive POSIX lock on the file .lock (LogManager.lockLogDirs).
 
-A broker removes the file when it stops cleanly, so that it need not be there.
+A broker removes the file on a clean shutdown.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _FLOCK = Layout(
 
 
 def log_dir_of(folder: Path) -> Path | None:
-    """The log dir that a partition's folder is in, by this path; None when nothing of one is above it (a copy)."""
+    """Return the parent of a partition folder if it is a log dir; None if it is not (a copy)."""
     parent = folder.absolute().parent
     names = (LOCK, META_PROPERTIES, *OFFSET_CHECKPOINTS)
     return parent if any((parent / name).exists() for name in names) else None
 
 
 def log_dirs_of(folder: Path) -> list[Path]:
-    """The log dirs that it is in: by its path, and by where links lead."""
-    found = (log_dir_of(folder), log_dir_of(folder.resolve()))
-    return list(dict.fromkeys(log_dir.resolve() for log_dir in found if log_dir is not None))
+    """Return the log dirs of a partition folder: by its path, and by the resolved path."""
+    candidates = (log_dir_of(folder), log_dir_of(folder.resolve()))
+    return list(dict.fromkeys(log_dir.resolve() for log_dir in candidates if log_dir is not None))
 
 
 def holder(log_dir: Path) -> str | None:
-    """Who holds the lock, without taking it: «process 4711»; None when nobody does. Raises NotAuthorized."""
+    """Return the holder of the lock, e.g. "process 4711", without locking; None if free. Raises NotAuthorized."""
     try:
         fd = os.open(log_dir / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -57,10 +57,10 @@ def holder(log_dir: Path) -> str | None:
 
 
 def _holder(fd: int) -> str | None:
-    if sys.platform != "linux":  # the structure is another one; `hold` finds out
+    if sys.platform != "linux":  # struct flock differs; `hold` fails if the lock is taken
         return None
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, query))
     if kind == fcntl.F_UNLCK:
         return None
     return f"process {pid}" if pid > 0 else "another process"
@@ -68,17 +68,18 @@ def _holder(fd: int) -> str | None:
 
 @contextmanager
 def hold(log_dir: Path) -> Iterator[None]:
-    """Keep brokers away while the block runs. Raises Busy when one is there, NotAuthorized, OperationFailed."""
+    """Lock out brokers while the block runs. Raises Busy if a broker holds the lock, NotAuthorized, OperationFailed."""
     path = log_dir / LOCK
     fd, created = _open(log_dir, path)
     try:
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            created = False  # somebody else uses it now
-            who = _holder(fd) or "another process"
+            created = False  # another process uses the file now
+            holder_name = _holder(fd) or "another process"
             raise Busy(
-                f"{who} holds {path}: a broker uses this log dir", hint="stop the broker first; nothing was changed"
+                f"{holder_name} holds {path}: a broker uses this log dir",
+                hint="nothing was changed; stop the broker first",
             ) from None
         yield
     finally:
@@ -88,7 +89,10 @@ def hold(log_dir: Path) -> Iterator[None]:
 
 
 def _open(log_dir: Path, path: Path) -> tuple[int, bool]:
-    """An open .lock, and whether it was made; then it is the log dir's owner's, who must be able to open it."""
+    """Open .lock.
+
+    Return it, and True if it was created. The owner of the log dir gets it: the broker must be able to open it.
+    """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags), False
@@ -102,7 +106,9 @@ def _open(log_dir: Path, path: Path) -> tuple[int, bool]:
         if owner.st_uid != os.geteuid():
             os.fchown(fd, owner.st_uid, owner.st_gid)
     except FileExistsError:
-        raise Busy(f"{path} has just appeared: a broker is starting", hint="nothing was changed") from None
+        raise Busy(
+            f"{path} was just created: a broker is starting", hint="nothing was changed; stop the broker first"
+        ) from None
     except OSError as exc:
         raise _denied(log_dir, exc) from None
     return fd, True
@@ -110,7 +116,5 @@ def _open(log_dir: Path, path: Path) -> tuple[int, bool]:
 
 def _denied(log_dir: Path, exc: OSError) -> NotAuthorized | OperationFailed:
     if isinstance(exc, PermissionError):
-        return NotAuthorized(
-            f"{log_dir / LOCK} cannot be opened: permission denied", hint="run kctl as the broker's user"
-        )
-    return OperationFailed(f"{log_dir / LOCK} cannot be opened: {exc.strerror}")
+        return NotAuthorized(f"cannot open {log_dir / LOCK}: permission denied", hint="run kctl as the broker's user")
+    return OperationFailed(f"cannot open {log_dir / LOCK}: {exc.strerror}")

@@ -1,4 +1,4 @@
-"""The logs that paths stand for: .log files, partitions' folders, log dirs; and what the log dir knows of them."""
+"""Resolve paths (.log files, partition folders, log dirs) to logs, with their offsets in the log dir's checkpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class SelectedSegment:
-    """A segment. base_offset: None when the file's name does not tell. next_base_offset: None: it is the active one."""
+    """A segment. base_offset: None if the file name has none. next_base_offset: None: it is the active segment."""
 
     base_offset: int | None
     log: Path
@@ -34,10 +34,10 @@ class SelectedSegment:
 
 @dataclass(frozen=True, slots=True)
 class SelectedLog:
-    """A partition's log, or some segments of it. topic, partition: None when the folder's name does not tell.
+    """A partition's log, or some segments of it. topic, partition: None if the folder name has none.
 
-    left_out: how many of the folder's segments were not chosen. snapshot: of producers, at the first segment's base
-    offset. high_watermark, log_start_offset: as the log dir's checkpoints tell, None when they do not.
+    left_out: number of segments of the folder that were not selected. snapshot: of producers, at the first segment's
+    base offset. high_watermark, log_start_offset: from the log dir's checkpoints; None: unknown.
     """
 
     folder: Path
@@ -55,14 +55,14 @@ class SelectedLog:
 
 
 def select_logs(paths: Sequence[Path]) -> list[SelectedLog]:
-    """The logs, in the order of their first path. Raises NotFound, NotAuthorized, UsageError."""
-    chosen: dict[Path, dict[Path, None] | None] = {}  # folder → its files, None: all of them
+    """Return the logs, in the order of their first path. Raises NotFound, NotAuthorized, UsageError."""
+    chosen: dict[Path, dict[Path, None] | None] = {}  # folder → selected files; None: all files
     for path in paths:
         if not is_folder(path):
             if path.suffix != ".log":
                 if not path.exists():
                     raise NotFound(f"{path} does not exist")
-                raise UsageError(f"{path} is no log", hint="give .log files, partitions' folders or log dirs")
+                raise UsageError(f"{path} is not a log", hint="pass .log files, partition folders or log dirs")
             files = chosen.setdefault(path.parent, {})
             if files is not None:
                 files[path] = None
@@ -75,17 +75,19 @@ def select_logs(paths: Sequence[Path]) -> list[SelectedLog]:
 def _partitions(folder: Path) -> list[Path]:
     if holds_segments(folder):
         return [folder]
-    found = [each for each in partition_folders(folder) if holds_segments(each)]
-    if not found:
-        raise UsageError(f"{folder} has no log segment", hint="give .log files, partitions' folders or log dirs")
-    return found
+    folders = [each for each in partition_folders(folder) if holds_segments(each)]
+    if not folders:
+        raise UsageError(f"{folder} has no log segment", hint="pass .log files, partition folders or log dirs")
+    return folders
 
 
 def _whole(folder: Path) -> SelectedLog:
-    found = read_partition(folder)
-    logs = [(segment.base_offset, segment.log, segment.txnindex) for segment in found.segments if segment.log]
+    folders = read_partition(folder)
+    logs = [(segment.base_offset, segment.log, segment.txnindex) for segment in folders.segments if segment.log]
     if not logs:
-        raise UsageError(f"{folder} has no log segment", hint="its .log files are missing")
+        raise UsageError(
+            f"{folder} has no log segment", hint="the .log files are missing; restore them, or pass another folder"
+        )
     following = [*(base for base, _, _ in logs[1:]), None]
     segments = [SelectedSegment(*log, after) for log, after in zip(logs, following, strict=True)]
     return _selected(folder, segments, 0)
@@ -93,20 +95,20 @@ def _whole(folder: Path) -> SelectedLog:
 
 def _some(folder: Path, files: Sequence[Path]) -> SelectedLog:
     try:
-        there = sorted(base for base, name in _logs(folder) if name.suffix == ".log")
-    except KctlError:  # a folder that may be passed, but not listed
-        there = []
+        base_offsets = sorted(base for base, name in _logs(folder) if name.suffix == ".log")
+    except KctlError:  # the folder can be accessed, but not listed
+        base_offsets = []
     segments = []
     for path in files:
         base = offset_of(path)
         if base is None:
             segments.append(SelectedSegment(None, path, None, None))
             continue
-        after = next((other for other in there if other > base), None)
+        after = next((other for other in base_offsets if other > base), None)
         segments.append(SelectedSegment(base, path, companions(path).txnindex, after))
     segments.sort(key=lambda segment: -1 if segment.base_offset is None else segment.base_offset)
     named = {segment.base_offset for segment in segments}
-    return _selected(folder, segments, sum(base not in named for base in there))
+    return _selected(folder, segments, sum(base not in named for base in base_offsets))
 
 
 def _logs(folder: Path) -> Iterator[tuple[int, Path]]:

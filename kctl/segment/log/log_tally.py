@@ -1,4 +1,4 @@
-"""Reading logs one after the other, batch by batch, and counting. What grows with the files is bounded."""
+"""Read logs batch by batch and count. Memory is bounded, whatever the size of the files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from kctl.segment.stats.producer_shares import ProducerShares
 from kctl.segment.stats.record_tally import Buckets, RecordTally
 
 _PROGRESS_BYTES = 8 << 20
-Progress = Callable[[int, int], None]  # bytes that were read, bytes that there are
+Progress = Callable[[int, int], None]  # bytes read, total bytes
 
 
 class TallyOptions(NamedTuple):
-    """now: ms. records: look into batches. max_keys: of one log, that are told apart exactly."""
+    """The options of a count. now: ms; records: decode batches; max_keys: keys per log that are counted exactly."""
 
     now: int
     max_keys: int
@@ -38,7 +38,7 @@ class TallyOptions(NamedTuple):
 
 @dataclass
 class CodecTally:
-    """Batches of one codec."""
+    """The batches of one codec."""
 
     batches: int = 0
     records: int = 0
@@ -48,7 +48,7 @@ class CodecTally:
 
 @dataclass
 class SegmentTally:
-    """A segment. mtime: of its file, ms. superseded, aborted: of the log up to the segment's end."""
+    """A segment. mtime: of its file, ms; superseded, aborted: in the log up to the end of this segment."""
 
     selected: SelectedSegment
     base_offset: int | None
@@ -66,8 +66,10 @@ class SegmentTally:
 
 @dataclass
 class LogTally:
-    """A log that was read to its end. open, untracked: transactions (TransactionTracker). distinct: of keys, and the
-    standard error; overflown: whether there were more than max_keys."""
+    """A complete log. open, untracked: transactions (TransactionTracker).
+
+    distinct: the number of distinct keys, and its standard error; overflown: there were more than max_keys.
+    """
 
     selected: SelectedLog
     segments: list[SegmentTally] = field(default_factory=list)
@@ -81,9 +83,10 @@ class LogTally:
 
 @dataclass
 class Tally:
-    """What all logs have in common. remarks: files beside logs that could not be used, and why.
+    """The totals of all logs.
 
-    notes: what is not counted and no damage."""
+    remarks: unusable companion files, with the reason; notes: skipped bytes that are not damage.
+    """
 
     options: TallyOptions
     records: RecordTally
@@ -105,24 +108,24 @@ class Tally:
 
 
 def read_logs(selected: Sequence[SelectedLog], options: TallyOptions, progress: Progress | None = None) -> Tally:
-    """Count everything. Raises NotFound and the like for a segment that cannot be read, NotSupported for a codec."""
+    """Read and count all logs. Raises NotFound and the like for an unreadable segment, NotSupported for a codec."""
     tally = Tally(options, RecordTally(options.now, options.max_message_bytes))
-    told = _Told(progress, sum(_size(segment) for log in selected for segment in log.segments))
+    reported = _ByteProgress(progress, sum(_size(segment) for log in selected for segment in log.segments))
     for log in selected:
-        tally.logs.append(_LogReader(tally, log, told).read())
+        tally.logs.append(_LogReader(tally, log, reported).read())
     return tally
 
 
 @dataclass
-class _Told:
-    """What was told of the progress."""
+class _ByteProgress:
+    """The progress reported so far."""
 
     progress: Progress | None
     total: int
     done: int = 0
 
-    def more(self, count: int) -> None:
-        """So many bytes more were read."""
+    def add(self, count: int) -> None:
+        """Report `count` more bytes."""
         self.done += count
         if self.progress is not None:
             self.progress(self.done, self.total)
@@ -131,14 +134,14 @@ class _Told:
 def _size(segment: SelectedSegment) -> int:
     try:
         return segment.log.stat().st_size
-    except OSError:  # told when it is opened
+    except OSError:  # opening it reports the error
         return 0
 
 
 class _LogReader:
-    def __init__(self, tally: Tally, selected: SelectedLog, told: _Told) -> None:
-        self._tally, self._log, self._told = tally, LogTally(selected), told
-        self._tracker = TransactionTracker(self._known())
+    def __init__(self, tally: Tally, selected: SelectedLog, progress: _ByteProgress) -> None:
+        self._tally, self._log, self._progress = tally, LogTally(selected), progress
+        self._tracker = TransactionTracker(self._producers())
         self._table = KeyTable(tally.options.max_keys)
         self._aborted = AbortedBatches()
         self._aborted_records = self._aborted_bytes = 0
@@ -153,14 +156,14 @@ class _LogReader:
         log.distinct, log.overflown = self._table.distinct(), self._table.overflown
         return log
 
-    def _known(self) -> list[ProducerEntry]:
+    def _producers(self) -> list[ProducerEntry]:
         path = self._log.selected.snapshot
         if path is None:
             return []
         try:
             return parse_snapshot(read_whole(path))
         except (KctlError, BadSnapshot) as exc:
-            self._tally.remarks.append(f"{path} is not used: {exc}")
+            self._tally.remarks.append(f"{path} was ignored: {exc}")
             return []
 
     def _read_indexes(self) -> None:
@@ -169,10 +172,10 @@ class _LogReader:
                 try:
                     self._tally.index_entries += self._aborted.add_index(segment.txnindex)
                 except KctlError as exc:
-                    self._tally.remarks.append(f"{segment.txnindex} is not used: {exc}")
+                    self._tally.remarks.append(f"{segment.txnindex} was ignored: {exc}")
 
     def _segment(self, selected: SelectedSegment) -> None:
-        told = 0
+        reported = 0
         with Source(selected.log) as source:
             mtime = int(selected.log.stat().st_mtime * 1000)
             segment = SegmentTally(selected, selected.base_offset, source.size, mtime)
@@ -185,10 +188,10 @@ class _LogReader:
                         _damaged(segment, item.length)
                     continue
                 self._batch(segment, source, item)
-                if item.position - told >= _PROGRESS_BYTES:
-                    self._told.more(item.position - told)
-                    told = item.position
-            self._told.more(max(source.size - told, 0))
+                if item.position - reported >= _PROGRESS_BYTES:
+                    self._progress.add(item.position - reported)
+                    reported = item.position
+            self._progress.add(max(source.size - reported, 0))
         self._tally.records.flush()
         segment.superseded = self._table.superseded()
         segment.aborted = Superseded(self._aborted_records, self._aborted_bytes)
@@ -197,7 +200,7 @@ class _LogReader:
         tally = self._tally
         try:
             content = content_of(source, batch, tally.options.max_message_bytes)
-        except BadRecords:  # too large to be looked into
+        except BadRecords:  # too large to decode
             _damaged(segment, batch.size)
             return
         if not crc_is_valid(batch, content):
@@ -257,7 +260,7 @@ class _LogReader:
                 self._aborted_bytes += batch.size
 
     def _count(self, segment: SegmentTally, batch: Batch, records: int, uncompressed: int) -> None:
-        """A batch with so many data records. uncompressed: 0 when it is not known."""
+        """Count a batch with `records` data records. uncompressed: bytes; 0: unknown."""
         segment.records += records
         codec = self._tally.codecs.setdefault(batch.codec_name, CodecTally())
         codec.batches += 1

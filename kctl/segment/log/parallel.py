@@ -1,7 +1,7 @@
-"""Parts of one log worked on by several processes, whose output comes in the order of the parts.
+"""Process parts of one log in several processes, with the output in log order.
 
-Each process makes the output of its part in memory and writes it when the one before has written: a token goes round,
-which also tells what the part before ended with. Nothing of the output passes through the parent.
+Each process produces the output of its part in memory and writes it when the previous part is written. A token is
+passed around; it says whether the previous part ended in damage. No output passes through the parent.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 PART_BYTES = 4 << 20
-_HELD_BYTES = 32 << 20  # of output that waits for its turn; what is more waits in the making
+_BUFFER_BYTES = 32 << 20  # of output that waits for its turn; then the process pauses
 
 
 class PartResult(Protocol):
-    """What a part gives. open_end: it ended in damage, and the next one has to look for a valid batch first."""
+    """The result of a part. open_end: it ended in damage; the next part must look for a valid batch first."""
 
     @property
     def open_end(self) -> bool: ...
 
 
 Result = TypeVar("Result", bound=PartResult)
-# (start, end, whether damage goes before it, write) → its result
+# (start, end, True after damage, write) → result
 Work = Callable[[int, int, bool, Callable[[bytes], object]], Result]
 
 
 class Processes(NamedTuple):
-    """How many there are at most, and the file descriptor they write to. flush: what was written to it before."""
+    """The processes. jobs: maximum number; fd: where they write; flush: flushes earlier output to fd."""
 
     jobs: int
     fd: int
@@ -45,7 +45,7 @@ class Processes(NamedTuple):
 
 
 def parts(source: Source, end: int) -> list[tuple[int, int]]:
-    """Cut a log where batches begin, about PART_BYTES each; from where the chain of lengths breaks it is one part."""
+    """Split a log at batch boundaries into parts of about PART_BYTES. After a broken length, the rest is one part."""
     cuts, position = [0], 0
     while position + LOG_OVERHEAD <= end:
         (length,) = INT32.unpack(source.peek(position + LENGTH_AT, INT32.size))
@@ -58,15 +58,14 @@ def parts(source: Source, end: int) -> list[tuple[int, int]]:
 
 
 def in_order(ranges: Sequence[tuple[int, int]], work: Work[Result], processes: Processes) -> Iterator[Result]:
-    """The results of all parts, first to last, while their output is written. work runs in children: what it changes
-    is lost.
+    """Yield the results of all parts in order, while their output is written. `work` runs in child processes.
 
-    Raises what `work` raises, BrokenPipeError when nobody reads any more, OperationFailed when a child was killed.
+    Raises the errors of `work`, BrokenPipeError if the reader closed the pipe, OperationFailed if a child was killed.
     """
-    import multiprocessing  # here: not every dump needs it
+    import multiprocessing  # slow to import, and not always needed
 
     context = multiprocessing.get_context("fork")
-    processes.flush()  # also: children must not have it to write as well
+    processes.flush()  # otherwise the children would write the buffered output again
     jobs = min(processes.jobs, len(ranges))
     turns = [context.Pipe(duplex=False) for _ in range(jobs)]
     results = [context.Pipe(duplex=False) for _ in range(jobs)]
@@ -96,32 +95,32 @@ def _received(connection: Connection) -> Any:
     try:
         result = connection.recv()
     except EOFError:
-        raise OperationFailed("a process of kctl was killed", hint="try again, with --jobs 1") from None
+        raise OperationFailed("a kctl process was killed", hint="try again with `--jobs 1`") from None
     if isinstance(result, BaseException):
         raise result
     return result
 
 
 class _Child(Generic[Result]):
-    """One process: its parts, one after the other."""
+    """A child process, which processes its parts one by one."""
 
     def __init__(self, turn: Connection, after: Connection, results: Connection, work: Work[Result], fd: int) -> None:
         self._turn, self._after, self._results, self._work, self._fd = turn, after, results, work, fd
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-        self._its_turn = self._assumed = False
+        self._buffered: list[bytes] = []
+        self._buffered_bytes = 0
+        self._has_turn = self._assumed = False
 
     def run(self, ranges: Sequence[tuple[int, int]], others: Sequence[Connection]) -> None:
-        """others: ends of pipes that other processes use; while they are open here, nobody sees them end."""
+        """Process the parts. others: pipe ends of other processes; closed here, so that readers see the end of file."""
         for end in others:
             end.close()
         try:
             for start, stop in ranges:
                 result = self._part(start, stop)
                 self._results.send(result)
-                with suppress(BrokenPipeError):  # the last one has nobody to tell
+                with suppress(BrokenPipeError):  # no part follows the last one
                     self._after.send(result.open_end)
-        except EOFError:  # the process before was killed: the parent sees that as well
+        except EOFError:  # the previous process was killed; the parent reports it
             return
         except KeyboardInterrupt:
             return
@@ -130,33 +129,33 @@ class _Child(Generic[Result]):
                 self._results.send(exc)
 
     def _part(self, start: int, end: int) -> Result:
-        self._its_turn = self._assumed = False
+        self._has_turn = self._assumed = False
         try:
             result = self._work(start, end, False, self._write)
             self._take_turn()
-        except _Otherwise:  # damage goes before it
-            self._held, self._held_bytes = [], 0
+        except _DamageBefore:  # damage before this part
+            self._buffered, self._buffered_bytes = [], 0
             result = self._work(start, end, True, self._write)
         return result
 
     def _write(self, data: bytes) -> None:
-        if self._its_turn:
+        if self._has_turn:
             self._put(data)
             return
-        self._held.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes > _HELD_BYTES:
+        self._buffered.append(data)
+        self._buffered_bytes += len(data)
+        if self._buffered_bytes > _BUFFER_BYTES:
             self._take_turn()
 
     def _take_turn(self) -> None:
-        if self._its_turn:
+        if self._has_turn:
             return
         damaged = self._turn.recv()
-        self._its_turn = True
+        self._has_turn = True
         if damaged:
-            raise _Otherwise
-        self._put(b"".join(self._held))
-        self._held, self._held_bytes = [], 0
+            raise _DamageBefore
+        self._put(b"".join(self._buffered))
+        self._buffered, self._buffered_bytes = [], 0
 
     def _put(self, data: bytes) -> None:
         view = memoryview(data)
@@ -164,5 +163,5 @@ class _Child(Generic[Result]):
             view = view[os.write(self._fd, view) :]
 
 
-class _Otherwise(Exception):
-    """The part has to be done again, after damage."""
+class _DamageBefore(Exception):
+    """The part must be processed again, because damage precedes it."""

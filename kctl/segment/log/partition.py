@@ -1,7 +1,7 @@
-"""Which files belong together: a segment's companions, a partition's folder, a log dir.
+"""Group files into segments, partition folders and log dirs.
 
-Names: LogFileUtils and UnifiedLog/LocalLog. A segment's files are named after its base offset, 20 digits; a partition's
-folder is `topic-partition`, or `topic-partition.<unique id>-delete|-future|-stray`.
+Names: LogFileUtils and UnifiedLog/LocalLog. The files of a segment are named after its base offset, 20 digits. A
+partition folder is `topic-partition`, or `topic-partition.<unique id>-delete|-future|-stray`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _RENAMED = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}-(?P<state>delete|future|stray
 _MAX_OFFSET = 2**63 - 1
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
-# What a broker removes when it starts: cleaned and swapped segments of a compaction, deleted ones (LogLoader).
+# Files that a broker removes at startup: deleted segments, and those of an interrupted compaction (LogLoader).
 LEFTOVERS = (".cleaned", ".swap", ".deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFiles:
-    """A segment by its base offset. The paths of files that are not there are None."""
+    """The files of a segment. None: the file does not exist."""
 
     base_offset: int
     log: Path | None
@@ -36,10 +36,10 @@ class SegmentFiles:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolder:
-    """What a partition's folder holds. segments: by base offset; the last one is the active one.
+    """The contents of a partition folder. segments: by base offset; the last one is active.
 
-    topic, partition: None when the folder's name does not tell (a copy). state: delete, future or stray, else None.
-    snapshots: (offset, path) of producer snapshots, by offset. leftovers: what a broker removes at its start.
+    topic, partition: None if the folder has another name (a copy). state: delete, future, stray or None. snapshots:
+    (offset, path) of producer snapshots, by offset. leftovers: files that a broker removes at startup.
     """
 
     path: Path
@@ -59,36 +59,36 @@ class PartitionFolder:
 
 
 def offset_of(path: Path) -> int | None:
-    """The offset in a file's name; None when it has none."""
+    """Return the offset in a file name; None if it has none."""
     stem = path.name.partition(".")[0]
     return int(stem) if _OFFSET.fullmatch(stem) and int(stem) <= _MAX_OFFSET else None
 
 
 def next_segment(path: Path) -> Path | None:
-    """The log after this one in its folder; None when there is none, or when the name does not tell."""
-    own = offset_of(path)
-    if own is None:
+    """Return the next log file in the folder; None if there is none, or if the name has no base offset."""
+    base_offset = offset_of(path)
+    if base_offset is None:
         return None
     try:
         logs = {offset_of(file): file for file in list_folder(path.parent) if file.suffix == ".log"}
     except KctlError:
         return None
-    later = [offset for offset in logs if offset is not None and offset > own]
+    later = [offset for offset in logs if offset is not None and offset > base_offset]
     return logs[min(later)] if later else None
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder; false for what does not exist. Raises NotAuthorized, OperationFailed."""
+    """Return True if the path is a folder, False if it does not exist. Raises NotAuthorized, OperationFailed."""
     try:
         return path.is_dir()
     except PermissionError:
-        raise NotAuthorized(f"{path} cannot be read: permission denied", hint="run kctl as the broker's user") from None
+        raise NotAuthorized(f"cannot read {path}: permission denied", hint="run kctl as the broker's user") from None
     except (OSError, ValueError) as exc:  # a name too long, a null byte
         raise OperationFailed(f"cannot read {path}: {exc}") from None
 
 
 def list_folder(path: Path) -> list[Path]:
-    """What is in a folder, by name. Raises NotFound, NotAuthorized, UsageError when it is no folder."""
+    """Return the contents of a folder, by name. Raises NotFound, NotAuthorized, UsageError if it is not a folder."""
     try:
         return sorted(path.iterdir())
     except FileNotFoundError:
@@ -96,42 +96,42 @@ def list_folder(path: Path) -> list[Path]:
     except NotADirectoryError:
         raise UsageError(f"{path} is a file, not a folder") from None
     except PermissionError:
-        raise NotAuthorized(f"{path} cannot be read: permission denied", hint="run kctl as the broker's user") from None
+        raise NotAuthorized(f"cannot read {path}: permission denied", hint="run kctl as the broker's user") from None
     except OSError as exc:
         raise OperationFailed(f"cannot read {path}: {exc.strerror}") from None
 
 
 def read_partition(path: Path) -> PartitionFolder:
-    """The files of a partition's folder. Raises NotFound, NotAuthorized, UsageError."""
-    found: dict[str, dict[int, Path]] = {".log": {}, ".index": {}, ".timeindex": {}, ".txnindex": {}, ".snapshot": {}}
+    """Return the files of a partition folder. Raises NotFound, NotAuthorized, UsageError."""
+    files: dict[str, dict[int, Path]] = {".log": {}, ".index": {}, ".timeindex": {}, ".txnindex": {}, ".snapshot": {}}
     leftovers, unknown = [], []
     special: dict[str, Path] = {}
     for file in list_folder(path):
         offset = offset_of(file)
         if file.suffix in LEFTOVERS:
             leftovers.append(file)
-        elif offset is not None and file.suffix in found and file.name == f"{offset:020d}{file.suffix}":
-            found[file.suffix][offset] = file
+        elif offset is not None and file.suffix in files and file.name == f"{offset:020d}{file.suffix}":
+            files[file.suffix][offset] = file
         elif file.name in {LEADER_EPOCHS, PARTITION_METADATA}:
             special[file.name] = file
         else:
             unknown.append(file)
     topic, partition, state = parse_folder_name(path.name)
     return PartitionFolder(
-        path, topic, partition, state, tuple(_segments(found)), tuple(sorted(found[".snapshot"].items())),
+        path, topic, partition, state, tuple(_segments(files)), tuple(sorted(files[".snapshot"].items())),
         special.get(LEADER_EPOCHS), special.get(PARTITION_METADATA), tuple(leftovers), tuple(unknown),
     )  # fmt: skip
 
 
-def _segments(found: dict[str, dict[int, Path]]) -> Iterator[SegmentFiles]:
-    kinds = [found[suffix] for suffix in (".log", ".index", ".timeindex", ".txnindex")]
+def _segments(files: dict[str, dict[int, Path]]) -> Iterator[SegmentFiles]:
+    kinds = [files[suffix] for suffix in (".log", ".index", ".timeindex", ".txnindex")]
     for offset in sorted(set().union(*kinds)):
         log, index, timeindex, txnindex = (kind.get(offset) for kind in kinds)
         yield SegmentFiles(offset, log, index, timeindex, txnindex)
 
 
 def parse_folder_name(name: str) -> tuple[str | None, int | None, str | None]:
-    """(topic, partition, state); the first two are None when the name is none of a partition's."""
+    """Return (topic, partition, state); topic and partition are None if the name is not a partition folder's."""
     state = None
     renamed = _RENAMED.fullmatch(name)
     if renamed:
@@ -143,17 +143,19 @@ def parse_folder_name(name: str) -> tuple[str | None, int | None, str | None]:
 
 
 def companions(log: Path) -> SegmentFiles:
-    """A log file and what lies beside it. Raises UsageError when its name has no base offset."""
+    """Return the segment of a log file. Raises UsageError if the file name has no base offset."""
     offset = offset_of(log)
     if offset is None:
-        raise UsageError(f"{log.name} is not named after a base offset", hint="a segment is named 20 digits and .log")
+        raise UsageError(
+            f"{log.name} is not named after a base offset", hint="the name of a log file is 20 digits and .log"
+        )
     others = (log.with_suffix(suffix) for suffix in (".index", ".timeindex", ".txnindex"))
     index, timeindex, txnindex = (path if path.exists() else None for path in others)
     return SegmentFiles(offset, log if log.exists() else None, index, timeindex, txnindex)
 
 
 def holds_segments(path: Path) -> bool:
-    """Whether a folder is a partition's: it has a segment's file, or the files that only a partition's folder has."""
+    """Return True if a folder contains segment files, or other files that only partition folders have."""
     return any(
         (offset_of(file) is not None and file.suffix in {".log", ".index", ".timeindex", ".snapshot"})
         or file.name in {LEADER_EPOCHS, PARTITION_METADATA}
@@ -162,7 +164,7 @@ def holds_segments(path: Path) -> bool:
 
 
 def partition_folders(log_dir: Path) -> list[Path]:
-    """The partitions' folders of a log dir: by how they are called, or by what they hold, if that may be read."""
+    """Return the partition folders of a log dir, recognized by name or, if readable, by contents."""
     return [
         path
         for path in list_folder(log_dir)

@@ -1,4 +1,4 @@
-"""A partition's log as one thing: its segments in order, and what the log dir's checkpoints say of it."""
+"""A partition's log: its segments in order, and its offsets in the log dir's checkpoints."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from kctl.segment.log.source import read_whole
 
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANED = "cleaner-offset-checkpoint"
-_NAMED = 3  # folders of a log dir, in a message
+_MAX_NAMES = 3  # folders of a log dir in a message
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLog:
-    """path: the folder, or the log file. segments: those that have a log, by base offset.
+    """A partition's log. path: the folder, or the log file. segments: those that have a .log, by base offset.
 
-    start: the log start offset, where the log dir's checkpoint says so; it may be within the first segment.
-    cleaned: compaction has been here up to this offset. leader_epochs: the checkpoint file, None without one.
-    topic_id: of partition.metadata, None where it does not tell.
+    start: the log start offset, which may be within the first segment; cleaned: the log is compacted up to this offset;
+    both from the log dir's checkpoints, None: unknown. leader_epochs: the checkpoint file; None: it does not exist.
+    topic_id: from partition.metadata; None: unknown.
     """
 
     path: Path
@@ -41,29 +41,32 @@ class PartitionLog:
 
 
 def partition_log(path: Path) -> PartitionLog:
-    """The log of a partition's folder, or of one log file. Raises NotFound, NotAuthorized, UsageError."""
+    """Return the log of a partition folder or of one log file. Raises NotFound, NotAuthorized, UsageError."""
     return partition_log_of_files([path]) if not is_folder(path) else _of_folder(path)
 
 
 def partition_logs(paths: Iterable[Path]) -> list[PartitionLog]:
-    """Folders each by itself, log files by the folder that they are in; in the order in which they were given."""
+    """Return one log per folder, and one for all log files in the same folder, in the order of the paths."""
     groups: dict[tuple[Path, bool], list[Path]] = {}
     for path in paths:
         folder = is_folder(path)
         groups.setdefault((path if folder else path.parent, folder), []).append(path)
-    return [_of_folder(place) if folder else partition_log_of_files(files) for (place, folder), files in groups.items()]
+    return [
+        _of_folder(key_path) if folder else partition_log_of_files(files)
+        for (key_path, folder), files in groups.items()
+    ]
 
 
 def partition_log_of_files(files: list[Path]) -> PartitionLog:
-    """Some segments of one folder by their log files."""
+    """Return the log that consists of these segments of one folder."""
     segments = {}
     for file in files:
         if not file.exists():
             raise NotFound(f"{file} does not exist")
         if file.suffix != ".log":
-            raise UsageError(f"{file} is no log file", hint="give a partition's folder, or files that end in .log")
-        found = companions(file)
-        segments[found.base_offset] = found
+            raise UsageError(f"{file} is not a log file", hint="pass a partition folder, or .log files")
+        segment = companions(file)
+        segments[segment.base_offset] = segment
     path = files[0] if len(segments) == 1 else files[0].parent
     return PartitionLog(path, tuple(segments[offset] for offset in sorted(segments)))
 
@@ -73,10 +76,10 @@ def _of_folder(path: Path) -> PartitionLog:
     segments = tuple(files for files in folder.segments if files.log is not None)
     if not segments:
         inner = [each.name for each in partition_folders(path)]
-        hint = "give a partition's folder, or a file that ends in .log"
+        hint = "pass a partition folder, or a .log file"
         if inner:
-            more = f" and {len(inner) - _NAMED} more" if len(inner) > _NAMED else ""
-            hint = f"it is a log dir: give one of its folders, {', '.join(inner[:_NAMED])}{more}"
+            more = f" and {len(inner) - _MAX_NAMES} more" if len(inner) > _MAX_NAMES else ""
+            hint = f"it is a log dir: pass one of its folders: {', '.join(inner[:_MAX_NAMES])}{more}"
         raise UsageError(f"{path} has no log segment", hint=hint)
     return PartitionLog(
         path, segments, checkpointed(path, LOG_STARTS), checkpointed(path, CLEANED), folder.leader_epochs,
@@ -93,21 +96,23 @@ def _topic_id(metadata: Path | None) -> str | None:
         return None
 
 
-def checkpointed(folder: Path, name: str) -> int | None:
-    """What a checkpoint of the log dir says of a partition's folder in it; None when it does not."""
-    for log_dir, own in log_dirs_of(folder):
-        topic, partition, _ = parse_folder_name(own)
+def checkpointed(folder: Path, checkpoint: str) -> int | None:
+    """Return the offset of a partition folder in a checkpoint of its log dir; None if unknown."""
+    for log_dir, name in log_dirs_of(folder):
+        topic, partition, _ = parse_folder_name(name)
         if topic is None:
             continue
         try:
-            rows = parse_offsets(read_whole(log_dir / name))
+            rows = parse_offsets(read_whole(log_dir / checkpoint))
         except (KctlError, BadCheckpoint):
             continue
-        return next((offset for found, number, offset in rows if (found, number) == (topic, partition)), None)
+        return next((offset for row_topic, number, offset in rows if (row_topic, number) == (topic, partition)), None)
     return None
 
 
 def log_dirs_of(folder: Path) -> list[tuple[Path, str]]:
-    """Where a partition's folder lies, and its name there: as it is given, and where it is a link to. The first one
-    counts: a container's disk, looked at through /proc/PID/root, resolves to a path that is not the container's."""
+    """Return (parent, name) of a partition folder: by this path, then by the resolved path.
+
+    The first one has priority: a container's disk seen through /proc/PID/root resolves to a path outside the container.
+    """
     return [(each.parent, each.name) for each in dict.fromkeys((folder.absolute(), folder.resolve()))]

@@ -1,4 +1,4 @@
-"""One replica's log, batch by batch over all of its segments, and record by record where it must be."""
+"""Read a replica's log: batch by batch over all segments, record by record on demand."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from kctl.segment.log.partition_log import PartitionLog
 from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.walk import Damage, batches, content_of, is_preallocated, is_valid
 
-MOST_EPOCHS = 100_000
-MOST_DAMAGE = 100
+MAX_EPOCHS = 100_000
+MAX_DAMAGE = 100
 
 
 class Replica:
-    """Where the reading of a log is. batch: None at its end; record: None while the batch was not opened.
+    """A cursor over a replica's log. batch: None at the end; record: None until `next_record`.
 
-    Batches with a wrong CRC, or with offsets that were there before, are damage, and are passed over. damage: the
-    first places, as text; damaged: all of them; since_damage: whether any was passed over since `pass_damage` was asked
-    last.
+    Batches with a wrong CRC, or with offsets that were already read, are skipped as damage. damage: the first damaged
+    places as text; damaged: number of all.
     """
 
     def __init__(self, log: PartitionLog, *, limit: int) -> None:
-        """limit: of one message, in bytes."""
+        """Start at the first batch. limit: maximum bytes of a message."""
         self.log = log
         self.start = log.segments[0].base_offset if log.start is None else log.start
         self.end: int | None = None
@@ -47,17 +46,16 @@ class Replica:
         self.next_batch()
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the open segment."""
         self._walk.close()
 
     def next_batch(self) -> None:
-        """Go on to the next batch; its records are not read yet."""
+        """Move to the next batch, without reading its records."""
         self.record = None
         self.batch = next(self._walk, None)
 
     def next_record(self) -> bool:
-        """Go on to the batch's next record, its first one when it was not opened yet. False: the batch is at its end,
-        and the next batch is there (or the end of the log)."""
+        """Move to the next record of the batch. At the end of the batch, move to the next batch and return False."""
         assert self.batch is not None
         assert self.source is not None
         try:
@@ -74,7 +72,7 @@ class Replica:
         return True
 
     def passed_damage(self) -> bool:
-        """Whether damage was passed over since this was asked last."""
+        """Return True if damage was skipped since the last call."""
         passed, self._since_damage = self._since_damage, False
         return passed
 
@@ -89,10 +87,10 @@ class Replica:
                             continue
                         self._damaged(files.log, item.position, f"{item.message} ({item.length} bytes)")
                     elif not is_valid(source, item):
-                        self._damaged(files.log, item.position, f"the CRC is not that of the batch ({item.size} bytes)")
+                        self._damaged(files.log, item.position, f"the CRC does not match ({item.size} bytes)")
                     elif self.end is not None and item.last_offset < self.end:
                         self._damaged(
-                            files.log, item.position, f"offset {item.base_offset} comes behind {self.end - 1}"
+                            files.log, item.position, f"offset {item.base_offset} follows offset {self.end - 1}"
                         )
                     else:
                         self._count(item)
@@ -103,18 +101,20 @@ class Replica:
         self.size_bytes += batch.size
         self.end = max(self.end or 0, batch.last_offset + 1)
         epoch = batch.partition_leader_epoch
-        if epoch >= 0 and (not self._epochs or epoch > self._epochs[-1][0]) and len(self._epochs) < MOST_EPOCHS:
+        if epoch >= 0 and (not self._epochs or epoch > self._epochs[-1][0]) and len(self._epochs) < MAX_EPOCHS:
             self._epochs.append((epoch, batch.base_offset))
 
     def _damaged(self, path: Path, position: int, text: str) -> None:
         self.damaged += 1
         self._since_damage = True
-        if len(self.damage) < MOST_DAMAGE:
+        if len(self.damage) < MAX_DAMAGE:
             self.damage.append(f"{path} at {position}: {text}")
 
     def epochs(self) -> tuple[EpochHistory, bool]:
-        """The leader epochs, and whether they are of leader-epoch-checkpoint; else they are those of the batches read
-        so far. A checkpoint that cannot be read is damage."""
+        """Return the leader epochs. True: from leader-epoch-checkpoint; False: from the batches read so far.
+
+        An unreadable checkpoint is counted as damage.
+        """
         end = self.start if self.end is None else self.end
         if self.log.leader_epochs is not None:
             try:

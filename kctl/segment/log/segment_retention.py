@@ -1,13 +1,13 @@
-"""When a broker may delete each segment of a log. A pure rule; times are ms since 1970.
+"""Compute when a broker may delete each segment of a log. Pure; times are ms since 1970.
 
-UnifiedLog.deleteOldSegments (3.9) goes three times from the oldest segment to the first that must stay:
+UnifiedLog.deleteOldSegments (3.9) makes three passes, each from the oldest segment to the first one that must stay:
 
-1. log start offset: a segment goes when the next one begins at or before it;
-2. retention.bytes: a segment goes while what stays is still at least so much (deleteRetentionSizeBreachedSegments);
-3. retention.ms: a segment goes when its largest timestamp is more than that old (deleteRetentionMsBreachedSegments).
+1. log start offset: delete a segment if the next one starts at or below the log start offset;
+2. retention.bytes: delete a segment if the rest has at least that size (deleteRetentionSizeBreachedSegments);
+3. retention.ms: delete a segment if its largest timestamp is older (deleteRetentionMsBreachedSegments).
 
-None goes that has records at or behind the high watermark, nor an active one that is empty. The active segment is
-rolled when it is its turn. A segment without timestamps counts as old as its file (LogSegment.largestTimestamp).
+Segments with records at or above the high watermark stay, and so does an empty active segment. An active segment that
+is due is rolled first. A segment without timestamps is as old as its file (LogSegment.largestTimestamp).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Reason(str, Enum):
 
 
 class Pin(str, Enum):
-    """What keeps a segment for longer than its own age would."""
+    """Why a segment stays longer than its own age requires."""
 
     FUTURE_TIMESTAMP = "future_timestamp"
     EARLIER_SEGMENT = "earlier_segment"
@@ -35,7 +35,7 @@ class Pin(str, Enum):
 
 
 class LogSegment(NamedTuple):
-    """A segment as retention sees it. upper_offset: the next one's base offset, or the log end offset."""
+    """The input of retention for a segment. upper_offset: the next segment's base offset, or the log end offset."""
 
     base_offset: int
     size_bytes: int
@@ -45,8 +45,10 @@ class LogSegment(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """retention_ms, retention_bytes: None is no limit, as −1 in Kafka. high_watermark, log_start_offset: None when they
-    are not known; then they keep nothing back, and nothing is deleted for them."""
+    """The limits of a log. retention_ms, retention_bytes: None: no limit (−1 in Kafka).
+
+    high_watermark, log_start_offset: None: unknown; then they have no effect.
+    """
 
     retention_ms: int | None = None
     retention_bytes: int | None = None
@@ -55,8 +57,11 @@ class Limits(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """Of one segment. deletable_at: by time, behind the segments before it that stay for now; None without a limit, and
-    for an empty active one. deletable_now: why it goes at the next check. pinned_by_segment: for EARLIER_SEGMENT."""
+    """When a segment may be deleted. deletable_now: the reason, if the next check deletes it.
+
+    deletable_at: by time, considering earlier segments that stay; None without a limit, and for an empty active
+    segment. pinned_by_segment: for EARLIER_SEGMENT.
+    """
 
     deletable_at: int | None
     deletable_now: Reason | None
@@ -65,9 +70,9 @@ class Deletion(NamedTuple):
 
 
 def deletions(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[Deletion]:
-    """What becomes of each segment of a log, oldest first."""
+    """Return the deletion of each segment of a log, oldest first."""
     rows: list[Deletion] = []
-    latest: LogSegment | None = None  # of those that stay, the one that keeps those behind it the longest
+    latest: LogSegment | None = None  # of the segments that stay, the one that blocks later ones the longest
     for segment, reason in zip(segments, _deletable_now(segments, limits, now), strict=True):
         if latest is None or segment.largest_timestamp > latest.largest_timestamp:
             latest = segment
@@ -82,21 +87,21 @@ def deletions(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[
 
 
 def _deletable_now(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[Reason | None]:
-    """Three passes, each from the oldest segment that is left; a pass ends at the first that must stay."""
-    left = list(segments)
+    """Make the three passes, each from the oldest remaining segment to the first one that must stay."""
+    remaining = list(segments)
     reasons: list[Reason | None] = []
-    for reason, wanted in (
+    for reason, is_due in (
         (Reason.LOG_START_OFFSET, _before_start(limits)),
-        (Reason.RETENTION_BYTES, _too_many_bytes(limits, left)),
+        (Reason.RETENTION_BYTES, _too_many_bytes(limits, remaining)),
         (Reason.RETENTION_MS, _expired(limits, now)),
     ):
-        while left and not _kept(left[0], limits) and wanted(left[0]):
-            left.pop(0)
+        while remaining and not _must_stay(remaining[0], limits) and is_due(remaining[0]):
+            remaining.pop(0)
             reasons.append(reason)
-    return [*reasons, *([None] * len(left))]
+    return [*reasons, *([None] * len(remaining))]
 
 
-def _kept(segment: LogSegment, limits: Limits) -> bool:
+def _must_stay(segment: LogSegment, limits: Limits) -> bool:
     watermark = limits.high_watermark
     behind = watermark is not None and watermark < segment.upper_offset
     return behind or (segment.active and segment.size_bytes == 0)
@@ -107,22 +112,22 @@ def _before_start(limits: Limits) -> Callable[[LogSegment], bool]:
     return lambda segment: start is not None and not segment.active and segment.upper_offset <= start
 
 
-def _too_many_bytes(limits: Limits, left: Sequence[LogSegment]) -> Callable[[LogSegment], bool]:
-    """left: is looked at when it is asked for the first time."""
+def _too_many_bytes(limits: Limits, remaining: Sequence[LogSegment]) -> Callable[[LogSegment], bool]:
+    """Return the check for retention.bytes. It reads `remaining` on its first call."""
     spare: int | None = None
 
-    def superfluous(segment: LogSegment) -> bool:
+    def is_superfluous(segment: LogSegment) -> bool:
         nonlocal spare
         if limits.retention_bytes is None:
             return False
         if spare is None:
-            spare = sum(each.size_bytes for each in left) - limits.retention_bytes
+            spare = sum(each.size_bytes for each in remaining) - limits.retention_bytes
         if spare < segment.size_bytes or spare < 0:
             return False
         spare -= segment.size_bytes
         return True
 
-    return superfluous
+    return is_superfluous
 
 
 def _expired(limits: Limits, now: int) -> Callable[[LogSegment], bool]:
@@ -131,7 +136,7 @@ def _expired(limits: Limits, now: int) -> Callable[[LogSegment], bool]:
 
 
 def _pin(segment: LogSegment, latest: LogSegment, limits: Limits, now: int) -> tuple[Pin | None, int | None]:
-    """latest: of this one and those before it."""
+    """Return the pin of a segment. latest: the segment with the largest timestamp up to this one."""
     expired = _expired(limits, now)
     if segment.active and segment.size_bytes == 0:
         return Pin.EMPTY_ACTIVE, None

@@ -1,6 +1,7 @@
-"""Bytes of a log file by position, through one window that moves over it.
+"""Read a log file by position through a sliding window.
 
-Not mmap: a broker may truncate a file while it is read, and a mapped page that is gone ends the process (SIGBUS).
+Not mmap: a broker may truncate a file during the read, and accessing a mapped page past the end kills the process
+(SIGBUS).
 """
 
 from __future__ import annotations
@@ -13,22 +14,24 @@ from types import TracebackType
 
 from kctl.errors import NotAuthorized, NotFound, OperationFailed, Refused, UsageError
 
-# So small that it stays in the processor's cache: four times as fast as a window of megabytes.
+# Small enough for the processor's cache: four times as fast as a window of megabytes.
 WINDOW_BYTES = 64 << 10
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
 class Source:
-    """An open file. size: when it was opened, or last looked at; what is behind it is not read.
+    """An open file. size: when it was opened or last refreshed; bytes after it are not read.
 
     window: the bytes from `start` on; valid until the next call of `load`.
     """
 
     def __init__(self, path: Path, *, window_bytes: int = WINDOW_BYTES) -> None:
-        """window_bytes: the least that is read at once. Raises NotFound, NotAuthorized, UsageError for what is no
-        regular file, OperationFailed."""
+        """Open a file. window_bytes: minimum bytes per read.
+
+        Raises NotFound, NotAuthorized, OperationFailed, and UsageError if it is not a regular file.
+        """
         self.path = path
-        self._least = window_bytes
+        self._min_bytes = window_bytes
         self._fd = _open(path)
         self.size = os.fstat(self._fd).st_size
         self._buffer = bytearray()
@@ -49,24 +52,24 @@ class Source:
         os.close(self._fd)
 
     def refresh(self) -> int:
-        """Look at the size again, for a file that grows; the new one."""
+        """Update and return the size of a growing file."""
         self.size = os.fstat(self._fd).st_size
         return self.size
 
     def load(self, position: int, need: int) -> memoryview:
-        """Move the window to `position`; at least `need` bytes where the file has them. It is returned as well."""
-        wanted = min(max(need, self._least), max(self.size - position, 0))
-        if len(self._buffer) < wanted:
+        """Move the window to `position`, with at least `need` bytes if the file has them. Return the window."""
+        size = min(max(need, self._min_bytes), max(self.size - position, 0))
+        if len(self._buffer) < size:
             self.window = memoryview(b"")  # an exported buffer cannot grow
-            self._buffer = bytearray(wanted)
+            self._buffer = bytearray(size)
         target = memoryview(self._buffer)
         got = 0
-        while got < wanted:
+        while got < size:
             try:
-                count = os.preadv(self._fd, [target[got:wanted]], position + got)
+                count = os.preadv(self._fd, [target[got:size]], position + got)
             except OSError as exc:
                 raise OperationFailed(f"cannot read {self.path}: {exc.strerror}") from None
-            if count == 0:  # truncated meanwhile
+            if count == 0:  # truncated since the file was opened
                 self.size = min(self.size, position + got)
                 break
             got += count
@@ -74,7 +77,7 @@ class Source:
         return self.window
 
     def peek(self, position: int, length: int) -> bytes:
-        """A few bytes at `position`, fewer at the end of the file; the window stays where it is."""
+        """Return `length` bytes at `position`, fewer at the end of the file. Does not move the window."""
         offset = position - self.start
         if offset >= 0 and offset + length <= len(self.window):
             return bytes(self.window[offset : offset + length])
@@ -84,14 +87,14 @@ class Source:
             raise OperationFailed(f"cannot read {self.path}: {exc.strerror}") from None
 
     def next_data(self, position: int) -> int:
-        """The first position from `position` on that is not in a hole of a sparse file; the size when there is none."""
+        """Return the first position from `position` on outside holes of a sparse file; or the size."""
         try:
             return os.lseek(self._fd, position, os.SEEK_DATA)
         except OSError as exc:
-            return self.size if exc.errno == errno.ENXIO else position  # other errors: a file system without holes
+            return self.size if exc.errno == errno.ENXIO else position  # other errors: the file system has no holes
 
     def read(self, position: int, length: int) -> memoryview:
-        """`length` bytes at `position`, fewer at the end of the file."""
+        """Return `length` bytes at `position`, fewer at the end of the file. May move the window."""
         offset = position - self.start
         if offset < 0 or offset + length > len(self.window):
             self.load(position, length)
@@ -99,11 +102,11 @@ class Source:
         return self.window[offset : offset + length]
 
 
-def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """A small file. Raises what Source raises, and Refused for one that is larger than `most_bytes`."""
+def read_whole(path: Path, *, most_bytes: int = MAX_BYTES) -> bytes:
+    """Return the content of a small file. Raises the errors of Source, and Refused if larger than `most_bytes`."""
     with Source(path) as source:
         if source.size > most_bytes:
-            raise Refused(f"{path} has {source.size} bytes, and {most_bytes} are the most that such a file may have")
+            raise Refused(f"{path} has {source.size} bytes; the limit for this kind of file is {most_bytes} bytes")
         return bytes(source.read(0, source.size))
 
 
@@ -113,11 +116,11 @@ def _open(path: Path) -> int:
     except FileNotFoundError:
         raise NotFound(f"{path} does not exist") from None
     except PermissionError:
-        raise NotAuthorized(f"{path} cannot be read: permission denied", hint="run kctl as the broker's user") from None
+        raise NotAuthorized(f"cannot read {path}: permission denied", hint="run kctl as the broker's user") from None
     except OSError as exc:
         raise OperationFailed(f"cannot open {path}: {exc.strerror}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         kind = "a folder" if path.is_dir() else "not a file"
-        raise UsageError(f"{path} is {kind}", hint="give a file of a partition's folder")
+        raise UsageError(f"{path} is {kind}", hint="pass a file of a partition folder")
     return fd

@@ -1,4 +1,4 @@
-"""From batch to batch through a log file, as a broker goes; and on behind damage."""
+"""Iterate over the batches of a log file like a broker, and resume after damage."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from kctl.segment.format.record import BadRecords
 from kctl.segment.log.partition import next_segment
 from kctl.segment.log.source import WINDOW_BYTES, Source
 
-# Where a batch may begin: a plausible offset, length, magic and attributes (lookahead: candidates may overlap).
-# The magic byte is 16 bytes in; offsets are below 2⁵⁶, lengths from 14 to 2³¹.
+# The start of a possible batch: plausible offset, length, magic and attributes. Lookahead: candidates may overlap.
+# The magic is byte 16; offsets are below 2⁵⁶, lengths from 14 to 2³¹.
 _CANDIDATE = re.compile(
     rb"(?=\x00.{7}[\x00-\x7f](?!\x00\x00[\x00-\x0d]).{7}"
     rb"(?:\x02.{4}\x00[\x00-\x7f][\x00-\x7f]|[\x00\x01][\x00-\x0f]))",
     re.DOTALL,
 )
-_REACH = 24  # bytes that the pattern looks at
-# Among so many zeros no batch begins: its length would be 0. They are passed over at the speed of memory.
+_REACH = 24  # bytes that the pattern examines
+# No batch starts within so many zeros: its length would be 0. They are skipped at memory speed.
 _ZEROS = re.compile(rb"\x00{64,}")
 _OVERLAP = 32
 _LARGEST_SEGMENT = 2**31 - 1  # segment.bytes is an int
@@ -45,20 +45,20 @@ _EFFORT = 4
 
 
 class Effort:
-    """What searches in one file may cost: CRCs of false candidates over `left` more bytes."""
+    """The budget for searches in one file: the CRCs of false candidates may cover `left` more bytes."""
 
     def __init__(self, size: int) -> None:
         self.left = size * _EFFORT + WINDOW_BYTES
 
     def allows(self, size: int) -> bool:
-        """Whether one of `size` bytes may be tried: a large false one must not keep small true ones from it."""
+        """Return True if a candidate of `size` bytes may be tried. A large false one must not use up the budget."""
         return size * _EFFORT <= self.left
 
 
 class Damage(NamedTuple):
-    """Bytes that are no batch. position: where; length: up to the next batch or the end of the file.
+    """Bytes that are not a batch. length: up to the next batch or the end of the file.
 
-    code: small_size, incomplete. JVM readers stop here: dies, when they do so with an exception.
+    code: small_size, incomplete. Kafka's readers stop here. dies: they throw an exception.
     """
 
     position: int
@@ -69,38 +69,44 @@ class Damage(NamedTuple):
 
 
 def batch_at(source: Source, position: int, end: int) -> Batch | Damage | None:
-    """The batch at `position` of a log that ends at `end`, None at its end; what FileLogInputStream would give.
+    """Return the batch at `position` of a log that ends at `end`, like FileLogInputStream; None at the end.
 
-    A batch that is not whole, and a rest too short for one, is the end for a broker: Damage that does not die.
+    An incomplete batch, or too few bytes for one, ends the log for a broker: Damage that does not die.
     """
     left = end - position
     if left <= 0:
         return None
     if left <= HEADER_UP_TO_MAGIC:
-        return Damage(position, left, "incomplete", f"{left} bytes are too few for a batch")
+        return Damage(position, left, "incomplete", f"only {left} bytes are left, too few for a batch")
     head = source.read(position, min(V2_HEADER, left))
     if len(head) <= HEADER_UP_TO_MAGIC:
-        return Damage(position, left, "incomplete", "the file became shorter")
+        return Damage(position, left, "incomplete", "the file was truncated")
     (size,) = INT32.unpack_from(head, LENGTH_AT)
     if size < V0_OVERHEAD:
-        text = f"a batch of {size} bytes is smaller than the least of {V0_OVERHEAD}"
+        text = f"the batch length {size} is below the minimum of {V0_OVERHEAD}"
         return Damage(position, left, "small_size", text, dies=True)
     if size + LOG_OVERHEAD > left:
-        return Damage(position, left, "incomplete", f"a batch of {size + LOG_OVERHEAD} bytes, and {left} are left")
+        return Damage(
+            position, left, "incomplete", f"a batch of {size + LOG_OVERHEAD} bytes, but only {left} bytes are left"
+        )
     if head[MAGIC_AT] in {0, 1} or head[MAGIC_AT] > 0x7F:
         return parse_legacy(head, 0, position)
     if len(head) < V2_HEADER:
-        return Damage(position, left, "incomplete", f"{left} bytes are too few for a batch header", dies=True)
+        return Damage(
+            position, left, "incomplete", f"only {left} bytes are left, too few for a batch header", dies=True
+        )
     return parse_v2(head, 0, position)
 
 
 def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[Batch | Damage]:
-    """Every batch from `start` on, and what lies between them; after damage it goes on at the next batch that is
-    whole and has a valid CRC."""
+    """Yield every batch from `start` on, and damage.
+
+    After damage, resume at the next complete batch with a valid CRC.
+    """
     position, last = start, source.size if end is None else min(end, source.size)
     effort = Effort(last - start)
     while True:
-        # Nearly all: a header of magic 2 within the window, of a batch that ends before `last`.
+        # The usual case: a header of magic 2 within the window, of a batch that ends before `last`.
         offset = position - source.start
         if 0 <= offset <= len(source.window) - V2_HEADER:
             batch = parse_v2(source.window, offset, position)
@@ -123,7 +129,7 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
 
 
 def all_zero(source: Source, position: int, end: int) -> bool:
-    """Whether there are only zeros; holes of a sparse file are not read."""
+    """Return True if all bytes are zero. Holes of a sparse file are not read."""
     position = source.next_data(position)
     while position < end:
         if any(bytes(source.read(position, min(WINDOW_BYTES, end - position))).lstrip(b"\0")):
@@ -133,7 +139,7 @@ def all_zero(source: Source, position: int, end: int) -> bool:
 
 
 def is_preallocated(source: Source, damage: Damage) -> bool:
-    """Whether these are the zeros that log.preallocate leaves behind the last batch of the active segment."""
+    """Return True for the zeros that log.preallocate leaves after the last batch of the active segment."""
     return (
         source.path.suffix == ".log"
         and source.size <= _LARGEST_SEGMENT
@@ -144,12 +150,12 @@ def is_preallocated(source: Source, damage: Damage) -> bool:
 
 
 def preallocated_text(length: int) -> str:
-    """What is said of them."""
-    return f"{length} zero bytes, as a power failure and log.preallocate leave them"
+    """Return the text for preallocated zeros."""
+    return f"{length} zero bytes, left by log.preallocate or a power failure"
 
 
 def is_valid(source: Source, batch: Batch) -> bool:
-    """Whether the checksum is that of the batch's bytes; in little memory, however large it says it is."""
+    """Return True if the CRC matches. Uses little memory, whatever size the batch claims."""
     if batch.size <= WINDOW_BYTES:
         return crc_is_valid(batch, source.read(batch.position, batch.size))
     begin = LEGACY_CRC_COVERS if batch.legacy else CRC_COVERS
@@ -164,15 +170,15 @@ def is_valid(source: Source, batch: Batch) -> bool:
 
 
 def batch_damage(source: Source, batch: Batch) -> str | None:
-    """Why a batch must not be believed: an unknown magic, or its CRC; None when it may."""
+    """Return why a batch is not valid (unknown magic, wrong CRC); None if it is valid."""
     if batch.magic >= 0:
-        return None if is_valid(source, batch) else "the CRC is not that of the batch"
+        return None if is_valid(source, batch) else "the CRC does not match"
     text = f"unknown magic {batch.magic}"
     head = source.read(batch.position, min(V2_HEADER, batch.size))
     if len(head) < V2_HEADER:
         return text
     as_v2 = parse_v2(head, 0, batch.position)._replace(magic=2)
-    return f"{text}; read as magic 2 the CRC is right" if is_valid(source, as_v2) else text
+    return f"{text}; read as magic 2, the CRC matches" if is_valid(source, as_v2) else text
 
 
 def _crc32c(piece: memoryview, value: int) -> int:
@@ -182,24 +188,26 @@ def _crc32c(piece: memoryview, value: int) -> int:
 
 
 def content_of(source: Source, batch: Batch, limit: int) -> memoryview:
-    """The whole batch. limit: of one message, in bytes. Raises BadRecords when it is larger than both that and a
-    window, or when the file became shorter."""
+    """Return the whole batch. limit: maximum bytes of a message.
+
+    Raises BadRecords if the batch is larger than both the limit and a window, or if the file was truncated.
+    """
     if batch.size > max(limit, WINDOW_BYTES):
-        raise BadRecords(f"a batch of {batch.size} bytes is larger than the largest message, {limit} bytes")
+        raise BadRecords(f"a batch of {batch.size} bytes exceeds the message limit of {limit} bytes")
     content = source.read(batch.position, batch.size)
     if len(content) < batch.size:
-        raise BadRecords("the file became shorter")
+        raise BadRecords("the file was truncated")
     return content
 
 
 def resync(source: Source, start: int, end: int, effort: Effort | None = None) -> int | None:
-    """The first position from `start` on where a whole batch with a valid CRC begins; None when there is none.
+    """Return the first position from `start` on where a complete batch with a valid CRC starts; None if there is none.
 
-    effort: of all searches in this file. It bounds the time in garbage that is full of false beginnings: candidates
-    that are too large for what is left of it are passed over.
+    effort: the budget for this file. It bounds the time spent on garbage that is full of false candidates: candidates
+    that are too large for the remaining budget are skipped.
     """
     effort = effort or Effort(end - start)
-    position, size = start, _FIRST_SEARCH  # the next batch is mostly near
+    position, size = start, _FIRST_SEARCH  # the next batch is usually near
     while position + HEADER_UP_TO_MAGIC < end:
         position = max(position, source.next_data(position) - _OVERLAP)
         data = bytes(source.read(position, min(size, end - position)))
@@ -218,7 +226,10 @@ def resync(source: Source, start: int, end: int, effort: Effort | None = None) -
 
 
 def _plausible(source: Source, batch: Batch) -> bool:
-    """Whether a header can be true: offsets in order; in magic 0 and 1 key and value fill the message exactly."""
+    """Return True if a header is plausible:
+
+    offsets in order; in magic 0 and 1, key and value exactly fill the message.
+    """
     if not batch.legacy:
         return batch.last_offset_delta >= 0
     position = batch.position + LOG_OVERHEAD + (MESSAGE_V0 if batch.magic == 0 else MESSAGE_V1).size
@@ -233,7 +244,7 @@ def _plausible(source: Source, batch: Batch) -> bool:
 
 
 def _candidates(data: bytes) -> Iterator[int]:
-    """Where in `data` a batch may begin."""
+    """Yield the positions in `data` where a batch may start."""
     begin = 0
     while begin < len(data):
         zeros = _ZEROS.search(data, begin)

@@ -1,4 +1,4 @@
-"""What a verification carries with it: what is asked for, what was checked so far, what was found."""
+"""The state of a verification: options, counts, findings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ SNAPSHOT_BYTES = 8 << 20  # 180,000 producers
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """deep: decode every record. max_findings: listed of each file and code. max_message_bytes: the largest batch that
-    is decoded. progress: called with what is looked at and with bytes of logs that were walked since."""
+    """The options of a verification. deep: decode every record. max_findings: listed per file and code.
+
+    max_message_bytes: larger batches are not decoded. progress: called with the current file ("" if unchanged) and the
+    number of log bytes checked since the last call.
+    """
 
     deep: bool = False
     max_findings: int = 20
@@ -27,8 +30,8 @@ class VerifyOptions:
 
 
 @dataclass(slots=True)
-class Checked:
-    """How much was looked at. records: as the batches count them; size_bytes: of logs."""
+class CheckedCounts:
+    """Counts of checked items. records: as counted by the batch headers; size_bytes: of logs."""
 
     log_dir_count: int = 0
     partition_count: int = 0
@@ -41,19 +44,19 @@ class Checked:
 
 @dataclass
 class Verification:
-    """One run."""
+    """A running verification."""
 
     options: VerifyOptions
     findings: Findings
-    checked: Checked = field(default_factory=Checked)
+    checked: CheckedCounts = field(default_factory=CheckedCounts)
     denied: int = 0  # files and folders that this user may not read
 
     def small_file(self, path: Path, limit: int = SMALL_FILE_BYTES) -> bytes | None:
-        """The content of a file that is read at once; None when it cannot be, which is reported."""
+        """Return the content of a small file; None if unreadable, which is reported."""
         self.checked.files += 1
         try:
             if path.stat().st_size > limit:
-                text = f"{path.stat().st_size} bytes are more than the {limit} that are looked at"
+                text = f"not checked: {path.stat().st_size} bytes exceed the limit of {limit}"
                 self.findings.add("too_large", path, text)
                 return None
             return read_whole(path, most_bytes=limit)
@@ -62,9 +65,9 @@ class Verification:
             return None
 
     def unreadable(self, path: Path, exc: Exception) -> None:
-        """A file that cannot be opened or read, or that is not there any more."""
+        """Report a file that cannot be opened or read, or that was removed."""
         if isinstance(exc, (NotFound, FileNotFoundError)):
-            self.findings.add("vanished", path, "it was removed while it was looked at, or is a link to nowhere")
+            self.findings.add("vanished", path, "removed during the check, or a broken symbolic link")
             return
         text = exc.message if isinstance(exc, KctlError) else str(exc)
         if isinstance(exc, (NotAuthorized, PermissionError)):
@@ -73,7 +76,7 @@ class Verification:
         self.findings.add("unreadable", path, text)
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+def some(names: Sequence[str], limit: int = 3) -> str:
+    """Return the first names, and the number of the rest."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return f"{', '.join(names[:limit])}{more}"

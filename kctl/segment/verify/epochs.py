@@ -1,7 +1,7 @@
-"""Checking the leader epochs of batches, among each other and against leader-epoch-checkpoint.
+"""Check the order of the batches' leader epochs, and compare them with leader-epoch-checkpoint.
 
-An entry is the first offset of a leader's time (LeaderEpochFileCache, KIP-101). A leader without records has one too.
-Batches before the first entry are before the log's start offset: their epoch is not known any more.
+An entry is the first offset of an epoch (LeaderEpochFileCache, KIP-101), also of an epoch without records. Batches
+before the first entry are below the log start offset: their epoch is no longer known.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ NO_EPOCH = -1
 
 
 class EpochCheck:
-    """Follows the epochs of a partition's log. current: the latest batch's; until: the offset at which another is due.
+    """The check of a log's epochs. current: epoch of the latest batch; until: offset at which the next epoch starts.
 
-    Batches of the current epoch before `until` need no look.
+    Batches of the current epoch before `until` need no check.
     """
 
     def __init__(self, path: Path | None = None, entries: Sequence[tuple[int, int]] = ()) -> None:
-        """path: of the checkpoint, None without one; entries: (epoch, start offset), in order."""
+        """Start before the first batch. path: of the checkpoint, if any; entries: (epoch, start offset), in order."""
         self._path, self._entries = path, entries
         self._starts = [start for _, start in entries]
         self.current, self.until = NO_EPOCH - 1, NEVER
         self._highest = NO_EPOCH
-        self._said: tuple[int, int | None] | None = None
+        self._reported: tuple[int, int | None] | None = None
 
     def pass_batch(self, batch: Batch, log: Path, findings: Findings) -> None:
-        """Check a valid batch; of magic 0 and 1 there is no epoch."""
+        """Check a valid batch. Magic 0 and 1 have no epoch."""
         if batch.legacy:
             return
         epoch = self.current = batch.partition_leader_epoch
@@ -41,18 +41,18 @@ class EpochCheck:
         if epoch < 0:
             return
         if epoch < self._highest:
-            text = f"a batch of leader epoch {epoch} behind one of {self._highest}"
+            text = f"a batch of leader epoch {epoch} follows one of epoch {self._highest}"
             findings.add("epochs_batch", log, text, position=batch.position, offset=batch.base_offset)
         self._highest = max(epoch, self._highest)
         if self._path is not None:
             self._compare(epoch, number, batch, findings)
 
     def _compare(self, epoch: int, number: int, batch: Batch, findings: Findings) -> None:
-        known = self._entries[number - 1][0] if number else None
-        if epoch == known or (known is None and self._entries) or self._said == (epoch, known):
+        expected = self._entries[number - 1][0] if number else None
+        if epoch == expected or (expected is None and self._entries) or self._reported == (epoch, expected):
             return
-        self._said = (epoch, known)
-        says = "has no entry" if known is None else f"says {known}"
-        text = f"the batch at offset {batch.base_offset} is of leader epoch {epoch}, and the checkpoint {says}"
+        self._reported = (epoch, expected)
+        entry = "no entry" if expected is None else f"epoch {expected}"
+        text = f"the batch at offset {batch.base_offset} has leader epoch {epoch}, but the checkpoint has {entry}"
         assert self._path is not None
         findings.add("epochs_batch", self._path, text, offset=batch.base_offset)

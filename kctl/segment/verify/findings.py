@@ -1,10 +1,10 @@
-"""What can be wrong with log files, and what it means for the broker that opens them.
+"""The problems of log files, and their effect on the broker that opens the files.
 
-What a broker of 3.9 does at start (LogManager, LogLoader, LogSegment.recover): behind a clean shutdown it only looks
-whether each .index is there and whether .txnindex can be read; nothing looks into batches, .index and .timeindex, but
-for the headers from the active segment's last index entry on: they tell the next offset. It appends at the file's end.
-Behind an unclean one it reads every segment from the recovery point on, cuts the log at the first batch that is not
-valid, deletes all segments behind it, and builds the indexes of what it has read anew. Older segments stay as they are.
+Startup of a broker of 3.9 (LogManager, LogLoader, LogSegment.recover): after a clean shutdown, it only checks that each
+.index exists and that .txnindex is readable. It does not validate batches, .index or .timeindex; it only reads the
+headers after the last index entry of the active segment, to find the next offset. It appends at the end of the file.
+After an unclean shutdown, it reads every segment from the recovery point on, truncates the log at the first invalid
+batch, deletes all later segments, and rebuilds the indexes of the segments it read. Older segments stay unchanged.
 """
 
 from __future__ import annotations
@@ -16,51 +16,61 @@ from pathlib import Path
 
 
 class Severity(str, Enum):
-    """How bad it is: worth knowing; a broker can live with it or mend it; data are lost or come out wrong."""
+    """How bad a finding is: worth knowing; tolerated or repaired by a broker; data are lost or read wrong."""
 
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
 
 
-class Effect(str, Enum):
-    """What it means for the broker."""
+class BrokerEffect(str, Enum):
+    """The effect on the broker."""
 
     NONE = "nothing"
     RECOVERS = "recovers by itself"
     CUTS_OR_APPENDS = (
-        "an unclean start cuts it off and makes the indexes anew; a clean one looks at neither and appends behind it: "
-        "reads of what comes then fail"
+        "after an unclean shutdown, the broker truncates it and rebuilds the indexes; after a clean shutdown, it "
+        "appends after it, and reads of the appended records fail"
     )
-    CUTS_OR_REFUSES = "an unclean start cuts it off and makes the indexes anew; a clean one fails on it"
-    REMOVES = "removes it at start"
-    REMOVES_INDEX = "removes the index at start"
-    REBUILDS = "rebuilds the index at start"
-    SLOW_READS = "reads more of the log than it needs until the index is rebuilt"
-    WRONG_READS = "finds wrong positions until the index is rebuilt; it does not notice at a clean start"
-    WRONG_TIMES = "searches by time and deletes by retention.ms wrongly until the index is rebuilt"
+    CUTS_OR_REFUSES = (
+        "after an unclean shutdown, the broker truncates it and rebuilds the indexes; after a clean shutdown, it does "
+        "not start"
+    )
+    REMOVES = "removes it at startup"
+    REMOVES_INDEX = "removes the index at startup"
+    REBUILDS = "rebuilds the index at startup"
+    SLOW_READS = "reads more of the log than necessary until the index is rebuilt"
+    WRONG_READS = (
+        "reads at wrong positions until the index is rebuilt; a start after a clean shutdown does not detect it"
+    )
+    WRONG_TIMES = "lookups by timestamp and retention.ms are wrong until the index is rebuilt"
     WRONG_TRANSACTIONS = "read_committed consumers get wrong records until the index is rebuilt"
-    WRONG_STABLE_OFFSET = "starts with wrong open transactions; read_committed consumers may wait or see too much"
-    WRONG_TRUNCATION = "replicas may cut their logs at a wrong offset"
-    DISORDER = "reads skip or repeat records; an unclean start may empty the whole segment"
-    LOSES = "reads of it fail; an unclean start cuts the log here, unless its recovery point is in a later segment"
-    LOSES_ALL = "deletes all segments of the partition at start"
-    LOST = "goes on with the shorter log; what was behind its end is gone"
-    FIRST_ONLY = "serves it to readers that begin at its first offset; readers of its later offsets pass over it"
-    UNREADABLE = "serves it, and consumers, compaction and followers fail on it"
-    REFUSES_UNCLEAN = "does not start with it after an unclean shutdown"
-    REFUSES = "does not start with it"
-    OFFLINE_TOO = "nothing if only kctl may not read it; else it takes the whole log dir offline, or does not start"
+    WRONG_STABLE_OFFSET = (
+        "starts with wrong open transactions; read_committed consumers may hang or read aborted records"
+    )
+    WRONG_TRUNCATION = "replicas may truncate their logs at a wrong offset"
+    DISORDER = "reads skip or repeat records; a start after an unclean shutdown may empty the whole segment"
+    LOSES = (
+        "reads of it fail; a start after an unclean shutdown truncates the log here, unless the recovery point is in a "
+        "later segment"
+    )
+    LOSES_ALL = "deletes all segments of the partition at startup"
+    LOST = "continues with the shorter log; the records after its end are lost"
+    FIRST_ONLY = "returns it to reads from its first offset; reads from its later offsets skip it"
+    UNREADABLE = "returns it, but consumers, compaction and followers fail on it"
+    REFUSES_UNCLEAN = "does not start after an unclean shutdown"
+    REFUSES = "does not start"
+    OFFLINE_TOO = "none if the broker can read it; otherwise it takes the whole log dir offline, or does not start"
     OFFLINE = "takes the whole log dir offline, or does not start"
-    ANOTHER_TOPIC = "does not serve this replica: it is of another topic of that name"
-    GAP = "goes on; readers jump over what is missing"
+    ANOTHER_TOPIC = "does not serve this replica: it belongs to another topic with the same name"
+    GAP = "continues; consumers skip the missing offsets"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found. position: in the file, None when it is about all of it; offset: where one is known.
+    """A problem of a file. position: in the file; None: the whole file; offset: None: unknown.
 
-    first_offset, last_offset: of the records that are concerned, by what is whole before and behind; None: not known.
+    first_offset, last_offset: the affected records, by the valid batches around them; None: unknown.
     """
 
     code: str
@@ -69,14 +79,14 @@ class Finding:
     position: int | None
     offset: int | None
     message: str
-    effect: Effect
+    effect: BrokerEffect
     first_offset: int | None = None
     last_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """How many further findings of a code a file had that are not listed one by one."""
+    """The number of further findings with the same code in a file, which are not listed one by one."""
 
     code: str
     severity: Severity
@@ -86,89 +96,95 @@ class Omitted:
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 
-# code → severity and effect; a test makes each of them
-_KINDS: dict[str, tuple[Severity, Effect]] = {
+# code → severity and effect; a test triggers each code
+_KINDS: dict[str, tuple[Severity, BrokerEffect]] = {
     # The log.
-    "batch_crc": (_E, Effect.LOSES),
-    "batch_magic": (_E, Effect.UNREADABLE),  # the CRC does not cover it, and a broker reads a higher one as 2
-    "batch_count": (_E, Effect.UNREADABLE),
-    "batch_codec": (_E, Effect.UNREADABLE),
-    "batch_incomplete": (_W, Effect.CUTS_OR_APPENDS),  # at the end of the active segment: FileRecords.open
-    "batch_too_large": (_I, Effect.NONE),
-    # The active segment of log.preallocate=true; behind a clean shutdown a warning: LogSegment.readNextOffset throws.
-    "zero_tail": (_I, Effect.CUTS_OR_REFUSES),
-    "garbage": (_E, Effect.LOSES),
-    "offset_order": (_E, Effect.DISORDER),
-    "offset_before_base": (_E, Effect.REFUSES_UNCLEAN),  # UnifiedLog.splitOverflowedSegment requires an overflow
-    "offset_overflow": (_W, Effect.RECOVERS),  # it splits the segment (KAFKA-6264)
-    "wrapper_offset": (_I, Effect.FIRST_ONLY),  # old librdkafka left the offset of a wrapper of magic 1 at 0
-    "records": (_E, Effect.UNREADABLE),
-    "record_offsets": (_E, Effect.UNREADABLE),
-    "record_timestamps": (_W, Effect.WRONG_TIMES),
-    "control_record": (_E, Effect.REFUSES_UNCLEAN),  # EndTransactionMarker.deserialize throws
-    "transaction_state": (_E, Effect.REFUSES_UNCLEAN),  # ProducerAppendInfo: InvalidTxnStateException
-    "transactions_not_followed": (_I, Effect.NONE),
+    "batch_crc": (_E, BrokerEffect.LOSES),
+    "batch_magic": (_E, BrokerEffect.UNREADABLE),  # the CRC does not cover it; a broker reads a higher magic as 2
+    "batch_count": (_E, BrokerEffect.UNREADABLE),
+    "batch_codec": (_E, BrokerEffect.UNREADABLE),
+    "batch_incomplete": (_W, BrokerEffect.CUTS_OR_APPENDS),  # at the end of the active segment: FileRecords.open
+    "batch_too_large": (_I, BrokerEffect.NONE),
+    # The active segment with log.preallocate=true; a warning after a clean shutdown: LogSegment.readNextOffset throws.
+    "zero_tail": (_I, BrokerEffect.CUTS_OR_REFUSES),
+    "garbage": (_E, BrokerEffect.LOSES),
+    "offset_order": (_E, BrokerEffect.DISORDER),
+    "offset_before_base": (_E, BrokerEffect.REFUSES_UNCLEAN),  # UnifiedLog.splitOverflowedSegment requires an overflow
+    "offset_overflow": (_W, BrokerEffect.RECOVERS),  # it splits the segment (KAFKA-6264)
+    "wrapper_offset": (_I, BrokerEffect.FIRST_ONLY),  # old librdkafka left the offset of a wrapper of magic 1 at 0
+    "records": (_E, BrokerEffect.UNREADABLE),
+    "record_offsets": (_E, BrokerEffect.UNREADABLE),
+    "record_timestamps": (_W, BrokerEffect.WRONG_TIMES),
+    "control_record": (_E, BrokerEffect.REFUSES_UNCLEAN),  # EndTransactionMarker.deserialize throws
+    "transaction_state": (_E, BrokerEffect.REFUSES_UNCLEAN),  # ProducerAppendInfo: InvalidTxnStateException
+    "transactions_not_followed": (_I, BrokerEffect.NONE),
     # Its indexes.
-    "log_missing": (_W, Effect.REMOVES_INDEX),
-    "index_missing": (_W, Effect.REBUILDS),
-    "index_length": (_W, Effect.RECOVERS),  # the odd bytes are passed over
-    "index_tail": (_W, Effect.SLOW_READS),
-    "index_order": (_E, Effect.WRONG_READS),
-    "index_position": (_E, Effect.WRONG_READS),
-    "index_offset": (_E, Effect.WRONG_READS),
-    "index_sparse": (_W, Effect.SLOW_READS),
-    "timeindex_missing": (_W, Effect.WRONG_TIMES),  # an empty one is made, and the file's time counts instead
-    "timeindex_length": (_W, Effect.RECOVERS),
-    "timeindex_tail": (_E, Effect.WRONG_TIMES),  # the last entry is 1970: retention deletes the segment at once
-    "timeindex_order": (_E, Effect.WRONG_TIMES),
-    "timeindex_timestamp": (_E, Effect.WRONG_TIMES),
-    "timeindex_offset": (_E, Effect.WRONG_TIMES),
-    "timeindex_last": (_W, Effect.WRONG_TIMES),
-    "txnindex_length": (_E, Effect.WRONG_TRANSACTIONS),  # what is appended behind odd bytes is misread
-    "txnindex_version": (_E, Effect.REFUSES),
-    "txnindex_version_byte": (_W, Effect.NONE),  # TransactionIndex compares the first of its two bytes
-    "txnindex_order": (_E, Effect.WRONG_TRANSACTIONS),
-    "txnindex_before_base": (_W, Effect.REBUILDS),
-    "txnindex_extra": (_E, Effect.WRONG_TRANSACTIONS),
-    "txnindex_lacks": (_E, Effect.WRONG_TRANSACTIONS),
-    "txnindex_entry": (_E, Effect.WRONG_TRANSACTIONS),
+    "log_missing": (_W, BrokerEffect.REMOVES_INDEX),
+    "index_missing": (_W, BrokerEffect.REBUILDS),
+    "index_length": (_W, BrokerEffect.RECOVERS),  # the extra bytes are ignored
+    "index_tail": (_W, BrokerEffect.SLOW_READS),
+    "index_order": (_E, BrokerEffect.WRONG_READS),
+    "index_position": (_E, BrokerEffect.WRONG_READS),
+    "index_offset": (_E, BrokerEffect.WRONG_READS),
+    "index_sparse": (_W, BrokerEffect.SLOW_READS),
+    "timeindex_missing": (
+        _W,
+        BrokerEffect.WRONG_TIMES,
+    ),  # an empty one is created, and the file's mtime is used instead
+    "timeindex_length": (_W, BrokerEffect.RECOVERS),
+    "timeindex_tail": (
+        _E,
+        BrokerEffect.WRONG_TIMES,
+    ),  # the last entry is 1970: retention.ms deletes the segment at once
+    "timeindex_order": (_E, BrokerEffect.WRONG_TIMES),
+    "timeindex_timestamp": (_E, BrokerEffect.WRONG_TIMES),
+    "timeindex_offset": (_E, BrokerEffect.WRONG_TIMES),
+    "timeindex_last": (_W, BrokerEffect.WRONG_TIMES),
+    "txnindex_length": (_E, BrokerEffect.WRONG_TRANSACTIONS),  # entries appended after the extra bytes are misread
+    "txnindex_version": (_E, BrokerEffect.REFUSES),
+    "txnindex_version_byte": (_W, BrokerEffect.NONE),  # TransactionIndex compares the first of its two bytes
+    "txnindex_order": (_E, BrokerEffect.WRONG_TRANSACTIONS),
+    "txnindex_before_base": (_W, BrokerEffect.REBUILDS),
+    "txnindex_extra": (_E, BrokerEffect.WRONG_TRANSACTIONS),
+    "txnindex_lacks": (_E, BrokerEffect.WRONG_TRANSACTIONS),
+    "txnindex_entry": (_E, BrokerEffect.WRONG_TRANSACTIONS),
     # The partition's folder.
-    "segment_gap": (_I, Effect.NONE),
-    "segment_missing": (_W, Effect.GAP),
-    "segment_overlap": (_E, Effect.DISORDER),
-    "file_name": (_E, Effect.REFUSES),  # LogLoader takes the name for a number
-    "file_name_digits": (_E, Effect.DISORDER),  # it makes an empty segment of that offset
-    "unknown_file": (_I, Effect.NONE),
-    "leftover": (_I, Effect.REMOVES),
-    "snapshot": (_W, Effect.RECOVERS),  # it is deleted, and an older one or the log is read instead
-    "snapshot_offset": (_I, Effect.REMOVES),
-    "snapshot_entry": (_W, Effect.WRONG_STABLE_OFFSET),
-    "snapshot_transaction": (_W, Effect.WRONG_STABLE_OFFSET),
-    "epochs": (_E, Effect.OFFLINE),
-    "epochs_order": (_W, Effect.RECOVERS),  # LeaderEpochFileCache drops what does not fit
-    "epochs_batch": (_E, Effect.WRONG_TRUNCATION),
-    "partition_metadata": (_E, Effect.OFFLINE),
-    "topic_id": (_E, Effect.ANOTHER_TOPIC),
+    "segment_gap": (_I, BrokerEffect.NONE),
+    "segment_missing": (_W, BrokerEffect.GAP),
+    "segment_overlap": (_E, BrokerEffect.DISORDER),
+    "file_name": (_E, BrokerEffect.REFUSES),  # LogLoader parses the name as a number
+    "file_name_digits": (_E, BrokerEffect.DISORDER),  # it creates an empty segment at that offset
+    "unknown_file": (_I, BrokerEffect.NONE),
+    "leftover": (_I, BrokerEffect.REMOVES),
+    "snapshot": (_W, BrokerEffect.RECOVERS),  # it is deleted, and an older snapshot or the log is read instead
+    "snapshot_offset": (_I, BrokerEffect.REMOVES),
+    "snapshot_entry": (_W, BrokerEffect.WRONG_STABLE_OFFSET),
+    "snapshot_transaction": (_W, BrokerEffect.WRONG_STABLE_OFFSET),
+    "epochs": (_E, BrokerEffect.OFFLINE),
+    "epochs_order": (_W, BrokerEffect.RECOVERS),  # LeaderEpochFileCache drops entries out of order
+    "epochs_batch": (_E, BrokerEffect.WRONG_TRUNCATION),
+    "partition_metadata": (_E, BrokerEffect.OFFLINE),
+    "topic_id": (_E, BrokerEffect.ANOTHER_TOPIC),
     # The log dir.
-    "checkpoint": (_E, Effect.OFFLINE),
-    "checkpoint_folder": (_I, Effect.RECOVERS),
-    "recovery_point": (_W, Effect.LOST),
-    "high_watermark": (_W, Effect.LOST),
-    "log_start_offset": (_E, Effect.LOSES_ALL),
-    "cleaner_offset": (_I, Effect.RECOVERS),
-    "meta_properties": (_E, Effect.REFUSES),
-    "meta_properties_missing": (_W, Effect.NONE),
-    "cluster_id": (_E, Effect.REFUSES),
-    "directory_id": (_E, Effect.REFUSES),
-    "folder_name": (_E, Effect.REFUSES),
-    "partition_twice": (_E, Effect.REFUSES),
+    "checkpoint": (_E, BrokerEffect.OFFLINE),
+    "checkpoint_folder": (_I, BrokerEffect.RECOVERS),
+    "recovery_point": (_W, BrokerEffect.LOST),
+    "high_watermark": (_W, BrokerEffect.LOST),
+    "log_start_offset": (_E, BrokerEffect.LOSES_ALL),
+    "cleaner_offset": (_I, BrokerEffect.RECOVERS),
+    "meta_properties": (_E, BrokerEffect.REFUSES),
+    "meta_properties_missing": (_W, BrokerEffect.NONE),
+    "cluster_id": (_E, BrokerEffect.REFUSES),
+    "directory_id": (_E, BrokerEffect.REFUSES),
+    "folder_name": (_E, BrokerEffect.REFUSES),
+    "partition_twice": (_E, BrokerEffect.REFUSES),
     # Anywhere.
-    "vanished": (_I, Effect.NONE),
-    "unreadable": (_E, Effect.OFFLINE_TOO),
-    "too_large": (_W, Effect.NONE),
+    "vanished": (_I, BrokerEffect.NONE),
+    "unreadable": (_E, BrokerEffect.OFFLINE_TOO),
+    "too_large": (_W, BrokerEffect.NONE),
 }
 CODES = tuple(_KINDS)
-# Codes of files that --repair-index writes anew.
+# Codes of the files that --repair-index rewrites.
 INDEX_CODES = frozenset(
     code
     for code in CODES
@@ -177,14 +193,14 @@ INDEX_CODES = frozenset(
 
 
 class Findings:
-    """Collects what is found: the first `limit` of each file and code, and the number of the rest.
+    """The findings: the first `limit` per file and code, and counts of the rest.
 
-    So a hostile file cannot fill the memory: what is kept grows with the number of files, not with their size.
+    A hostile file cannot exhaust memory: memory grows with the number of files, not with their size.
     """
 
     def __init__(self, limit: int = 20) -> None:
         self._limit = limit
-        self._seen: Counter[tuple[str, str, Severity]] = Counter()
+        self._counts: Counter[tuple[str, str, Severity]] = Counter()
         self.listed: list[Finding] = []
 
     def add(
@@ -198,31 +214,31 @@ class Findings:
         concerned: tuple[int | None, int | None] = (None, None),
         severity: Severity | None = None,
     ) -> int | None:
-        """A finding of a known kind. concerned: its first and last offset; severity: other than the usual one.
+        """Add a finding. concerned: the first and last affected offset; severity: overrides that of the code.
 
-        Returns where it is listed; None when it is not.
+        Return its index in `listed`; None if it is not listed.
         """
         usual, effect = _KINDS[code]
         severity = severity or usual
         key = (str(file), code, severity)
-        self._seen[key] += 1
-        if self._seen[key] <= self._limit:
+        self._counts[key] += 1
+        if self._counts[key] <= self._limit:
             self.listed.append(Finding(code, severity, key[0], position, offset, message, effect, *concerned))
             return len(self.listed) - 1
         return None
 
     def concern(self, number: int, first: int | None, last: int | None) -> None:
-        """Which offsets a listed finding concerns, when that is known only later."""
+        """Set the affected offsets of a listed finding, once they are known."""
         self.listed[number] = replace(self.listed[number], first_offset=first, last_offset=last)
 
     def count(self, severity: Severity) -> int:
-        """All of a severity, also those that are not listed."""
-        return sum(number for (*_, each), number in self._seen.items() if each is severity)
+        """Return the number of findings of a severity, including those not listed."""
+        return sum(number for (*_, each), number in self._counts.items() if each is severity)
 
     def omitted(self) -> list[Omitted]:
-        """What is not listed, by file and code."""
+        """Return the counts of findings that are not listed, by file and code."""
         return [
             Omitted(code, severity, file, number - self._limit)
-            for (file, code, severity), number in self._seen.items()
+            for (file, code, severity), number in self._counts.items()
             if number > self._limit
         ]

@@ -1,14 +1,14 @@
-"""Checking .index and .timeindex while their log is walked: one cursor over the entries of each.
+"""Check .index and .timeindex during the check of their log: one cursor over the entries of each.
 
-What an entry promises (OffsetIndex, TimeIndex, LogSegment.append and recover):
+The meaning of an entry (OffsetIndex, TimeIndex, LogSegment.append and recover):
 
-- (offset, position): a batch begins at the position, and every offset from `offset` on is there or behind it. The
-  offset is the last one of what was appended with that batch: of the batch itself on a leader, perhaps of a later
-  batch on a follower, perhaps of one of its records after compaction. So it is never behind the next entry's batch.
-- (timestamp, offset): no record up to the offset is younger, and the batch with the offset is that young.
+- (offset, position): a batch starts at the position, and every offset from `offset` on is there or later. The offset is
+  the last one that was appended together with that batch: of the batch itself on a leader, possibly of a later batch on
+  a follower, possibly of one of its records after compaction. So it is never after the batch of the next entry.
+- (timestamp, offset): the batch with the offset has this timestamp, and no record up to the offset has a later one.
 
-Entries are in order of offset, position and timestamp. Where they are not, reads of an index (binary search) find
-anything: the order is reported, and then single entries are looked at, not more than MAX_PROBES.
+Entries are in order of offset, position and timestamp. Otherwise binary searches have arbitrary results: then the order
+is reported, and at most MAX_PROBES entries are checked one by one.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ from kctl.segment.verify.findings import Findings
 
 MAX_PROBES = 1000
 SMALLEST_BATCH = LOG_OVERHEAD + V0_OVERHEAD
-# A gap between entries that index.interval.bytes (4 kB) and one append of a broker (1 MB, followers 10 MB) do not
-# explain.
+# A gap between entries too large for index.interval.bytes (4 kB) and one append (1 MB; followers: 10 MB).
 SPARSE_BYTES = 32 << 20
 _END = (NEVER, NEVER)
 _WINDOW = 1 << 16
 
 
 class OffsetCursor:
-    """Goes through an .index. relative, position: of the entry that comes next; NEVER behind the last one."""
+    """A cursor over a .index. relative, position: of the next entry; NEVER at the end."""
 
     suffix = ".index"
 
     def __init__(self, path: Path, base_offset: int, findings: Findings, *, tail_is_legal: bool) -> None:
-        """Opens the file, reports on its order and length. Raises what Source raises."""
+        """Open the file and check its order and length. Raises the errors of Source."""
         self.path, self.base_offset, self._findings = path, base_offset, findings
         self.source = Source(path, window_bytes=_WINDOW)
         self.extent = extent(self.source, OFFSET_ENTRY_SIZE)
@@ -49,16 +48,20 @@ class OffsetCursor:
         count = self.extent.entries if self.ordered and not self.absurd else 0
         self.entries: Iterator[tuple[int, int]] = offset_entries(self.source, count)
         self.relative, self.position = next(self.entries, _END)
-        self.indexed = 0  # the position of the last entry that was passed
-        self.pending: int | None = None  # its offset, as long as the log has not come to it
+        self.indexed = 0  # the position of the last passed entry
+        self.pending: int | None = None  # its offset, until the log reaches it
 
     def _check_order(self) -> bool:
         before, ordered = (-1, -1), True
         for number, entry in enumerate(offset_entries(self.source, self.extent.entries)):
             if entry[0] <= before[0] or entry[1] <= before[1]:
                 ordered = False
-                was = f"(offset {self.base_offset + before[0]}, position {before[1]})" if number else "the beginning"
-                text = f"the entry (offset {self.base_offset + entry[0]}, position {entry[1]}) comes behind {was}"
+                previous_entry = (
+                    f"(offset {self.base_offset + before[0]}, position {before[1]})"
+                    if number
+                    else "the start of the file"
+                )
+                text = f"the entry (offset {self.base_offset + entry[0]}, position {entry[1]}) follows {previous_entry}"
                 self._report("index_order", text, number * OFFSET_ENTRY_SIZE)
             before = entry
         return ordered
@@ -67,7 +70,7 @@ class OffsetCursor:
         self._findings.add(code, self.path, message, position=position, offset=offset)
 
     def pass_batch(self, batch: Batch, previous: int | None, *, trusted: bool) -> None:
-        """Check the entries up to this batch. previous: the last offset before it; trusted: whether its header is."""
+        """Check the entries up to this batch. previous: the last offset before it; trusted: its header is trusted."""
         self.pass_position(batch.position)
         while self.position == batch.position:
             offset = self.base_offset + self.relative
@@ -80,9 +83,9 @@ class OffsetCursor:
             self.relative, self.position = next(self.entries, _END)
 
     def is_right(self, position: int, last: int) -> bool:
-        """Whether the next entry is that of a batch, which ends with the offset `last`, and nothing is to be reported.
+        """Return True if the next entry is right for the batch at `position` with the last offset `last`.
 
-        For batches that are as most are; `advance` then passes the entry.
+        For ordinary batches; `advance` then passes the entry.
         """
         return (
             position == self.position
@@ -92,52 +95,52 @@ class OffsetCursor:
         )
 
     def advance(self) -> int:
-        """Pass the next entry, which is right. Return the position of the one behind it."""
+        """Pass the next entry, which is right. Return the position of the entry after it."""
         self.indexed = self.position
         self.relative, self.position = next(self.entries, _END)
         return self.position
 
     def pass_position(self, position: int) -> None:
-        """The log has no batch that begins before `position` and was not yet shown."""
+        """Report the entries before `position` that have no batch."""
         while self.position < position:
             self._not_a_batch(self.base_offset + self.relative, self.position)
             self.relative, self.position = next(self.entries, _END)
 
     def _not_a_batch(self, offset: int, position: int) -> None:
-        self._report("index_position", f"no batch begins at position {position} of the log", None, offset)
+        self._report("index_position", f"no batch starts at position {position} of the log", None, offset)
 
     def _check_entry(self, offset: int, batch: Batch, previous: int | None) -> None:
         if previous is not None and offset <= previous:
-            self._report("index_offset", f"the entry for position {batch.position} says {offset}, and the log is at "
-                         f"{batch.base_offset} there: reads from {offset} to {previous} would miss records",
-                         None, offset)  # fmt: skip
+            text = f"the entry for position {batch.position} has offset {offset}, but the batch there starts at "
+            text += f"{batch.base_offset}: reads from {offset} to {previous} would miss records"
+            self._report("index_offset", text, None, offset)
         elif self.pending is not None and previous is not None and self.pending > previous:
-            self._report("index_offset", f"an entry says {self.pending}, and the log comes to it only behind the next "
-                         f"entry's position {batch.position}", None, self.pending)  # fmt: skip
+            self._report("index_offset", f"offset {self.pending} of an entry is only reached after the position "
+            f"{batch.position} of the next entry", None, self.pending)  # fmt: skip
 
     def skip_damage(self, end: int) -> None:
-        """Bytes up to `end` cannot be read: entries for them cannot be judged."""
+        """Skip the entries up to `end`, because the bytes of the log are unreadable."""
         self.pending = None
         while self.position < end:
             self.relative, self.position = next(self.entries, _END)
         self.indexed = end
 
     def pass_tail(self, end: int) -> None:
-        """Bytes up to `end`, the log's end, are no batches: no entry can be right for them."""
+        """Report the entries up to `end`, the end of the log: there are no batches."""
         self.pass_position(end)
         self.indexed = end
 
     def finish(self, log: Source, last: int | None) -> None:
-        """The log ends. last: its last offset. Also looks at the entries of an index out of order."""
+        """End the check at the end of the log, and probe an index out of order. last: the log's last offset."""
         self.pass_position(log.size)
         while self.position < NEVER:
-            text = f"position {self.position} is behind the log's end at {log.size}"
+            text = f"position {self.position} is after the end of the log at {log.size}"
             self._report("index_position", text, None, self.base_offset + self.relative)
             self.relative, self.position = next(self.entries, _END)
         if last is not None and self.pending is not None and self.pending > last:
-            text = f"the last entry says {self.pending}, and the log ends at {last}"
-            self._report("index_offset", f"{text}; in the active segment a broker misplaces the log's end by it", None,
-                         self.pending)  # fmt: skip
+            text = f"the last entry has offset {self.pending}, but the log's last offset is {last}"
+            text += "; in the active segment, the broker starts with a wrong log end offset"
+            self._report("index_offset", text, None, self.pending)
         if not self.ordered:
             self._probe(log)
         elif log.size - self.indexed > SPARSE_BYTES and not self.absurd:
@@ -150,13 +153,14 @@ class OffsetCursor:
         for number, (relative, position) in enumerate(offset_entries(self.source, self.extent.entries)):
             if number == MAX_PROBES:
                 return
-            found = batch_at(log, position, log.size) if 0 <= position < log.size else None
+            item = batch_at(log, position, log.size) if 0 <= position < log.size else None
             offset = self.base_offset + relative
-            if not isinstance(found, Batch):
+            if not isinstance(item, Batch):
                 self._not_a_batch(offset, position)
-            elif not found.legacy and offset < found.base_offset:
-                self._report("index_offset", f"the entry for position {position} says {offset}, and the log is at "
-                             f"{found.base_offset} there", number * OFFSET_ENTRY_SIZE, offset)  # fmt: skip
+            elif not item.legacy and offset < item.base_offset:
+                text = f"the entry for position {position} has offset {offset}, but the batch there starts at "
+                text += str(item.base_offset)
+                self._report("index_offset", text, number * OFFSET_ENTRY_SIZE, offset)
 
     def close(self) -> None:
         """Close the file."""
@@ -164,12 +168,12 @@ class OffsetCursor:
 
 
 class TimeCursor:
-    """Goes through a .timeindex. timestamp, relative: of the entry that comes next; NEVER behind the last one."""
+    """A cursor over a .timeindex. timestamp, relative: of the next entry; NEVER at the end."""
 
     suffix = ".timeindex"
 
     def __init__(self, path: Path, base_offset: int, findings: Findings, *, tail_is_legal: bool) -> None:
-        """Opens the file, reports on its order and length. Raises what Source raises."""
+        """Open the file and check its order and length. Raises the errors of Source."""
         self.path, self.base_offset, self._findings = path, base_offset, findings
         self.source = Source(path, window_bytes=_WINDOW)
         self.extent = extent(self.source, TIME_ENTRY_SIZE)
@@ -187,8 +191,12 @@ class TimeCursor:
         for number, entry in enumerate(time_entries(self.source, self.extent.entries)):
             if entry[1] < 0 or (before is not None and (entry[0] <= before[0] or entry[1] < before[1])):
                 ordered = False
-                was = f"({_time(before[0])}, offset {self.base_offset + before[1]})" if before else "the beginning"
-                text = f"the entry ({_time(entry[0])}, offset {self.base_offset + entry[1]}) comes behind {was}"
+                previous_entry = (
+                    f"({_time(before[0])}, offset {self.base_offset + before[1]})"
+                    if before
+                    else "the start of the file"
+                )
+                text = f"the entry ({_time(entry[0])}, offset {self.base_offset + entry[1]}) follows {previous_entry}"
                 self._findings.add("timeindex_order", self.path, text, position=number * TIME_ENTRY_SIZE)
             before = entry
         if before is not None:
@@ -196,8 +204,10 @@ class TimeCursor:
         return ordered
 
     def pass_batch(self, batch: Batch, previous: int | None, latest: int, *, trusted: bool) -> None:
-        """Check the entries up to this batch's last offset. latest: the largest timestamp so far, this one included;
-        trusted: whether that is known."""
+        """Check the entries up to this batch's last offset.
+
+        latest: the largest timestamp so far, including this batch; trusted: it is known.
+        """
         while self.base_offset + self.relative <= batch.last_offset:
             offset = self.base_offset + self.relative
             if trusted:
@@ -206,9 +216,9 @@ class TimeCursor:
             self.timestamp, self.relative = next(self.entries, _END)
 
     def take_right(self, last: int, latest: int) -> bool:
-        """Pass the next entry if it is that of the offset `last` and the timestamp `latest`.
+        """Pass the next entry if it has the offset `last` and the timestamp `latest`.
 
-        Return whether it is right, and the only one for this offset: pass_batch looks at a second one.
+        Return True if it has, and if it is the only entry for this offset: pass_batch checks a second one.
         """
         if self.base_offset + self.relative != last or self.timestamp != latest:
             return False
@@ -219,24 +229,24 @@ class TimeCursor:
         if offset < first:
             self._findings.add("timeindex_offset", self.path, "no batch has this offset", offset=offset)
         elif self.timestamp != latest:
-            text = (
-                f"the entry says {_time(self.timestamp)}, and the latest record up to its offset is of {_time(latest)}"
-            )
+            text = f"the entry has {_time(self.timestamp)}, but the latest record up to its offset has {_time(latest)}"
             self._findings.add("timeindex_timestamp", self.path, text, offset=offset)
 
     def finish(self, last: int | None, latest: int, *, damaged: bool, complete: bool) -> None:
-        """The log ends. last: its last offset; latest: its largest timestamp; complete: whether a broker has closed
-        the index, with the latest timestamp as its last entry."""
+        """End the check at the end of the log. last: its last offset; latest: its largest timestamp.
+
+        complete: a broker closed the index, so its last entry has the largest timestamp.
+        """
         while self.relative < NEVER:
             if not damaged:
-                end = "the log is empty" if last is None else f"the log ends at {last}"
-                text = f"the entry's offset is behind the log's end: {end}"
+                end = "the log is empty" if last is None else f"the log's last offset is {last}"
+                text = f"the offset of the entry is after the end of the log: {end}"
                 self._findings.add("timeindex_offset", self.path, text, offset=self.base_offset + self.relative)
             self.timestamp, self.relative = next(self.entries, _END)
-        known = -1 if self.last_timestamp is None else self.last_timestamp
-        if self.ordered and not self.absurd and complete and not damaged and known < latest:
-            ends = "has no entry" if self.last_timestamp is None else f"ends at {_time(known)}"
-            text = f"the index {ends}, and the latest record is of {_time(latest)}"
+        index_end = -1 if self.last_timestamp is None else self.last_timestamp
+        if self.ordered and not self.absurd and complete and not damaged and index_end < latest:
+            ends = "has no entry" if self.last_timestamp is None else f"ends at {_time(index_end)}"
+            text = f"the index {ends}, but the latest record has {_time(latest)}"
             self._findings.add("timeindex_last", self.path, text)
 
     def close(self) -> None:
@@ -251,22 +261,22 @@ def _time(timestamp: int) -> str:
 def _report_extent(findings: Findings, source: Source, size: Extent, *, tail_is_legal: bool) -> None:
     path, kind = source.path, source.path.suffix[1:]
     if size.odd_bytes:
-        text = f"{size.odd_bytes} bytes behind the last whole entry"
+        text = f"{size.odd_bytes} extra bytes after the last whole entry"
         findings.add(f"{kind}_length", path, text, position=source.size - size.odd_bytes)
     if size.tail_bytes and not tail_is_legal:
-        text = f"{size.tail_bytes} zero bytes behind {size.entries} entries, which only an active segment may have"
+        text = f"{size.tail_bytes} zero bytes after {size.entries} entries; only an active segment may have them"
         findings.add(f"{kind}_tail", path, text)
 
 
 def _is_absurd(findings: Findings, source: Source, size: Extent, code: str) -> bool:
-    """Whether an index has more entries than its log can have batches: then nothing in it is worth a look."""
+    """Return True if an index has more entries than its log can have batches. Such an index is not checked further."""
     try:
         log_size = source.path.with_suffix(".log").stat().st_size
     except OSError:
         return False
-    most = log_size // SMALLEST_BATCH + 1
-    if size.entries <= most:
+    max_batches = log_size // SMALLEST_BATCH + 1
+    if size.entries <= max_batches:
         return False
-    text = f"{size.entries} entries, and a log of {log_size} bytes cannot have more than {most} batches"
+    text = f"{size.entries} entries, but a log of {log_size} bytes has at most {max_batches} batches"
     findings.add(code, source.path, text)
     return True

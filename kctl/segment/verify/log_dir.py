@@ -1,4 +1,4 @@
-"""Checking log dirs: their partitions, the checkpoints against them, whose they are, and several of them together."""
+"""Check log dirs: their partitions, checkpoints and owners, and several log dirs against each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kctl.segment.verify.partition import PartitionCheck, PartitionFacts, is_uui
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _REPLICATION, _RECOVERY, _LOG_START, _CLEANER = OFFSET_CHECKPOINTS
 _REMOTE_CACHE = "remote-log-index-cache"  # RemoteIndexCache.DIR_NAME
-# LocalLog.parseTopicPartitionName, which a broker asks of every folder in a log dir.
+# LocalLog.parseTopicPartitionName, which a broker applies to every folder in a log dir.
 _PARTITION = re.compile(r".+-[+-]?[0-9]{1,10}(?:\..*)?|.+\.[0-9a-z]+-(?:delete|future|stray)", re.DOTALL)
 _INT = re.compile(r"-?[0-9]{1,10}")
 Offsets = dict[tuple[str, int], int]
@@ -29,7 +29,7 @@ Offsets = dict[tuple[str, int], int]
 
 @dataclass
 class LogDirFacts:
-    """Whose a log dir is; None: not known."""
+    """The owner of a log dir. None: unknown."""
 
     path: Path
     cluster_id: str | None = None
@@ -39,16 +39,16 @@ class LogDirFacts:
 
 @dataclass
 class LogDirs:
-    """Checks log dirs one after the other, and each against those before."""
+    """The check of several log dirs, each against the previous ones."""
 
     run: Verification
     _dirs: list[LogDirFacts] = field(default_factory=list)
     _topic_ids: dict[tuple[str | None, str], tuple[str, Path]] = field(default_factory=dict)
     _partitions: dict[tuple[str | None, int | None, str, int], Path] = field(default_factory=dict)
-    _unread: set[tuple[str, int]] = field(default_factory=set)  # of the log dir that is looked at
+    _unread: set[tuple[str, int]] = field(default_factory=set)  # of the current log dir
 
     def check(self, path: Path) -> None:
-        """A log dir and everything in it. Raises NotFound and the like when it cannot be listed."""
+        """Check a log dir and everything in it. Raises NotFound and the like if it cannot be listed."""
         self.run.checked.log_dir_count += 1
         children = list_folder(path)
         facts = read_meta_properties(self.run, path / META_PROPERTIES)
@@ -56,25 +56,25 @@ class LogDirs:
         checkpoints = {name: self._checkpoint(path / name) for name in OFFSET_CHECKPOINTS}
         clean = (path / CLEAN_SHUTDOWN).exists()
         partitions: dict[tuple[str, int], PartitionFacts] = {}
-        known = set(partition_folders(path))
+        partition_paths = set(partition_folders(path))
         self._unread.clear()
         unclear = checkpoints[_CLEANER] is None and (path / _CLEANER).exists()
         cleaned = None if unclear else checkpoints[_CLEANER] or {}
         for folder in children:
-            if folder in known:
+            if folder in partition_paths:
                 self._partition(folder, facts, cleaned, partitions, clean=clean)
             elif folder.is_dir() and folder.name != _REMOTE_CACHE and not _PARTITION.fullmatch(folder.name):
-                self.run.findings.add("folder_name", folder, "a log dir may only have folders of partitions")
+                self.run.findings.add("folder_name", folder, "a log dir may only contain partition folders")
         self._compare_offsets(path, checkpoints, partitions)
 
-    # --- whose it is --------------------------------------------------------------------------------------------------
+    # --- the owner ----------------------------------------------------------------------------------------------------
 
     def _compare(self, facts: LogDirFacts) -> None:
-        """With the log dirs before. Several may have one node id: they are a broker's."""
+        """Compare the owner with those of the previous log dirs. The log dirs of one broker have the same node id."""
         file = facts.path / META_PROPERTIES
         for other in self._dirs:
             if facts.cluster_id != other.cluster_id and None not in {facts.cluster_id, other.cluster_id}:
-                text = f"cluster.id is {facts.cluster_id}, and {other.cluster_id} in {other.path}"
+                text = f"cluster.id is {facts.cluster_id}, but {other.cluster_id} in {other.path}"
                 self.run.findings.add("cluster_id", file, text)
                 break
         for other in self._dirs:
@@ -83,7 +83,7 @@ class LogDirs:
                 break
         self._dirs.append(facts)
 
-    # --- its partitions -----------------------------------------------------------------------------------------------
+    # --- partitions ---------------------------------------------------------------------------------------------------
 
     def _partition(
         self,
@@ -103,15 +103,15 @@ class LogDirs:
                 self._unread.add((topic, partition))
             return
         if folder.topic is None or folder.partition is None:
-            self.run.findings.add("folder_name", path, "it is not named after a topic and a partition")
+            self.run.findings.add("folder_name", path, "the folder name is not TOPIC-PARTITION")
         if folder.state == "delete":
-            self.run.findings.add("leftover", path, "its topic was deleted, or the replica was moved")
+            self.run.findings.add("leftover", path, "the topic was deleted, or the replica was moved")
             return
         name = (folder.topic or path.name, folder.partition or 0)
         compacted = None if cleaned is None else cleaned.get(name, 0) > 0
         try:
             facts = PartitionCheck(self.run, folder, cleaned=compacted, clean_shutdown=clean).check()
-        except PermissionError as exc:  # its names may be read, and no more
+        except PermissionError as exc:  # the folder may be listed, but not entered
             self.run.unreadable(path, exc)
             if folder.state is None:
                 self._unread.add(name)
@@ -122,17 +122,17 @@ class LogDirs:
         self._compare_partition(facts, owner, name)
 
     def _compare_partition(self, facts: PartitionFacts, owner: LogDirFacts, name: tuple[str, int]) -> None:
-        """With the same topic and partition elsewhere."""
+        """Compare with the same topic and partition in other log dirs."""
         path = facts.folder.path
         if facts.topic_id is not None:
             topic_id, where = self._topic_ids.setdefault((owner.cluster_id, name[0]), (facts.topic_id, path))
             if topic_id != facts.topic_id:
-                text = f"the topic's id is {facts.topic_id}, and {topic_id} in {where}"
+                text = f"the topic id is {facts.topic_id}, but {topic_id} in {where}"
                 self.run.findings.add("topic_id", facts.folder.metadata or path, text)
         if owner.node_id is not None:
             before = self._partitions.setdefault((owner.cluster_id, owner.node_id, *name), path)
             if before != path:
-                text = f"broker {owner.node_id} has this partition in {before} too"
+                text = f"broker {owner.node_id} also has this partition in {before}"
                 self.run.findings.add("partition_twice", path, text)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
@@ -154,23 +154,23 @@ class LogDirs:
                 elif facts.next_offset is not None and offset > facts.next_offset:
                     self._beyond(path / file, f"{topic}-{partition}", offset, facts.next_offset)
             if absent:
-                text = f"not in this log dir any more: {some(absent)}"
+                text = f"no longer in this log dir: {some(absent)}"
                 self.run.findings.add("checkpoint_folder", path / file, text)
 
     def _beyond(self, file: Path, name: str, offset: int, end: int) -> None:
         codes = {
             _REPLICATION: ("high_watermark", "the high watermark"),
-            _RECOVERY: ("recovery_point", "what was flushed up to"),
+            _RECOVERY: ("recovery_point", "the recovery point"),
             _LOG_START: ("log_start_offset", "the log start offset"),
-            _CLEANER: ("cleaner_offset", "what was compacted up to"),
+            _CLEANER: ("cleaner_offset", "the cleaner offset"),
         }
-        code, what = codes[file.name]
-        text = f"{name}: {what} is {offset}, and the log ends before {end}"
+        code, label = codes[file.name]
+        text = f"{name}: {label} {offset} is above the log end offset {end}"
         self.run.findings.add(code, file, text, offset=offset)
 
 
 def read_offsets(run: Verification, path: Path) -> Offsets | None:
-    """A checkpoint of offsets; None when it cannot be read, which is reported."""
+    """Return the offsets of a checkpoint; None if unreadable. Reports problems."""
     data = run.small_file(path)
     if data is None:
         return None
@@ -182,10 +182,10 @@ def read_offsets(run: Verification, path: Path) -> Offsets | None:
 
 
 def read_meta_properties(run: Verification, file: Path) -> LogDirFacts:
-    """What meta.properties says, as far as it can be read; reports on it."""
+    """Return the owner according to meta.properties, as far as readable. Reports problems."""
     facts = LogDirFacts(file.parent)
     if not file.exists():
-        run.findings.add("meta_properties_missing", file, "a broker takes the folder for a new log dir")
+        run.findings.add("meta_properties_missing", file, "a broker treats the folder as a new log dir")
         return facts
     data = run.small_file(file)
     if data is None:
@@ -200,10 +200,10 @@ def read_meta_properties(run: Verification, file: Path) -> LogDirFacts:
 
 
 def _fill(facts: LogDirFacts, settings: dict[str, str]) -> str | None:
-    """Takes over what meta.properties says; what a broker would not accept (MetaProperties.Builder)."""
+    """Set the facts. Return why a broker would reject the settings (MetaProperties.Builder), if it would."""
     version = settings.get("version", "0")
     if version not in {"0", "1"}:
-        return f"version {version} is unknown"
+        return f"unknown version {version}"
     name = "broker.id" if version == "0" else "node.id"
     node_id, facts.cluster_id = settings.get(name), settings.get("cluster.id")
     directory_id = settings.get("directory.id")
@@ -213,6 +213,6 @@ def _fill(facts: LogDirFacts, settings: dict[str, str]) -> str | None:
     if version == "1" and (node_id is None or facts.cluster_id is None):
         return f"{'node.id' if node_id is None else 'cluster.id'} is missing"
     if directory_id is not None and not is_uuid(directory_id):
-        return f"directory.id is {directory_id!r}, no id"
+        return f"directory.id {directory_id!r} is not a valid id"
     facts.directory_id = directory_id
     return None

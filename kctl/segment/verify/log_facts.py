@@ -1,4 +1,4 @@
-"""What the check of a log is given, and what it finds out."""
+"""The inputs and the facts of a log check."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.indexes import OffsetCursor, TimeCursor
 from kctl.segment.verify.transactions import TransactionCheck
 
-LOG_WINDOW_BYTES = 128 << 10  # in the processor's cache, and mostly more than one batch
-FARTHEST = 2**31 - 1  # offsets in indexes are i32, relative to the base offset
+LOG_WINDOW_BYTES = 128 << 10  # fits the processor's cache, and usually holds more than one batch
+MAX_RELATIVE_OFFSET = 2**31 - 1  # offsets in indexes are i32, relative to the base offset
 
 
 @dataclass
 class LogFacts:
-    """What was found out about a log. next_offset: behind its last batch. damaged_at: the position of the first bytes
-    or batch that is not valid. compacted: offsets are missing in it. records: as the headers count them."""
+    """The facts about a log. next_offset: after the last batch. records: as counted by the headers.
+
+    damaged_at: the position of the first invalid bytes or batch. compacted: offsets are missing within the log.
+    """
 
     path: Path
     base_offset: int | None
@@ -39,7 +41,7 @@ class LogFacts:
 
 @dataclass
 class Companions:
-    """What is checked along with a log; None: not there, or not asked for."""
+    """The files that are checked together with a log. None: missing, or not requested."""
 
     index: OffsetCursor | None = None
     times: TimeCursor | None = None
@@ -49,10 +51,10 @@ class Companions:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """deep: records too. active: it is the segment that a broker appends to. clean: its log dir was shut down cleanly.
-    complete: its time index was closed.
+    """The options of a log check. deep: check records. active: a broker appends to this segment.
 
-    max_message_bytes: larger batches are not decoded. progress: called with the bytes that were walked since.
+    clean: the log dir was shut down cleanly. complete: the time index was closed. max_message_bytes: larger batches are
+    not decoded. progress: called with the number of bytes checked since the last call.
     """
 
     deep: bool = False

@@ -1,4 +1,4 @@
-"""Checking a partition's folder: its segments one after the other, and what lies beside them."""
+"""Check a partition folder: its segments in order, and the other files."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from kctl.segment.log.partition import PartitionFolder, SegmentFiles
 from kctl.segment.verify.context import SNAPSHOT_BYTES, Verification, some
 from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.log_facts import LogFacts
-from kctl.segment.verify.segment import Place, verify_segment
+from kctl.segment.verify.segment import SegmentPlace, verify_segment
 from kctl.segment.verify.transactions import Transactions
 
-# Beside segments in __cluster_metadata-0 (KIP-630, KIP-595).
+# Other files in __cluster_metadata-0 (KIP-630, KIP-595).
 _KRAFT = re.compile(r"\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint|quorum-state")
 READ_BY_NAME = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
-_KEPT = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|new)")
+_REPLACED_INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|new)")
 
 
 @dataclass
 class PartitionFacts:
-    """What the checks of a log dir need. first_offset: the first segment's base offset, None without a segment;
-    next_offset: behind the last batch, None when the last log cannot be read. topic_id: None when it is not known."""
+    """The facts that the checks of a log dir need. topic_id: None: unknown.
+
+    first_offset: the first segment's base offset; None: no segment. next_offset: the log end offset; None: the last log
+    is unreadable.
+    """
 
     folder: PartitionFolder
     first_offset: int | None = None
@@ -36,21 +39,25 @@ class PartitionFacts:
 
 
 class PartitionCheck:
-    """Checks one folder."""
+    """The check of one folder."""
 
     def __init__(
         self, run: Verification, folder: PartitionFolder, *, cleaned: bool | None, clean_shutdown: bool
     ) -> None:
-        """cleaned: whether compaction has been there (cleaner-offset-checkpoint), None: that cannot be read;
-        clean_shutdown: of its log dir."""
+        """Prepare the check.
+
+        cleaned: the log was compacted (cleaner-offset-checkpoint); None: the checkpoint is unreadable.
+
+        clean_shutdown: of the log dir.
+        """
         self._run, self._folder, self._clean = run, folder, clean_shutdown
-        self._cleaned, self._unknown = bool(cleaned), cleaned is None
+        self._cleaned, self._cleaned_unknown = bool(cleaned), cleaned is None
         self._transactions = Transactions()
         self._gaps: list[tuple[Path, int, int]] = []
         self._snapshots = dict(folder.snapshots)
 
     def check(self) -> PartitionFacts:
-        """Everything in it."""
+        """Check everything in the folder."""
         folder, run = self._folder, self._run
         run.checked.partition_count += 1
         self._names()
@@ -60,25 +67,25 @@ class PartitionCheck:
         facts.topic_id = self._metadata()
         previous: LogFacts | None = None
         for files in folder.segments:
-            place = Place(active=not logs or files is logs[-1], clean=self._clean)
+            place = SegmentPlace(active=not logs or files is logs[-1], clean=self._clean)
             if files.log is not None:
                 self._at(files, previous, first=files is logs[0])
-            found = verify_segment(run, files, folder.path, place, self._transactions, epochs)
+            segment_facts = verify_segment(run, files, folder.path, place, self._transactions, epochs)
             if files.log is not None:
-                previous = found
-            if files.log is not None and found is None:
-                facts.next_offset, self._unknown = None, True
-            if found is not None:
-                facts.next_offset = max(facts.next_offset or 0, found.next_offset)
-                # What only compaction does: offsets missing within a segment, a segment without anything left.
-                self._cleaned |= found.compacted or (found.size_bytes == 0 and not place.active)
+                previous = segment_facts
+            if files.log is not None and segment_facts is None:
+                facts.next_offset, self._cleaned_unknown = None, True
+            if segment_facts is not None:
+                facts.next_offset = max(facts.next_offset or 0, segment_facts.next_offset)
+                # Only compaction leaves offsets missing within a segment, or an empty segment.
+                self._cleaned |= segment_facts.compacted or (segment_facts.size_bytes == 0 and not place.active)
         self._end(facts, logs)
         return facts
 
     # --- between segments ---------------------------------------------------------------------------------------------
 
     def _at(self, files: SegmentFiles, previous: LogFacts | None, *, first: bool) -> None:
-        """The log goes on with this segment: what is known of transactions, and whether offsets follow each other."""
+        """Continue with the next segment: check its offsets against the previous one, update the transactions."""
         base, following = files.base_offset, self._transactions
         if previous is not None:
             self._compare(previous, base)
@@ -96,7 +103,7 @@ class PartitionCheck:
     def _compare(self, previous: LogFacts, base: int) -> None:
         end = previous.next_offset
         if end > base:
-            text = f"it goes to offset {end - 1}, and the next segment begins at {base}"
+            text = f"the segment ends at offset {end - 1}, but the next segment starts at offset {base}"
             self._run.findings.add("segment_overlap", previous.path, text, offset=end - 1)
         elif end < base and previous.damaged_at is None:
             self._gaps.append((previous.path, end, base))
@@ -104,14 +111,14 @@ class PartitionCheck:
 
     def _end(self, facts: PartitionFacts, logs: list[SegmentFiles]) -> None:
         for path, end, base in self._gaps:
-            text = f"offsets {end} to {base - 1} are in no segment"
+            text = f"offsets {end} to {base - 1} are missing between two segments"
             if self._cleaned:
-                self._run.findings.add("segment_gap", path, f"{text}, as compaction leaves it", offset=end)
-            elif self._unknown:
-                text += ": by compaction, or a segment is missing; not all that would tell can be read"
+                self._run.findings.add("segment_gap", path, f"{text}; compaction removed the records", offset=end)
+            elif self._cleaned_unknown:
+                text += "; either compaction removed the records or a segment was lost: not all files can be read"
                 self._run.findings.add("segment_gap", path, text, offset=end)
             else:
-                text += ", and nothing else shows that compaction was here: a segment may be missing"
+                text += ", and nothing else indicates compaction: a segment was probably lost"
                 self._run.findings.add("segment_missing", path, text, offset=end)
         bases = {files.base_offset for files in logs}
         for offset, path in self._folder.snapshots:
@@ -132,39 +139,41 @@ class PartitionCheck:
     # --- producer snapshots -------------------------------------------------------------------------------------------
 
     def _snapshot(self, offset: int) -> list[ProducerEntry] | None:
-        """The producers at an offset, None when no valid snapshot tells; reports on it."""
+        """Return the producers at an offset; None without a valid snapshot. Reports problems."""
         path = self._snapshots.get(offset)
         if path is None:
             return None
         return read_snapshot(self._run, offset, path)
 
     def _read_snapshot(self, path: Path) -> list[ProducerEntry] | None:
-        """Once more, without reporting."""
+        """Read a snapshot again, without reporting."""
         try:
             return parse_snapshot(path.read_bytes()) if path.stat().st_size <= SNAPSHOT_BYTES else None
         except (BadSnapshot, OSError):
             return None
 
     def _compare_snapshot(self, offset: int, entries: list[ProducerEntry]) -> None:
-        """With the transactions that the log itself shows as open."""
-        said = {
+        """Compare a snapshot with the transactions that are open according to the log."""
+        in_snapshot = {
             entry.producer_id: entry.current_transaction_first_offset
             for entry in entries
             if entry.current_transaction_first_offset >= 0
         }
-        shown = self._transactions.open_transactions()
-        for producer in sorted(said.keys() | shown.keys()):
-            if said.get(producer) != shown.get(producer):
-                one, other = (known.get(producer, "no offset") for known in (said, shown))
-                text = f"producer {producer}'s transaction open here began at {one} by it, at {other} by the log"
+        in_log = self._transactions.open_transactions()
+        for producer in sorted(in_snapshot.keys() | in_log.keys()):
+            if in_snapshot.get(producer) != in_log.get(producer):
+                snapshot, log = (_start(each.get(producer)) for each in (in_snapshot, in_log))
+                text = (
+                    f"open transaction of producer {producer}: {snapshot} according to the snapshot, {log} in the log"
+                )
                 self._run.findings.add("snapshot_transaction", self._snapshots[offset], text, offset=offset)
 
     def _snapshot_place(self, offset: int, path: Path, bases: set[int], end: int | None) -> None:
-        """What ProducerStateManager.removeStraySnapshots and truncateAndReload remove."""
+        """Report snapshots that ProducerStateManager.removeStraySnapshots and truncateAndReload remove."""
         if end is not None and offset > end:
-            text = f"it is for offset {offset}, and the log ends before {end}"
+            text = f"the snapshot is for offset {offset}, but the log end offset is {end}"
         elif offset not in bases and offset < max(bases, default=0):
-            text = f"no segment begins at {offset}"
+            text = f"no segment starts at the snapshot's offset {offset}"
         else:
             return
         self._run.findings.add("snapshot_offset", path, text, offset=offset)
@@ -174,19 +183,19 @@ class PartitionCheck:
     def _names(self) -> None:
         findings = self._run.findings
         for path in self._folder.leftovers:
-            findings.add("leftover", path, f"{path.suffix[1:]} is what an interrupted deletion or compaction leaves")
+            findings.add("leftover", path, f".{path.suffix[1:]} file of an interrupted deletion or compaction")
         unknown = []
         for path in self._folder.unknown:
             if path.suffix in READ_BY_NAME and path.is_file():
                 if _NUMBER.fullmatch(path.name.partition(".")[0]):
-                    findings.add("file_name_digits", path, "a base offset has 20 digits")
+                    findings.add("file_name_digits", path, "the base offset in the file name must have 20 digits")
                 else:
-                    findings.add("file_name", path, "it is not named after a base offset, 20 digits")
+                    findings.add("file_name", path, "the file name is not a base offset of 20 digits")
             elif not _KRAFT.fullmatch(path.name):
                 unknown.append(path.name)
         if unknown:
-            kept = " (indexes that --repair-index replaced)" if all(map(_KEPT.fullmatch, unknown)) else ""
-            text = f"a broker leaves alone what it does not know: {some(unknown)}{kept}"
+            replaced = " (indexes that --repair-index replaced)" if all(map(_REPLACED_INDEX.fullmatch, unknown)) else ""
+            text = f"a broker ignores unknown files: {some(unknown)}{replaced}"
             findings.add("unknown_file", self._folder.path, text)
 
     def _epochs(self) -> EpochCheck:
@@ -199,8 +208,12 @@ class PartitionCheck:
         return None if path is None else read_topic_id(self._run, path)
 
 
+def _start(offset: int | None) -> str:
+    return "none" if offset is None else f"starts at {offset}"
+
+
 def read_snapshot(run: Verification, offset: int, path: Path) -> list[ProducerEntry] | None:
-    """The producers of a snapshot; None when it cannot be read. Reports on it."""
+    """Return the producers of a snapshot; None if unreadable. Reports problems."""
     data = run.small_file(path, SNAPSHOT_BYTES)
     if data is None:
         return None
@@ -212,13 +225,13 @@ def read_snapshot(run: Verification, offset: int, path: Path) -> list[ProducerEn
     for entry in entries:
         latest = max(entry.last_offset, entry.current_transaction_first_offset)
         if latest >= offset:
-            text = f"producer {entry.producer_id} is at {latest}, which is not before the snapshot's offset {offset}"
+            text = f"offset {latest} of producer {entry.producer_id} is not below the snapshot's offset {offset}"
             run.findings.add("snapshot_entry", path, text, offset=latest)
     return entries
 
 
 def read_epochs(run: Verification, path: Path) -> list[tuple[int, int]] | None:
-    """The entries of leader-epoch-checkpoint as a broker keeps them, in order; None when it cannot be read."""
+    """Return the entries of leader-epoch-checkpoint that a broker would keep, in order; None if unreadable."""
     data = run.small_file(path)
     if data is None:
         return None
@@ -227,22 +240,22 @@ def read_epochs(run: Verification, path: Path) -> list[tuple[int, int]] | None:
     except BadCheckpoint as exc:
         run.findings.add("epochs", path, str(exc))
         return None
-    kept: list[tuple[int, int]] = []
+    ordered: list[tuple[int, int]] = []
     for epoch, start in entries:
         if epoch < 0 or start < 0:
-            run.findings.add("epochs", path, f"epoch {epoch} from offset {start}: neither can be negative")
+            run.findings.add("epochs", path, f"epoch {epoch} at offset {start}: negative values are not valid")
             return None
-        if kept and (epoch <= kept[-1][0] or start <= kept[-1][1]):
-            text = f"epoch {epoch} from offset {start} comes behind epoch {kept[-1][0]} from {kept[-1][1]}"
+        if ordered and (epoch <= ordered[-1][0] or start <= ordered[-1][1]):
+            text = f"epoch {epoch} at offset {start} follows epoch {ordered[-1][0]} at offset {ordered[-1][1]}"
             run.findings.add("epochs_order", path, text, offset=start)
-            while kept and (epoch <= kept[-1][0] or start <= kept[-1][1]):
-                kept.pop()
-        kept.append((epoch, start))
-    return kept
+            while ordered and (epoch <= ordered[-1][0] or start <= ordered[-1][1]):
+                ordered.pop()
+        ordered.append((epoch, start))
+    return ordered
 
 
 def read_topic_id(run: Verification, path: Path) -> str | None:
-    """The topic id of partition.metadata; None when a broker would not read it (PartitionMetadataReadBuffer)."""
+    """Return the topic id of partition.metadata (PartitionMetadataReadBuffer); None if a broker would reject it."""
     data = run.small_file(path)
     if data is None:
         return None
@@ -250,9 +263,9 @@ def read_topic_id(run: Verification, path: Path) -> str | None:
         settings = parse_settings(data, ":")
         version, topic_id = settings["version"], settings["topic_id"]
         if not version.isdigit():
-            raise BadCheckpoint(1, f"version {version} is unknown")
+            raise BadCheckpoint(1, f"unknown version {version}")
         if not is_uuid(topic_id):
-            raise BadCheckpoint(2, f"{topic_id!r} is no topic id")
+            raise BadCheckpoint(2, f"{topic_id!r} is not a topic id")
     except BadCheckpoint as exc:
         run.findings.add("partition_metadata", path, str(exc))
     except KeyError as exc:
@@ -263,7 +276,7 @@ def read_topic_id(run: Verification, path: Path) -> str | None:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether it is an id as Kafka writes them: 16 bytes in URL-safe base64 without padding, not all zero."""
+    """Return True for an id of Kafka: 16 bytes in URL-safe base64 without padding, not all zero."""
     try:
         return len(text) == 22 and any(base64.b64decode(f"{text}==", altchars=b"-_", validate=True))
     except (binascii.Error, ValueError):

@@ -1,8 +1,8 @@
-"""The indexes of a log as a broker builds them anew: LogSegment.recover of 3.9, without cutting the log.
+"""Rebuild the indexes of a log like a broker: LogSegment.recover of 3.9, without truncating the log.
 
-An .index entry is made for a batch that begins more than index.interval.bytes behind the batch of the entry before it;
-with each, the latest timestamp so far goes into .timeindex when it is a new one, and once more at the end. .txnindex
-gets the transactions whose ABORT marker is in the log.
+A batch gets a .index entry if it starts more than index.interval.bytes after the batch of the previous entry. With each
+entry, and at the end, the largest timestamp so far is added to .timeindex if it is new. .txnindex gets the transactions
+whose ABORT marker is in the log.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from kctl.segment.format.record import BadRecords
 from kctl.segment.log.source import Source
 from kctl.segment.log.transactions import MAX_OPEN, EndedTransaction, TransactionTracker
 from kctl.segment.log.walk import Damage, batch_at, content_of, is_preallocated, is_valid
-from kctl.segment.verify.log_facts import FARTHEST, LOG_WINDOW_BYTES
+from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, MAX_RELATIVE_OFFSET
 
 INDEX_INTERVAL_BYTES = 4096  # index.interval.bytes
 MAX_INDEX_BYTES = 10 << 20  # segment.index.bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What the files should hold. stopped: why a broker would not read the log to its end, None when it would."""
+class RebuiltIndexes:
+    """The content of the rebuilt files. stopped: why a broker would not read the log to its end; None: it would."""
 
     index: bytes
     timeindex: bytes
@@ -41,34 +41,34 @@ class Rebuilt:
     stopped: str | None
 
     def content(self, suffix: str) -> bytes:
-        """Of the file with this suffix."""
+        """Return the content of the file with this suffix."""
         return {".index": self.index, ".timeindex": self.timeindex, ".txnindex": self.txnindex}[suffix]
 
 
 ENTRY_SIZE = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE, ".txnindex": TXN_ENTRY_SIZE}
 
 
-class _Stop(Exception):
-    """A broker would not go on from here."""
+class _RecoveryStop(Exception):
+    """A broker would stop reading here."""
 
 
-def rebuild(log: Path, base_offset: int, tracker: TransactionTracker, *, interval_bytes: int) -> Rebuilt:
-    """Read a log from front to back. tracker: the transactions that are open where it begins.
+def rebuild(log: Path, base_offset: int, tracker: TransactionTracker, *, interval_bytes: int) -> RebuiltIndexes:
+    """Rebuild the indexes of a log.
 
-    Raises what Source raises.
+    tracker: the transactions that are open at its start. Raises the errors of Source.
     """
     with Source(log, window_bytes=LOG_WINDOW_BYTES) as source:
-        builder = _Builder(source, base_offset, tracker, interval_bytes)
+        builder = _IndexBuilder(source, base_offset, tracker, interval_bytes)
         stopped = None
         try:
             builder.run()
-        except _Stop as exc:
+        except _RecoveryStop as exc:
             stopped = str(exc)
         builder.close()
-        return Rebuilt(bytes(builder.index), bytes(builder.times), bytes(builder.transactions), stopped)
+        return RebuiltIndexes(bytes(builder.index), bytes(builder.times), bytes(builder.transactions), stopped)
 
 
-class _Builder:
+class _IndexBuilder:
     def __init__(self, source: Source, base_offset: int, tracker: TransactionTracker, interval_bytes: int) -> None:
         self._source, self._base, self._tracker, self._interval = source, base_offset, tracker, interval_bytes
         self.index, self.times, self.transactions = bytearray(), bytearray(), bytearray()
@@ -82,23 +82,25 @@ class _Builder:
             if isinstance(batch, Damage):
                 if is_preallocated(self._source, batch):
                     return
-                raise _Stop(f"the log is damaged at {position}: {batch.message}")
+                raise _RecoveryStop(f"the log is damaged at {position}: {batch.message}")
             if not is_valid(self._source, batch):
-                raise _Stop(f"the log is damaged at {position}: the CRC is not that of the batch")
+                raise _RecoveryStop(f"the log is damaged at {position}: the CRC does not match")
             self._add(batch)
             position = batch.next_position
 
     def _add(self, batch: Batch) -> None:
         last = batch.last_offset
-        if not 0 <= last - self._base <= FARTHEST:
-            raise _Stop(f"offset {last} at {batch.position} does not fit a segment of base offset {self._base}")
+        if not 0 <= last - self._base <= MAX_RELATIVE_OFFSET:
+            raise _RecoveryStop(
+                f"offset {last} at {batch.position} does not fit into a segment with base offset {self._base}"
+            )
         if batch.max_timestamp > self._latest:
             self._latest, self._latest_offset = batch.max_timestamp, last
         if batch.position - self._indexed > self._interval:
             if self.index and last <= self._last_offset:
-                raise _Stop(f"offset {last} at {batch.position} comes behind {self._last_offset}")
+                raise _RecoveryStop(f"offset {last} at {batch.position} follows offset {self._last_offset}")
             if len(self.index) + OFFSET_ENTRY_SIZE > MAX_INDEX_BYTES:
-                raise _Stop(f"the index is full at {batch.position}: {MAX_INDEX_BYTES} bytes")
+                raise _RecoveryStop(f"the index is full at {batch.position}: {MAX_INDEX_BYTES} bytes")
             self.index += OFFSET_LAYOUT.pack(last - self._base, batch.position)
             self._last_offset, self._indexed = last, batch.position
             self._add_time()
@@ -107,35 +109,35 @@ class _Builder:
 
     def _add_time(self) -> None:
         if self.times and self._latest_offset < self._last_time[1]:
-            raise _Stop(f"the latest record, offset {self._latest_offset}, is before {self._last_time[1]}")
+            raise _RecoveryStop(f"the offset {self._latest_offset} of the latest record is below {self._last_time[1]}")
         if self._latest > self._last_time[0]:
             self.times += TIME_LAYOUT.pack(self._latest, self._latest_offset - self._base)
             self._last_time = (self._latest, self._latest_offset)
 
     def _follow(self, batch: Batch) -> None:
         if self._tracker.untracked:
-            raise _Stop(f"more than {MAX_OPEN} transactions are open at {batch.position}")
+            raise _RecoveryStop(f"more than {MAX_OPEN} transactions are open at {batch.position}")
         ended = follow(self._source, self._tracker, batch)
         if ended is not None and ended.aborted:
             self.transactions += TXN_LAYOUT.pack(*ended.index_entry())
 
     def close(self) -> None:
-        """The last entry of .timeindex."""
+        """Add the last entry of .timeindex."""
         if not (self.times and self._latest_offset < self._last_time[1]):
             self._add_time()
 
 
 def follow(source: Source, tracker: TransactionTracker, batch: Batch) -> EndedTransaction | None:
-    """A batch of a producer. Stops at a marker that cannot be read."""
+    """Add a batch of a producer to the tracker. Raises _Stop at an unreadable marker."""
     try:
         content = content_of(source, batch, MAX_MESSAGE_BYTES) if batch.control else None
         return tracker.add(batch, content)
     except (BadRecords, BadPayload) as exc:
-        raise _Stop(f"the marker at {batch.position} cannot be read: {exc}") from None
+        raise _RecoveryStop(f"the marker at {batch.position} cannot be read: {exc}") from None
 
 
 def follow_log(log: Path, tracker: TransactionTracker, *, first: int) -> str | None:
-    """Follow a whole log's transactions from offset `first` on; why that is not possible, None when it was."""
+    """Track the transactions of a log from offset `first` on. Return why that is not possible; None on success."""
     with Source(log, window_bytes=LOG_WINDOW_BYTES) as source:
         position = 0
         while (batch := batch_at(source, position, source.size)) is not None:
@@ -144,7 +146,7 @@ def follow_log(log: Path, tracker: TransactionTracker, *, first: int) -> str | N
             if batch.producer_id >= 0 and batch.last_offset >= first:
                 try:
                     follow(source, tracker, batch)
-                except _Stop as exc:
+                except _RecoveryStop as exc:
                     return f"{log.name}: {exc}"
                 if tracker.untracked:
                     return f"{log.name}: more than {MAX_OPEN} transactions are open"

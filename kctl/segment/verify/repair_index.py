@@ -1,12 +1,12 @@
-"""`verify --repair-index`: new index files for segments whose old ones are wrong or missing, for a stopped broker.
+"""`verify --repair-index`: rewrite wrong or missing index files of a stopped broker.
 
-What is written is what LogSegment.recover would write (kctl.segment.verify.rebuild_index). When the log itself is
-damaged, that goes up to the damage, where a broker's recovery would cut the log; the log stays as it is. Index files
-without findings are left alone, also where a broker's recovery would write other entries that are as right.
+The new files are those of LogSegment.recover (kctl.segment.verify.rebuild_index). If the log itself is damaged, they
+end at the damage, where a broker's recovery would truncate the log; the log is not changed. Index files without
+findings are not changed, even where recovery would write different entries that are also correct.
 
-A file is replaced in three steps: NAME.new is written and synced; the old file gets a second name, NAME.old-TIME; then
-NAME.new is renamed to NAME. A broker leaves both other names alone (LogLoader looks at suffixes). Interrupted anywhere,
-NAME is the old file or the new one, whole; the next run overwrites NAME.new and uses the second name that is there.
+A file is replaced in three steps: write and sync NAME.new; hard-link the old file to NAME.old-TIME; rename NAME.new to
+NAME. A broker ignores both other names (LogLoader checks suffixes). After an interruption, NAME is the complete old or
+the complete new file; the next run overwrites NAME.new and reuses the existing NAME.old-TIME.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from kctl.base.outcomes import ItemResult
 from kctl.errors import Busy, NotAuthorized, OperationFailed, Refused
 from kctl.segment.format.index_entries import extent
 from kctl.segment.format.producer_snapshot import BadSnapshot, parse_snapshot
-from kctl.segment.log.file_users import Usage, usage_of
+from kctl.segment.log.file_users import FileUsage, usage_of
 from kctl.segment.log.log_dir_lock import hold, holder, log_dirs_of
 from kctl.segment.log.partition import read_partition
 from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.transactions import TransactionTracker
 from kctl.segment.verify.context import SNAPSHOT_BYTES
 from kctl.segment.verify.findings import INDEX_CODES, Finding
-from kctl.segment.verify.rebuild_index import ENTRY_SIZE, INDEX_INTERVAL_BYTES, Rebuilt, follow_log, rebuild
+from kctl.segment.verify.rebuild_index import ENTRY_SIZE, INDEX_INTERVAL_BYTES, RebuiltIndexes, follow_log, rebuild
 
-_USED = (".log", *ENTRY_SIZE)  # what a broker has open or mapped
+_USED = (".log", *ENTRY_SIZE)  # files that a broker has open or mapped
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """A file that is to be written. codes: what is wrong with it; entries_before: None when it is not there.
+    """An index file to write. codes: of its findings; entries_before: None: the file does not exist.
 
-    note: up to where the log can be indexed, when that is not its end. kept: the old file's new name, once written.
-    result: «would write», «written» or «left alone».
+    note: why the index ends before the end of the log. kept: the new name of the old file, once written. result: "would
+    write", "written" or "left alone".
     """
 
     file: str
@@ -56,12 +56,12 @@ class IndexRepair:
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """indexes: what is to be done; warnings: what a person should know before."""
+    """The plan of a repair. warnings: to read before confirming."""
 
     indexes: tuple[IndexRepair, ...]
     warnings: tuple[str, ...]
     interval_bytes: int
-    logs: dict[str, tuple[int, int]] = field(default_factory=dict)  # size and time of change when it was made
+    logs: dict[str, tuple[int, int]] = field(default_factory=dict)  # size and mtime when the plan was made
 
     @property
     def to_write(self) -> tuple[IndexRepair, ...]:
@@ -69,11 +69,11 @@ class RepairPlan:
 
 
 def plan_repair(findings: Iterable[Finding], *, interval_bytes: int = INDEX_INTERVAL_BYTES) -> RepairPlan:
-    """What would be written because of the findings of a verification. Raises what Source raises."""
+    """Plan the repair of the index files with findings. Raises the errors of Source."""
     wrong: dict[Path, set[str]] = {}
-    for found in findings:
-        if found.code in INDEX_CODES:
-            wrong.setdefault(Path(found.file), set()).add(found.code)
+    for finding in findings:
+        if finding.code in INDEX_CODES:
+            wrong.setdefault(Path(finding.file), set()).add(finding.code)
     rows: list[IndexRepair] = []
     logs = dict.fromkeys(path.with_suffix(".log") for path in wrong)
     marks = {}
@@ -85,12 +85,12 @@ def plan_repair(findings: Iterable[Finding], *, interval_bytes: int = INDEX_INTE
     return RepairPlan(tuple(rows), tuple(_warnings(logs)), interval_bytes, marks)
 
 
-def _row(path: Path, codes: set[str], rebuilt: Rebuilt) -> IndexRepair:
+def _row(path: Path, codes: set[str], rebuilt: RebuiltIndexes) -> IndexRepair:
     before, data = _entries(path), rebuilt.content(path.suffix)
     size = ENTRY_SIZE[path.suffix]
     row = IndexRepair(str(path), tuple(sorted(codes)), before, len(data) // size, len(data), rebuilt.stopped)
     same = before is not None and path.stat().st_size == len(data) and path.read_bytes() == data
-    # A damaged log, or transactions that cannot be known: then there is nothing better to be had.
+    # Unchanged if the log is damaged, or if the transactions are unknown: no better index is possible.
     return replace(row, result=ItemResult.LEFT_ALONE) if same else row
 
 
@@ -110,19 +110,19 @@ def _warnings(logs: Iterable[Path]) -> Iterator[str]:
     for folder in dict.fromkeys(log.parent for log in logs):
         log_dirs = log_dirs_of(folder)
         if not log_dirs:
-            yield f"{folder} is in no log dir: make sure that no broker uses it"
+            yield f"{folder} is not in a log dir: make sure that no broker uses it"
         for log_dir in log_dirs:
-            who = holder(log_dir)
-            if who is not None:
-                yield f"{who} holds {log_dir / '.lock'}: stop the broker before you write indexes"
+            holder_name = holder(log_dir)
+            if holder_name is not None:
+                yield f"{holder_name} holds {log_dir / '.lock'}: stop the broker before writing indexes"
         usage = _usage(folder)
         for user in usage.users:
-            yield f"{user}: stop it before you write indexes"
+            yield f"{user}: stop it before writing indexes"
         if usage.unseen is not None and not log_dirs:
             yield f"cannot tell whether a process uses {folder}: {usage.unseen}"
 
 
-def _usage(folder: Path) -> Usage:
+def _usage(folder: Path) -> FileUsage:
     """Return the processes that use the files of a partition's folder."""
     return usage_of([folder, *(path for path in folder.iterdir() if path.suffix in _USED)])
 
@@ -130,7 +130,7 @@ def _usage(folder: Path) -> Usage:
 # --- what to write ----------------------------------------------------------------------------------------------------
 
 
-def _rebuild(log: Path, interval_bytes: int, *, transactions: bool) -> Rebuilt:
+def _rebuild(log: Path, interval_bytes: int, *, transactions: bool) -> RebuiltIndexes:
     base = int(log.stem)
     tracker, problem = _transactions_at(log.parent, base) if transactions else (TransactionTracker(), None)
     rebuilt = rebuild(log, base, tracker, interval_bytes=interval_bytes)
@@ -138,11 +138,14 @@ def _rebuild(log: Path, interval_bytes: int, *, transactions: bool) -> Rebuilt:
 
 
 def _transactions_at(folder: Path, base: int) -> tuple[TransactionTracker, str | None]:
-    """The transactions open at a segment's base offset, as UnifiedLog.rebuildProducerState finds them: from the latest
-    snapshot before it, or from the beginning of the log; and why that is not sure."""
-    found = read_partition(folder)
+    """Return the transactions open at a segment's base offset, like UnifiedLog.rebuildProducerState.
+
+    Starts from the latest snapshot at or before the base offset, or from the start of the log. The second value is why
+    some transactions may be missing; None: none are.
+    """
+    partition = read_partition(folder)
     start, tracker = 0, TransactionTracker()
-    for offset, path in reversed(found.snapshots):
+    for offset, path in reversed(partition.snapshots):
         if offset <= base:
             try:
                 tracker = TransactionTracker(parse_snapshot(read_whole(path, most_bytes=SNAPSHOT_BYTES)))
@@ -150,14 +153,14 @@ def _transactions_at(folder: Path, base: int) -> tuple[TransactionTracker, str |
                 continue
             start = offset
             break
-    earlier = [files for files in found.segments if files.log is not None and files.base_offset < base]
+    earlier = [files for files in partition.segments if files.log is not None and files.base_offset < base]
     for number, files in enumerate(earlier):
         end = earlier[number + 1].base_offset if number + 1 < len(earlier) else base
         if end <= start or files.log is None:
             continue
         problem = follow_log(files.log, tracker, first=start)
         if problem is not None:
-            return tracker, f"transactions that began earlier are not all known: {problem}"
+            return tracker, f"some transactions that started earlier may be missing: {problem}"
     return tracker, None
 
 
@@ -165,20 +168,20 @@ def _transactions_at(folder: Path, base: int) -> tuple[TransactionTracker, str |
 
 
 def carry_out(plan: RepairPlan, *, now: datetime | None = None, assume_stopped: bool = False) -> list[IndexRepair]:
-    """Write what the plan says; its rows as they are then. assume_stopped: also where it cannot be seen whether a
-    process uses the files.
+    """Write the planned files. Return the rows with their results.
 
-    Raises Busy when a broker holds the log dir or a process uses the files, NotAuthorized, Refused when a log has
-    changed since the plan was made: before anything is written. Raises OperationFailed when writing fails, or when a
-    process has opened the files meanwhile: what was written until then is whole.
+    assume_stopped: write even if it is unknown whether a process uses the files. Raises before any write: Busy if a
+    broker holds the log dir or a process uses the files, NotAuthorized, Refused if a log has changed since the plan was
+    made. Raises OperationFailed if a write fails, or if a process opened the files meanwhile; files written until then
+    are complete.
     """
     stamp = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%SZ")
     logs = list(dict.fromkeys(Path(row.file).with_suffix(".log") for row in plan.to_write))
     folders = list(dict.fromkeys(log.parent for log in logs))
-    with ExitStack() as held:
+    with ExitStack() as locks:
         locked = {folder: log_dirs_of(folder) for folder in folders}
         for log_dir in dict.fromkeys(log_dir for log_dirs in locked.values() for log_dir in log_dirs):
-            held.enter_context(hold(log_dir))
+            locks.enter_context(hold(log_dir))
         for log in logs:
             _check(log, [Path(row.file) for row in plan.to_write], plan.logs[str(log)])
         for folder in folders:
@@ -200,44 +203,51 @@ def carry_out(plan: RepairPlan, *, now: datetime | None = None, assume_stopped: 
 
 
 def _check_unused(folder: Path, *, certain: bool) -> None:
-    """certain: kctl holds the broker's lock, or the user confirmed that no broker runs."""
+    """Raise if a process uses the folder. certain: kctl holds the broker's lock, or the user ruled out a broker."""
     usage = _usage(folder)
     if usage.users:
-        hint = "stop the broker first, or repair a real copy; nothing was changed"
+        hint = "nothing was changed; stop the broker first, or repair a copy of the files"
         raise Busy(str(usage.users[0]), hint=hint)
     if usage.unseen is not None and not certain:
         raise Refused(
             f"cannot tell whether a process uses {folder}: {usage.unseen}",
-            hint="nothing was changed; run kctl as root, or with --assume-stopped if no broker runs",
+            hint="nothing was changed; run kctl as root, or with `--assume-stopped` if no broker runs",
         )
 
 
 def _check_still_unused(folder: Path) -> None:
-    """After writing, detect a broker that started meanwhile without the lock and may have an old index open."""
+    """Raise if a process opened the folder during the write without the lock: it may have an old index open."""
     for user in _usage(folder).users:
-        raise OperationFailed(f"{user}, which it opened while kctl wrote indexes", hint="restart that process")
+        raise OperationFailed(
+            f"{user}, opened while kctl wrote indexes", hint="restart that process: it may have an old index open"
+        )
 
 
 def _check(log: Path, files: Sequence[Path], mark: tuple[int, int]) -> None:
-    """What can be known before the first file is touched."""
+    """Raise if the files cannot be replaced, before the first write."""
     if _mark(log) != mark:
-        raise Refused(f"{log} has changed since it was read", hint="nothing was changed; verify it again")
+        raise Refused(f"{log} has changed since it was read", hint="nothing was changed; run the command again")
     for path in files:
         if path.parent != log.parent:
             continue
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise Refused(f"{path} is not a plain file", hint="nothing was changed")
+            raise Refused(f"{path} is not a regular file", hint="nothing was changed; replace it with a regular file")
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
-            raise Refused(f"{path.parent} is on a read-only file system", hint="nothing was changed")
+            raise Refused(
+                f"{path.parent} is on a read-only file system", hint="nothing was changed; remount it read-write"
+            )
         owner = (path if path.exists() else log).stat().st_uid
         if not os.access(path.parent, os.W_OK | os.X_OK) or os.geteuid() not in {0, owner}:
-            raise NotAuthorized(f"{path} cannot be replaced", hint="run kctl as the broker's user; nothing was changed")
+            raise NotAuthorized(
+                f"cannot replace {path}: permission denied", hint="nothing was changed; run kctl as the broker's user"
+            )
 
 
 def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | None:
-    """Put `data` in the place of a file, which is kept under another name (returned; None when there was none).
+    """Replace a file with `data`. Return the new name of the old file; None if there was none.
 
-    like: whose owner and mode it gets. Raises OperationFailed; then `path` is as it was, or already the new one.
+    like: the file whose owner and mode the new file gets. Raises OperationFailed; `path` is then the complete old or
+    new file.
     """
     new = path.with_name(f"{path.name}.new")
     try:
@@ -256,13 +266,13 @@ def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | N
         sync_folder(path.parent)
     except OSError as exc:
         raise OperationFailed(
-            f"{path} could not be replaced: {exc.strerror}", hint="run the command again; a broker ignores *.new"
+            f"cannot replace {path}: {exc.strerror}", hint="run the command again; a broker ignores *.new"
         ) from None
     return kept
 
 
 def _keep(path: Path, stamp: str) -> Path | None:
-    """A second name for a file, the one of an interrupted run when there is one."""
+    """Hard-link a file to a second name. Return that of an interrupted run if there is one; None without a file."""
     if not path.exists():
         return None
     for other in path.parent.glob(f"{path.name}.old-*"):
@@ -278,7 +288,7 @@ def _keep(path: Path, stamp: str) -> Path | None:
     except OSError as exc:
         if exc.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}:
             raise
-        import shutil  # a file system without links
+        import shutil  # the file system has no hard links
 
         shutil.copy2(path, kept)
     return kept

@@ -1,4 +1,4 @@
-"""Checking a segment: its log together with .index, .timeindex and .txnindex."""
+"""Check a segment: its log together with .index, .timeindex and .txnindex."""
 
 from __future__ import annotations
 
@@ -21,35 +21,42 @@ MUST_HAVE = (".index", ".timeindex")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a segment stands. active: a broker appends to it; clean: its log dir was shut down cleanly, so that
-    nothing of its indexes is preallocated any more."""
+class SegmentPlace:
+    """The role of a segment. active: a broker appends to it.
+
+    clean: the log dir was shut down cleanly, so the indexes are no longer preallocated.
+    """
 
     active: bool = True
     clean: bool = False
 
 
 def verify_segment(
-    run: Verification, files: SegmentFiles, folder: Path, place: Place, transactions: Transactions, epochs: EpochCheck
+    run: Verification,
+    files: SegmentFiles,
+    folder: Path,
+    place: SegmentPlace,
+    transactions: Transactions,
+    epochs: EpochCheck,
 ) -> LogFacts | None:
-    """Check one segment; None when its log is not there or cannot be read. folder: where its files are."""
+    """Check one segment. Return None if its log is missing or unreadable. folder: of its files."""
     name = folder / f"{files.base_offset:020d}.log"
     if files.log is None:
         for path in (files.index, files.timeindex, files.txnindex):
             if path is not None:
                 run.checked.files += 1
                 run.findings.add(
-                    "log_missing", path, f"there is no {name.name}: the records of this segment are missing"
+                    "log_missing", path, f"{name.name} does not exist: the records of this segment are missing"
                 )
         return None
     if run.options.progress is not None:
         run.options.progress(str(files.log), 0)
-    with ExitStack() as opened:
-        # The indexes first: a broker that writes meanwhile appends to the log before it appends to them.
-        companions = _companions(run, files, name, place, transactions, opened)
+    with ExitStack() as stack:
+        # Open the indexes first: a running broker appends to the log before it appends to the indexes.
+        companions = _companions(run, files, name, place, transactions, stack)
         companions.epochs = epochs
         try:
-            log = opened.enter_context(Source(files.log, window_bytes=LOG_WINDOW_BYTES))
+            log = stack.enter_context(Source(files.log, window_bytes=LOG_WINDOW_BYTES))
             check = LogCheck(log, files.base_offset, run.findings, companions, _options(run, place))
             facts = check.run()
         except KctlError as exc:
@@ -60,7 +67,7 @@ def verify_segment(
     return facts
 
 
-def _options(run: Verification, place: Place) -> LogOptions:
+def _options(run: Verification, place: SegmentPlace) -> LogOptions:
     progress = run.options.progress
     return LogOptions(
         deep=run.options.deep,
@@ -73,15 +80,20 @@ def _options(run: Verification, place: Place) -> LogOptions:
 
 
 def _companions(
-    run: Verification, files: SegmentFiles, name: Path, place: Place, transactions: Transactions, opened: ExitStack
+    run: Verification,
+    files: SegmentFiles,
+    name: Path,
+    place: SegmentPlace,
+    transactions: Transactions,
+    stack: ExitStack,
 ) -> Companions:
-    found = Companions()
+    companions = Companions()
     tail_is_legal = place.active and not place.clean
     for path, suffix in zip((files.index, files.timeindex), MUST_HAVE, strict=True):
         if path is None:
-            if place.active and _is_empty(files.log):  # preallocated or not
-                continue  # a broker makes them with the first append (LazyIndex)
-            run.findings.add(f"{suffix[1:]}_missing", name.with_suffix(suffix), f"{name.name} has none")
+            if place.active and _is_empty(files.log):  # preallocated or empty
+                continue  # a broker creates them with the first append (LazyIndex)
+            run.findings.add(f"{suffix[1:]}_missing", name.with_suffix(suffix), f"{name.name} has no {suffix}")
             continue
         run.checked.files += 1
         try:
@@ -90,13 +102,13 @@ def _companions(
         except KctlError as exc:
             run.unreadable(path, exc)
             continue
-        opened.callback(cursor.close)
+        stack.callback(cursor.close)
         if isinstance(cursor, OffsetCursor):
-            found.index = cursor
+            companions.index = cursor
         else:
-            found.times = cursor
-    found.transactions = _transactions(run, files, name, transactions, opened)
-    return found
+            companions.times = cursor
+    companions.transactions = _transactions(run, files, name, transactions, stack)
+    return companions
 
 
 def _is_empty(path: Path | None) -> bool:
@@ -110,7 +122,7 @@ def _is_empty(path: Path | None) -> bool:
 
 
 def _transactions(
-    run: Verification, files: SegmentFiles, name: Path, transactions: Transactions, opened: ExitStack
+    run: Verification, files: SegmentFiles, name: Path, transactions: Transactions, stack: ExitStack
 ) -> TransactionCheck | None:
     path = name.with_suffix(".txnindex")
     run.checked.files += files.txnindex is not None
@@ -120,15 +132,15 @@ def _transactions(
         run.unreadable(path, exc)
         transactions.forget()
         return None
-    except OSError:  # the log, which is said where it is opened
+    except OSError:  # the log; opening it reports the error
         transactions.forget()
         return None
-    opened.callback(check.close)
+    stack.callback(check.close)
     return check
 
 
 def count(run: Verification, facts: LogFacts) -> None:
-    """Add a log to what was checked."""
+    """Add a log to the counts."""
     checked = run.checked
     checked.segments += 1
     checked.files += 1

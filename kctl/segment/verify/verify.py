@@ -1,6 +1,6 @@
-"""`verify`: everything that can be checked of log files without a broker.
+"""`verify`: check log files without a broker.
 
-Paths are log dirs, folders of partitions, or files: a log, or a companion, which stands for its segment.
+Paths are log dirs, partition folders, or files: a log file, or a companion file, which stands for its segment.
 """
 
 from __future__ import annotations
@@ -31,29 +31,31 @@ from kctl.segment.log.partition import (
     read_partition,
 )
 from kctl.segment.log.source import Source
-from kctl.segment.verify.context import Checked, Verification, VerifyOptions
+from kctl.segment.verify.context import CheckedCounts, Verification, VerifyOptions
 from kctl.segment.verify.epochs import EpochCheck
 from kctl.segment.verify.findings import Finding, Findings, Omitted, Severity
 from kctl.segment.verify.log import LogCheck
 from kctl.segment.verify.log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
 from kctl.segment.verify.log_facts import LOG_WINDOW_BYTES, Companions, LogOptions
 from kctl.segment.verify.partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
-from kctl.segment.verify.segment import Place, count, verify_segment
+from kctl.segment.verify.segment import SegmentPlace, count, verify_segment
 from kctl.segment.verify.transactions import Transactions
 
 _SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
-# Logs under other names: what a broker is about to remove, KRaft's snapshots (KIP-630).
+# Logs with other names: files that a broker is about to remove, and KRaft snapshots (KIP-630).
 _OTHER_LOG = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)|\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint")
 
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What was found. denied: how many files and folders this user may not read; what follows from them is not known.
-    omitted: findings that are not listed one by one."""
+    """The result of a verification. omitted: counts of findings that are not listed one by one.
+
+    denied: number of files and folders that this user may not read; their condition is unknown.
+    """
 
     paths: tuple[str, ...]
     deep: bool
-    checked: Checked
+    checked: CheckedCounts
     errors: int
     warnings: int
     infos: int
@@ -67,7 +69,7 @@ class VerifyResult:
 
 
 def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> VerifyResult:
-    """Check all paths. Raises NotFound, NotAuthorized, UsageError for a path that is none of a log's."""
+    """Check all paths. Raises NotFound, NotAuthorized, and UsageError for a path that does not belong to a log."""
     options = options or VerifyOptions()
     run = Verification(options, Findings(options.max_findings))
     log_dirs, segments = LogDirs(run), set[Path]()
@@ -80,10 +82,10 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
             elif is_log_dir(path):
                 log_dirs.check(path)
             else:
-                hint = "give a log dir, a partition's folder, or files of one"
-                raise UsageError(f"{path} is no log dir: it holds no log and no partitions", hint=hint)
-    except PermissionError as exc:  # a folder whose names may be read, and no more
-        text = f"{exc.filename} cannot be read: permission denied"
+                hint = "pass a log dir, a partition folder, or files of one"
+                raise UsageError(f"{path} is not a log dir: it contains no log and no partitions", hint=hint)
+    except PermissionError as exc:  # a folder that may be listed, but not entered
+        text = f"cannot read {exc.filename}: permission denied"
         raise NotAuthorized(text, hint="run kctl as the broker's user") from None
     findings = run.findings
     return VerifyResult(
@@ -94,7 +96,7 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
 
 
 def size_of(paths: Sequence[Path]) -> int:
-    """The bytes of the logs, for a progress display; what cannot be read counts nothing."""
+    """Return the total bytes of the logs, for progress. Unreadable files count 0."""
     total = 0
     for path in paths:
         try:
@@ -108,7 +110,7 @@ def size_of(paths: Sequence[Path]) -> int:
 
 
 def is_partition(path: Path) -> bool:
-    """Whether a folder is a partition's, and not a log dir."""
+    """Return True if a folder is a partition folder, and not a log dir."""
     names = (*READ_BY_NAME, *LEFTOVERS)
     named = parse_folder_name(path.name)[0] is not None
     children = list_folder(path)
@@ -120,11 +122,11 @@ def is_partition(path: Path) -> bool:
 
 
 def is_log_dir(path: Path) -> bool:
-    """Whether a folder has a log dir's files, or partitions."""
+    """Return True if a folder contains the files of a log dir, or partitions."""
     names = {child.name for child in list_folder(path)}
     if names & {META_PROPERTIES, CLEAN_SHUTDOWN, *OFFSET_CHECKPOINTS}:
         return True
-    return any(map(_may_be_partition, partition_folders(path)))  # /etc/polkit-1 is called like one
+    return any(map(_may_be_partition, partition_folders(path)))  # /etc/polkit-1 is named like one
 
 
 def _may_be_partition(path: Path) -> bool:
@@ -134,10 +136,10 @@ def _may_be_partition(path: Path) -> bool:
         return True
 
 
-def place_of(log: Path) -> Place:
-    """Where a segment that is looked at alone stands, by what lies beside it."""
+def place_of(log: Path) -> SegmentPlace:
+    """Return the place of a single segment, by its neighbors in the folder."""
     clean = (log.parent.absolute().parent / CLEAN_SHUTDOWN).exists()
-    return Place(active=next_segment(log) is None, clean=clean)
+    return SegmentPlace(active=next_segment(log) is None, clean=clean)
 
 
 def _partition(run: Verification, path: Path) -> None:
@@ -151,7 +153,7 @@ def _file(run: Verification, path: Path, segments: set[Path]) -> None:
         log = path.with_suffix(".log")
         if log not in segments:
             segments.add(log)
-            Source(path).close()  # what is named must be there
+            Source(path).close()  # raises if the file does not exist
             _segment(run, log)
     elif _OTHER_LOG.fullmatch(path.name):
         _other_log(run, path)
@@ -163,7 +165,7 @@ def _file(run: Verification, path: Path, segments: set[Path]) -> None:
         _checkpoint(run, path)
     else:
         Source(path).close()
-        raise UsageError(f"{path} is no file of a log", hint="a segment's file is named 20 digits and .log, .index …")
+        raise UsageError(f"{path} is not a file of a log", hint="segment files are named 20 digits and .log, .index …")
 
 
 def _segment(run: Verification, log: Path) -> None:

@@ -82,7 +82,7 @@ def _passed(partition: int, batch: Batch, content: memoryview, target: BatchForm
     if batch.codec_name == target.codec:
         data = bytes(content[V2_HEADER:])
     else:
-        payload = whole_payload(batch, content, limit=LIMIT_BYTES, most_bytes=_MOST_PAYLOAD_BYTES)
+        payload = whole_payload(batch, content, limit=LIMIT_BYTES, max_bytes=_MOST_PAYLOAD_BYTES)
         if payload is None:
             return None
         data = target.compress(payload) if target.compress else payload

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import Busy, OperationFailed, Refused
-from kctl.segment.log.file_users import Usage, User, usage_of
+from kctl.segment.log.file_users import FileUsage, FileUser, usage_of
 from kctl.segment.log.log_dir_lock import log_dirs_of
 from kctl.segment.verify import repair_index
 from kctl.segment.verify.findings import Finding
@@ -144,7 +144,7 @@ def test_a_mapped_file_by_its_device_and_inode(folder: Path, proc: Path) -> None
         f"7f20-7f30 rw-s 00000000 {device} {status.st_ino} /mnt/of a container/x.index (deleted)",
     ]
     fake_process(proc, 4711, command=b"java\0kafka.Kafka\0", maps="\n".join(lines))
-    assert usage_of([index], proc=proc).users == (User(4711, "java", index),)
+    assert usage_of([index], proc=proc).users == (FileUser(4711, "java", index),)
     fake_process(proc, 4712, command=b"java\0", maps="\n".join(lines[:2]))
     assert len(usage_of([index], proc=proc).users) == 1
 
@@ -163,7 +163,7 @@ def test_a_file_through_an_overlay(folder: Path, proc: Path, monkeypatch: pytest
         return os.stat_result((*status[:2], status.st_dev + 1, *status[3:]), {"st_mtime_ns": status.st_mtime_ns})
 
     monkeypatch.setattr(Path, "stat", other_device)
-    assert usage_of([log], proc=proc).users == (User(4711, "java", log),)
+    assert usage_of([log], proc=proc).users == (FileUser(4711, "java", log),)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_proc_that_shows_too_little(missing: str, folder: Path, proc: Path) ->
 
 
 def test_nothing_is_guessed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_index, "usage_of", lambda _: Usage((), "processes are hidden"))
+    monkeypatch.setattr(repair_index, "usage_of", lambda _: FileUsage((), "processes are hidden"))
     plan = plan_repair(verify([folder]).findings)
     with pytest.raises(Refused, match="processes are hidden"):
         carry_out(plan)
@@ -202,15 +202,15 @@ def test_nothing_is_guessed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_lock_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_index, "usage_of", lambda _: Usage((), "processes are hidden"))
+    monkeypatch.setattr(repair_index, "usage_of", lambda _: FileUsage((), "processes are hidden"))
     (folder.parent / "meta.properties").touch()
     assert carry_out(plan_repair(verify([folder]).findings))[0].result == "written"
 
 
 def test_opened_while_it_was_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter([(), (User(4711, "java", folder / f"{NAME}.index"),)])
+    looks = iter([(), (FileUser(4711, "java", folder / f"{NAME}.index"),)])
     plan = plan_repair(verify([folder]).findings)
-    monkeypatch.setattr(repair_index, "usage_of", lambda _: Usage(next(looks)))
+    monkeypatch.setattr(repair_index, "usage_of", lambda _: FileUsage(next(looks)))
     with pytest.raises(OperationFailed, match="process 4711"):
         carry_out(plan)
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 import segment_files as build
 from kctl.commands.terminal.output import jsonable
 from kctl.errors import UsageError
-from kctl.segment.diff.report import Verdict, diff
+from kctl.segment.diff.report import DiffVerdict, diff
 from kctl.segment.dump.dump import DumpOptions, DumpRun
 from kctl.segment.dump.rows import RecordRow
-from kctl.segment.find.find import Found, find_offset, find_timestamp
+from kctl.segment.find.find import SearchResult, find_offset, find_timestamp
 from kctl.segment.find.find_key import find_key
 from kctl.segment.log.log_selection import select_logs
 from kctl.segment.log.partition_log import partition_log
@@ -152,7 +152,7 @@ def _findings_outside(found: VerifyResult, name: str) -> list[str]:
 # --- find, stats, diff ----------------------------------------------------------------------------------------------
 
 
-def _offset(found: Found) -> int | None:
+def _offset(found: SearchResult) -> int | None:
     return None if found.place is None else found.place.record.offset
 
 
@@ -234,7 +234,7 @@ def test_diff_with_damaged_logs(healthy: Partition, tmp_path: Path) -> None:
         if theirs != mine[: len(theirs)]:
             assert not found.verdict.healthy
         elif theirs != mine:
-            assert found.verdict is not Verdict.SAME
+            assert found.verdict is not DiffVerdict.SAME
 
     check()
     other.close()

@@ -17,7 +17,7 @@ from kctl.history.commits import commit_log as offsets_history
 from kctl.history.commits.commit_log import ARROW, Span, log_partition, offsets_logs, read_log, read_logs
 from kctl.history.commits.effects import Commits
 from kctl.segment.format.batch import Batch
-from kctl.segment.format.offset_commits import CommitLog, OffsetCommit, PendingCommits, Told
+from kctl.segment.format.offset_commits import CommitLog, CommitNotes, OffsetCommit, PendingCommits
 from kctl.segment.log.partition_log import partition_log
 from kctl.segment.log.source import Source
 from kctl.segment.log.walk import batches, content_of, is_valid
@@ -88,7 +88,9 @@ def test_what_takes_effect(name: str, tmp_path: Path) -> None:
     parts, expected = CASES[name]
     write(tmp_path / NAME, 0, parts)
     assert _seen(tmp_path / NAME) == expected
-    assert [(c.at_ms - T, c.committed_offset, c.transactional) for c in _plain(tmp_path / NAME, Told())] == expected
+    assert [
+        (c.at_ms - T, c.committed_offset, c.transactional) for c in _plain(tmp_path / NAME, CommitNotes())
+    ] == expected
 
 
 def test_a_transaction_goes_over_segments(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_a_row_tells_all(tmp_path: Path) -> None:
 
 
 def test_pending_commits_are_bounded() -> None:
-    pending: PendingCommits[str, int] = PendingCommits(most=2)
+    pending: PendingCommits[str, int] = PendingCommits(limit=2)
     for number, key in enumerate("abca"):
         pending.add(7, key, number, number)
     assert (len(pending), pending.untracked) == (2, 1)
@@ -151,10 +153,10 @@ def test_what_a_real_broker_wrote() -> None:
 # --- columns against the plain way ----------------------------------------------------------------------------------
 
 
-def _plain(folder: Path, told: Told) -> Iterator[OffsetCommit]:
+def _plain(folder: Path, notes: CommitNotes) -> Iterator[OffsetCommit]:
     """Every batch by kctl.segment.format.offset_commits, damage as read_log tells it."""
     log = partition_log(folder)
-    follower = CommitLog(told)
+    follower = CommitLog(notes)
     for files in log.segments:
         assert files.log is not None
         with Source(files.log) as source:
@@ -163,9 +165,9 @@ def _plain(folder: Path, told: Told) -> Iterator[OffsetCommit]:
                 if not isinstance(item, Batch):
                     last = files is log.segments[-1]
                     if not (last and item.position + item.length >= source.size and item.code == "incomplete"):
-                        told.damage(f"{where}: {item.message}")
+                        notes.damage(f"{where}: {item.message}")
                 elif item.magic < 0 or not is_valid(source, item):
-                    told.damage(f"{where}: the CRC is not that of the batch")
+                    notes.damage(f"{where}: the CRC is not that of the batch")
                 else:
                     yield from follower.add(item, content_of(source, item, 1 << 30), where)
 
@@ -256,10 +258,10 @@ def _compare(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets_history, "_LEAST_BYTES", 200)
     for number, parts in enumerate(_log(rng)):
         write(folder, number * 1000, parts)
-    told, plain_told = Told(), Told()
-    expected = list(_plain(folder, plain_told))
-    rows = [row for each in read_log(partition_log(folder), told=told) for row in each.to_pylist()]
-    assert [row["error"] for row in rows if row["error"]] == plain_told.texts
+    notes, plain_notes = CommitNotes(), CommitNotes()
+    expected = list(_plain(folder, plain_notes))
+    rows = [row for each in read_log(partition_log(folder), told=notes) for row in each.to_pylist()]
+    assert [row["error"] for row in rows if row["error"]] == plain_notes.texts
     found = [
         OffsetCommit(
             (row["group"], row["topic"], row["partition"]), row["at_ms"], row["committed_offset"], row["commit_ms"],  # type: ignore[arg-type]
@@ -269,7 +271,7 @@ def _compare(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if not row["error"]
     ]  # fmt: skip
     assert found == expected
-    assert (told.damaged, told.unreadable) == (plain_told.damaged, plain_told.unreadable)
+    assert (notes.damaged, notes.unreadable) == (plain_notes.damaged, plain_notes.unreadable)
 
 
 HOLD = settings(

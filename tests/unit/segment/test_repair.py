@@ -188,7 +188,7 @@ def test_an_index_goes_up_to_the_damage(tmp_path: Path) -> None:
     damaged = [*PARTS[:3], with_bytes(PARTS[3], 80, b"\xff"), PARTS[4]]
     write(folder, 0, damaged, index=INDEX[8:] + INDEX[:8])
     (row,) = repair(folder)
-    assert row.note == f"the log is damaged at {AT[3]}: the CRC is not that of the batch"
+    assert row.note == f"the log is damaged at {AT[3]}: the CRC does not match"
     assert (folder / f"{NAME}.index").read_bytes() == INDEX[:8]
     assert {found.code for found in verify([folder]).findings} == {"batch_crc", "unknown_file"}
 
@@ -196,12 +196,15 @@ def test_an_index_goes_up_to_the_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "note"),
     [
-        ([*PARTS, PARTS[1], batch(50)], f"offset 19 at {AT[4] + len(PARTS[4])} comes behind 49"),
-        ([PARTS[0], batch(2**31 + 10)], f"offset {2**31 + 10} at {AT[1]} does not fit a segment of base offset 0"),
+        ([*PARTS, PARTS[1], batch(50)], f"offset 19 at {AT[4] + len(PARTS[4])} follows offset 49"),
+        (
+            [PARTS[0], batch(2**31 + 10)],
+            f"offset {2**31 + 10} at {AT[1]} does not fit into a segment with base offset 0",
+        ),
         ([batch(0, producer=(7, 0, 0), transactional=True), batch(1, producer=(7, 0, -1), transactional=True,
           control=True)], f"the marker at {len(batch(0))} cannot be read: a control record without a type"),
         ([*PARTS, bytes(100), b"!"],
-         f"the log is damaged at {AT[4] + len(PARTS[4])}: a batch of 0 bytes is smaller than the least of 14"),
+         f"the log is damaged at {AT[4] + len(PARTS[4])}: the batch length 0 is below the minimum of 14"),
         ([*PARTS, bytes(100)], None),  # log.preallocate
     ],
 )  # fmt: skip
@@ -260,7 +263,7 @@ def test_a_running_broker_is_not_disturbed(tmp_path: Path) -> None:
     lock = folder.parent / ".lock"
     with another_process_holds(lock) as process:
         plan = plan_repair(verify([folder]).findings, interval_bytes=INTERVAL)
-        assert plan.warnings == (f"process {process} holds {lock}: stop the broker before you write indexes",)
+        assert plan.warnings == (f"process {process} holds {lock}: stop the broker before writing indexes",)
         before = content(folder)
         with pytest.raises(Busy, match=f"process {process} holds"):
             carry_out(plan)
@@ -290,7 +293,7 @@ def test_a_copy_is_in_no_log_dir(tmp_path: Path) -> None:
     (folder.parent / "meta.properties").unlink()
     assert log_dir_of(folder) is None
     plan = plan_repair(verify([folder]).findings, interval_bytes=INTERVAL)
-    assert plan.warnings == (f"{folder} is in no log dir: make sure that no broker uses it",)
+    assert plan.warnings == (f"{folder} is not in a log dir: make sure that no broker uses it",)
     assert carry_out(plan)[0].result == "written"
 
 
@@ -311,7 +314,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
     before = elsewhere.read_bytes()
-    with pytest.raises(Refused, match="not a plain file"):
+    with pytest.raises(Refused, match="not a regular file"):
         repair(folder)
     assert elsewhere.read_bytes() == before
 
@@ -407,16 +410,16 @@ def test_findings_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     folder = broken(tmp_path)
     assert run("--deep", folder) == 1
     out, err = capsys.readouterr()
-    finding = f"the entry (offset 29, position {AT[2]}) comes behind (offset 49, position {AT[4]})"
+    finding = f"the entry (offset 29, position {AT[2]}) follows (offset 49, position {AT[4]})"
     assert out.splitlines()[:3] == [
         str(folder / f"{NAME}.index"),
         "SEVERITY  CODE         AT  OFFSET  FINDING",
         f"error     index_order   8       -  {finding}",
     ]
     assert out.splitlines()[-1] == "1 error: 1 partition, 1 segment, 3 files, 5 batches, 50 records, 1.21 kB checked"
-    assert "finds wrong positions" in out
+    assert "reads at wrong positions" in out
     assert err == (
-        "error: not healthy: 1 error\n  kctl segment verify --repair-index shows which indexes can be written anew\n"
+        "error: not healthy: 1 error\n  run `kctl segment verify --repair-index` to see which indexes can be rebuilt\n"
     )
 
 
@@ -437,8 +440,9 @@ def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[
             "file": str(folder / f"{NAME}.index"),
             "position": 8,
             "offset": None,
-            "message": f"the entry (offset 29, position {AT[2]}) comes behind (offset 49, position {AT[4]})",
-            "effect": "finds wrong positions until the index is rebuilt; it does not notice at a clean start",
+            "message": f"the entry (offset 29, position {AT[2]}) follows (offset 49, position {AT[4]})",
+            "effect": "reads at wrong positions until the index is rebuilt; a start after a clean shutdown does not "
+            "detect it",
             "first_offset": None,
             "last_offset": None,
         }
@@ -457,7 +461,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert "would write" in out
         assert "nothing was written: " in err
         assert ("this was a dry run" in err) == ("--dry-run" in options)
-        assert ("there is nobody to ask" in err) == ("--dry-run" not in options)
+        assert ("there is no terminal to confirm on" in err) == ("--dry-run" not in options)
         assert content(folder) == before
 
 

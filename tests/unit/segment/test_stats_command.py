@@ -73,7 +73,7 @@ def test_a_broken_snapshot_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     write(folder, 0, batch(0, 3), snapshot=with_bytes(producer_snapshot([(1, 0, 0, 0, 0, 0, 0, 0)]), 3, b"\xff"))
     found = collect_statistics(select_logs([folder]), StatisticsOptions(NOW))
-    assert ["00000000000000000000.snapshot is not used" in remark for remark in found.remarks] == [True]
+    assert ["00000000000000000000.snapshot was ignored" in remark for remark in found.remarks] == [True]
     assert found.statistics.transactions.open_count == 0
 
 
@@ -288,16 +288,16 @@ def test_tables_have_all_sections_and_no_control_characters(tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("make", "code", "words"),
     [
-        (lambda folder: write(folder, 0, [batch(0, 3), b"garbage" * 9]), 1, "damage was found in 1 place,"),
+        (lambda folder: write(folder, 0, [batch(0, 3), b"garbage" * 9]), 1, "damage in 1 place,"),
         (lambda folder: folder / "nowhere", 4, "does not exist"),
         (lambda folder: folder / "00000000000000000000.log", 4, "does not exist"),
         (lambda folder: folder, 2, "has no log segment"),
-        (lambda folder: write(folder, 0, None, index=b""), 2, "is no log"),
+        (lambda folder: write(folder, 0, None, index=b""), 2, "is not a log"),
     ],
 )
 def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Any, code: int, words: str) -> None:
     path = make(tmp_path)
-    if code == 2 and words == "is no log" and path.suffix == ".log":
+    if code == 2 and words == "is not a log" and path.suffix == ".log":
         path = path.with_suffix(".index")
     assert main(["segment", "stats", str(path)]) == code
     assert words in capsys.readouterr().err

@@ -65,17 +65,17 @@ def test_a_log_whose_name_does_not_tell_where_it_begins(tmp_path: Path) -> None:
 def test_offsets_in_the_table(tmp_path: Path, capsys: Capture) -> None:
     (folder,) = partition(tmp_path / "orders-0", [PARTS[0], WRONG_CRC[1], PARTS[2]])
     assert main(["segment", "verify", str(folder)]) == 1
-    assert " 10..19  the CRC is not that of the batch\n" in capsys.readouterr().out
+    assert " 10..19  the CRC does not match\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("magic", "says"), [(0xFF, "; magic -1 is unknown; as magic 2"), (1, "; magic 1 is wrong; as magic 2")]
+    ("magic", "says"), [(0xFF, "; unknown magic -1; as magic 2"), (1, "; magic 1 is wrong; as magic 2")]
 )
 def test_only_the_magic_is_wrong(magic: int, says: str, tmp_path: Path) -> None:
     parts = [PARTS[0], with_bytes(PARTS[1], 16, bytes([magic])), PARTS[2]]
     (folder,) = partition(tmp_path / "orders-0", parts)
     (found,) = [each for each in findings(folder) if each.code == "batch_crc"]
-    assert found.message == f"the CRC is not that of the batch{says} its CRC is right"
+    assert found.message == f"the CRC does not match{says}, the CRC matches"
     parts[1] = with_bytes(parts[1], 70, b"\xff")
     (folder,) = partition(tmp_path / "orders-0", parts)
     (found,) = [each for each in findings(folder) if each.code == "batch_crc"]
@@ -92,11 +92,11 @@ def test_indexes_that_point_behind_an_incomplete_end(cut: int | None, code: str,
     (folder,) = partition(tmp_path / "orders-0", [*PARTS[:2], last], index=index, timeindex=times)
     found = findings(folder)
     assert [each.code for each in found] == [code, "index_position", "timeindex_offset"]
-    assert "unclean start cuts it off" in found[0].effect
+    assert "after an unclean shutdown, the broker truncates it" in found[0].effect
     assert "cleanshutdown" not in found[0].message
     (tmp_path / ".kafka_cleanshutdown").touch()
     found = findings(folder)
-    assert "next start does not cut it off" in next(each for each in found if each.code == code).message
+    assert "next start does not truncate it" in next(each for each in found if each.code == code).message
 
 
 # --- what cannot be read ----------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_nothing_is_concluded_from_what_cannot_be_read(
     assert "run kctl as the broker's user" in found.message
     assert main(["segment", "verify", str(path)]) == 4
     told = capsys.readouterr()
-    assert "1 file or folder cannot be read: permission denied" in told.err
+    assert "1 file or folder unreadable: permission denied" in told.err
     assert "unreadable" in told.out
 
 
@@ -182,7 +182,7 @@ def test_folders_without_anything_of_kafka(files: list[str], is_one: bool, tmp_p
     if is_one:
         assert verify([tmp_path]).checked.log_dir_count == 1
         return
-    with pytest.raises(UsageError, match="is no log dir"):
+    with pytest.raises(UsageError, match="is not a log dir"):
         verify([tmp_path])
 
 
@@ -190,4 +190,4 @@ def test_a_log_that_is_not_there(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", 0, None, index=INDEX)
     (found,) = findings(tmp_path / "orders-0")
     assert "the records of this segment are missing" in found.message
-    assert found.effect == "removes the index at start"
+    assert found.effect == "removes the index at startup"
