@@ -1,4 +1,4 @@
-"""A playbook as a person looks at it: its parameters, its steps, and what each of them would change."""
+"""Describe a playbook: its parameters, its steps, and which steps change something."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kctl.playbook.shipped import Found, find, text_of
 
 @dataclass(frozen=True, slots=True)
 class ListedPlaybook:
-    """One of many. changes: whether it has a step that changes something; None when it could not be read.
-    problems: what lint has against it."""
+    """A row of the list. changes: whether a step changes something; None: the playbook is unreadable. problems: number
+    of problems that lint reports."""
 
     name: str
     description: str
@@ -43,8 +43,8 @@ class ShownParameter:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """step: its id. part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with
-    the name of what it includes. changes: whether it can change something; dry_run: whether it can tell what before."""
+    """A step. step: its id. part: "steps", "on_failure" or "finally". operation: or the kind of a built-in step; for an
+    include with the name of the included playbook. changes: it may change something. dry_run: it supports dry runs."""
 
     step: str
     name: str
@@ -72,7 +72,7 @@ class ShownPlaybook:
 
 
 def listed(found: Found, playbook: Playbook | None, problems: int, known: Operations | None = None) -> ListedPlaybook:
-    """A playbook as a row; None for one that could not be read."""
+    """Return a row for a playbook. playbook: None if it is unreadable."""
     if playbook is None:
         return ListedPlaybook(found.path.stem, "", [], 0, None, problems, found.shipped, found.file)
     return ListedPlaybook(
@@ -88,7 +88,7 @@ def listed(found: Found, playbook: Playbook | None, problems: int, known: Operat
 
 
 def shown(found: Found, playbook: Playbook, known: Operations | None = None) -> ShownPlaybook:
-    """All of a playbook."""
+    """Return all details of a playbook."""
     steps = list(_steps(playbook, known or operations()))
     return ShownPlaybook(
         name=playbook.name,
@@ -131,15 +131,15 @@ def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
 
 
 class _Effects:
-    """Whether steps can change something, and whether they can tell what before. What is included many times is read
-    once for each depth."""
+    """Which steps may change something and support dry runs. A playbook that is included several times is read once
+    per depth."""
 
     def __init__(self, known: Operations) -> None:
         self._known = known
         self._met: dict[tuple[Path, int], tuple[bool, bool]] = {}
 
     def of(self, playbook: Playbook, step: Step, depth: int = 0) -> tuple[bool, bool]:
-        """An included playbook that cannot be read may do anything."""
+        """Return (changes, supports dry runs) of a step. An unreadable included playbook may change anything."""
         if step.kind != "include":
             changes = step_can_change(step, self._known)
             return changes, not changes or (step.is_operation and self._known.find(step.kind).dry_run)

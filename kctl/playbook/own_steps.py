@@ -1,4 +1,4 @@
-"""The steps that playbooks have besides kctl's operations, as a table: reading, lint, schema and docs take it."""
+"""The built-in steps of playbooks, as a table for the reader, lint, the schema and the docs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ OwnKind = Literal["text", "duration", "condition", "texts", "mapping", "flag", "
 
 @dataclass(frozen=True, slots=True)
 class OwnArgument:
-    """kind: «condition» is an expression without braces, or (many) a list of such. literal: no expressions."""
+    """An argument of a built-in step. kind: "condition" is an expression without braces; with `many` also a list of
+    them. literal: expressions are not allowed."""
 
     name: str
     kind: OwnKind
@@ -23,8 +24,8 @@ class OwnArgument:
 
 @dataclass(frozen=True, slots=True)
 class OwnStep:
-    """short: the argument that is meant when no mapping is given. one_of: exactly one of these is wanted. free: takes
-    any names (`set`). changes: whether it may change something."""
+    """A built-in step. short: the argument set by a value that is not a mapping. one_of: exactly one of these arguments
+    is required. free: accepts any names (`set`). changes: it may change something."""
 
     name: str
     summary: str
@@ -41,65 +42,59 @@ class OwnStep:
 _ALL = (
     OwnStep(
         "wait",
-        "Waits for a time, or until something holds.",
+        "Wait for a duration, or until a condition is true.",
         (
-            OwnArgument("duration", "duration", "How long, for example 30s."),
-            OwnArgument("until", "condition", "Or until this is true."),
-            OwnArgument("every", "duration", "How often it is looked at; 1s when not given."),
-            OwnArgument(
-                "timeout", "duration", "The longest wait for it, after which the step fails; 5m when not given."
-            ),
+            OwnArgument("duration", "duration", "How long to wait, e.g. 30s."),
+            OwnArgument("until", "condition", "Wait until this condition is true."),
+            OwnArgument("every", "duration", "Time between evaluations of `until` (default: 1s)."),
+            OwnArgument("timeout", "duration", "The step fails if `until` is not true after this time (default: 5m)."),
         ),
         short="duration",
         one_of=("duration", "until"),
     ),
     OwnStep(
         "assert",
-        "Fails with exit code 1 unless all conditions are true.",
+        "Fail with exit code 1 unless all conditions are true.",
         (
             OwnArgument("that", "condition", "A condition, or a list of them.", required=True, many=True),
-            OwnArgument("message", "text", "What to say otherwise."),
+            OwnArgument("message", "text", "Error message if a condition is false."),
         ),
         short="that",
     ),
     OwnStep(
         "confirm",
-        "Asks before it goes on; without a terminal --yes is wanted.",
+        "Ask for confirmation; without a terminal, --yes is required.",
         (OwnArgument("message", "text", "The question.", required=True),),
         short="message",
     ),
     OwnStep(
         "run",
-        "Runs a program: a list of arguments, no shell.",
+        "Run a program, without a shell.",
         (
             OwnArgument("argv", "texts", "The program and its arguments.", required=True, many=True),
-            OwnArgument("env", "mapping", "Variables for its environment, besides kctl's own."),
-            OwnArgument("cwd", "text", "The folder that it runs in; the playbook's when not given."),
-            OwnArgument("repeatable", "flag", "It may run a second time when a run is resumed.", literal=True),
-            OwnArgument(
-                "parse", "choice", "What its output is read as; text when not given.", choices=("text", "json")
-            ),
+            OwnArgument("env", "mapping", "Environment variables to add."),
+            OwnArgument("cwd", "text", "Working directory (default: the playbook's folder)."),
+            OwnArgument("repeatable", "flag", "The program may run again when the run is resumed.", literal=True),
+            OwnArgument("parse", "choice", "Format of the output (default: text).", choices=("text", "json")),
         ),
         short="argv",
         changes=True,
     ),
     OwnStep(
         "include",
-        "Runs another playbook's steps.",
+        "Run the steps of another playbook.",
         (
-            OwnArgument(
-                "playbook", "text", "A shipped one's name, or a file's path from this one.", required=True, literal=True
-            ),
-            OwnArgument("parameters", "mapping", "Its parameters."),
+            OwnArgument("playbook", "text", "Shipped playbook, or path relative to this file.", True, literal=True),
+            OwnArgument("parameters", "mapping", "Parameters of the included playbook."),
         ),
         short="playbook",
         changes=True,
     ),
-    OwnStep("set", "Gives names to values.", (), free=True),
+    OwnStep("set", "Set variables.", (), free=True),
     OwnStep(
         "tell",
-        "Says something, in one line: while it runs, and in the report.",
-        (OwnArgument("message", "text", "What to say.", required=True),),
+        "Print a one-line message, and include it in the report.",
+        (OwnArgument("message", "text", "The message.", required=True),),
         short="message",
     ),
 )

@@ -1,7 +1,7 @@
-"""Runs a playbook: its steps, the handlers of a failure, the final steps; and again after a crash.
+"""Run a playbook: its steps, the on_failure steps, the final steps.
 
-A run that is resumed goes through the steps from the first on; what the journal says of those that ended stands for
-doing them. So where a run goes on is nowhere else than where it stopped: within loops and includes as well.
+A resumed run starts at the first step again. Each step that the journal has as ended is replaced by its recorded
+result, so the run resumes exactly where it stopped, in loops and includes too.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, f
 from kctl.playbook.run.step_settings import items_of, settings_of
 from kctl.playbook.run.step_task import StepTask, perform, show_plan
 
-_INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
-_HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")
+_INTERRUPTED = Result(State.UNKNOWN, message="interrupted; outcome unknown")
+_HARMLESS = Result(State.UNKNOWN, message="interrupted; the step changes nothing")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """check: a dry run; diff: plans are shown before; ask: before each step. confirmed: context (or place) → the name
-    that confirms a change of its protected cluster."""
+    """The settings of a run. check: dry run. diff: show plans before changes. ask: confirm each step. confirmed:
+    context or address → the name that confirms changes of its protected cluster."""
 
     check: bool = False
     diff: bool = False
@@ -49,7 +49,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended. failure: the first one, unless it was carried on from."""
+    """The end of a run. failure: the first failure that was not ignored."""
 
     exit_code: int
     failure: Failure | None
@@ -58,28 +58,28 @@ class RunOutcome:
 
 
 class Engine:
-    """One run."""
+    """Runs one playbook."""
 
     def __init__(
         self, environment: RunEnvironment, journal: RunJournal, settings: Settings, *, secrets: Sequence[object] = ()
     ) -> None:
-        """secrets: what nobody may see besides the secret parameters."""
+        """secrets: values to hide in addition to the secret parameters."""
         self._environment = environment
         self._journal = journal
         self._settings = settings
         self._secrets: list[object] = []
-        self._uncertain = False  # of a dry run: something would have changed
-        # What was begun and has no end may have changed something, whatever it finds the second time.
+        self._uncertain = False  # dry run: an earlier step would have changed something
+        # A step without an end may have changed something, whatever its repetition reports.
         self._changed = any(each.may_have_changed for each in journal.state.open.values())
-        self._inner: dict[str, Failure] = {}  # of includes, by their keys
+        self._inner: dict[str, Failure] = {}  # of includes, by key
         self._interrupts: list[KeyboardInterrupt] = []
-        self._asked: StepReport | None = None  # the step that somebody is being asked about
-        self._planned: StepReport | None = None  # the one whose plan was shown for that
+        self._asked: StepReport | None = None  # the step that waits for the user's choice
+        self._planned: StepReport | None = None  # the step whose plan was shown for that choice
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
     def run(self, playbook: Playbook, values: Values, where: Where) -> RunOutcome:
-        """From the first step that has no end to the last final one. Raises nothing that a step can cause."""
+        """Run all steps that have not ended. Errors of steps are not raised but returned."""
         self._hide([values.values[name] for name in values.secrets])
         trail = (str(playbook.source.resolve()),) if playbook.source is not None else ("",)
         variables = {**values.values, "run_id": self._journal.run_id}
@@ -100,7 +100,7 @@ class Engine:
 
     @property
     def redactor(self) -> Redactor:
-        """Hides all secrets that the run has met."""
+        """Return a redactor for all secrets seen so far."""
         return self._journal.redactor
 
     def _hide(self, secrets: Sequence[object]) -> None:
@@ -132,8 +132,8 @@ class Engine:
         return failure or late
 
     def _part(self, frame: Frame, part: Part) -> Failure | None:
-        """The first failure. It ends the part, but for final steps: those are all done, also when one is interrupted,
-        unless it is the second time. Raises the KeyboardInterrupt at the end."""
+        """Run a part and return its first failure. A failure ends the part, except for the final steps: all of them
+        run, even if one is interrupted, until a second interrupt. Raises the KeyboardInterrupt at the end."""
         steps = {"steps": frame.playbook.steps, "on_failure": frame.playbook.on_failure}.get(
             part, frame.playbook.finally_
         )
@@ -160,7 +160,7 @@ class Engine:
         return first
 
     def _report_interrupt(self, frame: Frame, interrupt: KeyboardInterrupt) -> None:
-        """Once for each; the playbooks around an included one see the same."""
+        """Report an interrupt once; it also passes through the including playbooks."""
         if any(each is interrupt for each in self._interrupts):
             return
         self._interrupts.append(interrupt)
@@ -174,7 +174,7 @@ class Engine:
     # --- one step
 
     def _step(self, frame: Frame, part: Part, step: Step, report: StepReport) -> Failure | None:
-        """Do it, or take what the journal says of it."""
+        """Run the step, or restore its result from the journal."""
         key, handler = report.step, part != "steps" or frame.in_handler
         done = self._journal.done(key)
         if done is not None and not self._again(step, key, done):
@@ -187,14 +187,14 @@ class Engine:
         except KeyboardInterrupt:
             report.duration_ms = round((clock.now_s() - started) * 1000)
             ended = _INTERRUPTED if self._can_change(step) else _HARMLESS
-            self._end(report, skipped_result("interrupted before it began") if report is self._asked else ended)
+            self._end(report, skipped_result("interrupted before it started") if report is self._asked else ended)
             raise
         result = self._store(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
         return self._leave(frame, step, report, result)
 
     def _again(self, step: Step, key: str, done: Done) -> bool:
-        """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
+        """Return True if an ended step must run again for its value, which the journal lacks, and changes nothing."""
         if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
             return False
         return not self._can_change(step)
@@ -219,7 +219,7 @@ class Engine:
         return self._leave(frame, step, report, result)
 
     def _leave(self, frame: Frame, step: Step, report: StepReport, result: Result) -> Failure | None:
-        """What the step leaves behind: its values, its report, and the failure when the part ends with it."""
+        """Set the variables and the report of an ended step. Return its failure if it ends the part."""
         self._changed |= result.changed and not self._settings.check
         self._uncertain |= self._settings.check and dry.is_uncertain(result)
         if result.state is State.SKIPPED:
@@ -231,13 +231,13 @@ class Engine:
         self._end(report, result)
         if not result.failed or step.on_error == "continue":
             return None
-        inner = self._inner.pop(report.step, None)  # what its handlers changed came after it failed
+        inner = self._inner.pop(report.step, None)  # changes by its on_failure steps came after the failure
         changed = self._changed if inner is None else inner.changed
         code = result.exit_code or int(ExitCode.FAILED)
         return Failure(report.step, report.message or "", code, report.hint, changed)
 
     def _store(self, step: Step, key: str, result: Result, handler: bool) -> Result:
-        """As the journal has it; failed when it cannot have it."""
+        """Write the end of the step to the journal. Return the result, failed if it cannot be written."""
         try:
             kept = result if step.loop is None or step.kind in PURE else replace(result, value=None)
             self._journal.step_ended(key, kept, fatal=result.failed and step.on_error == "fail", handler=handler)
@@ -246,7 +246,7 @@ class Engine:
         return result
 
     def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> Result:
-        """What becomes of a step; errors are results."""
+        """Run a step; errors are returned as results."""
         try:
             reason = self._reason_against(frame, part, step)
             if reason is not None:
@@ -262,11 +262,11 @@ class Engine:
             return self._loop(frame, step, report, items, handler)
         except KctlError as exc:
             return self._check_result(failed_result(exc))
-        except Exception as exc:  # noqa: BLE001 - what nobody foresaw fails a step; the final ones are done all the same
+        except Exception as exc:  # noqa: BLE001 - an unforeseen error fails the step; final steps must still run
             return failed_result(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
 
     def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> Choice:
-        """What somebody says to it, who has seen its plan when that is wanted and it is one. Raises KctlError."""
+        """Return the user's choice for a step, after showing its plan with --diff. Raises KctlError."""
         self._asked = report
         if self._settings.diff and step.is_operation and items is None:
             self._hide_derived_secrets(frame, step, frame.variables)
@@ -291,7 +291,7 @@ class Engine:
         return f"when: {' '.join(str(step.when).split())}"
 
     def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> Result:
-        """Item by item. One that fails ends the loop when the step can change something; a check looks at all."""
+        """Run the step for each item. A failure ends the loop if the step can change something; a dry run continues."""
         report.items = len(items)
         results: list[Result] = []
         for index, item in enumerate(items):
@@ -335,7 +335,7 @@ class Engine:
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
         *, looped: bool = False,
     ) -> Result:  # fmt: skip
-        """Do the step, or one item of it; the journal knows before. Raises KctlError."""
+        """Run the step, or one item of it, after writing its start to the journal. Raises KctlError."""
         named = self._hide_derived_secrets(frame, step, variables)
         task = self._ready(frame, step, report, variables)
         inner = None
@@ -360,10 +360,10 @@ class Engine:
         return self._check_result(perform(task, self._environment, check=self._settings.check, diff=diff))
 
     def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> StepTask:
-        """Its arguments with their values. Raises KctlError."""
+        """Return the step with its arguments evaluated. Raises KctlError."""
         arguments = arguments_of(step, variables)
         if step.kind == "confirm":
-            arguments = self.redactor.value(arguments)  # a person reads it
+            arguments = self.redactor.value(arguments)  # displayed
         check_argv(step, arguments, self.redactor)
         return StepTask(
             frame, step, arguments, variables, settings_of(step, variables),
@@ -372,7 +372,7 @@ class Engine:
         )  # fmt: skip
 
     def _hide_derived_secrets(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
-        """Hide what the step makes of secrets; what it names of that."""
+        """Hide values that the step derives from secrets. Return the names it gives to them."""
         if not frame.secret:
             return frozenset()
         secret = names_with_secrets(step, frame.secret)
@@ -386,13 +386,13 @@ class Engine:
         return dry.as_check_result(result, uncertain=self._uncertain) if self._settings.check else result
 
     def _note(self, report: StepReport, text: str) -> None:
-        for said in map(cut, self.redactor.text(text).split("\n")):  # as a whole: secrets may go over lines
+        for said in map(cut, self.redactor.text(text).split("\n")):  # before splitting: secrets may span lines
             report.note(said)
             self._environment.observer.noted(report, said)
 
 
 def _of_each_item(step: Step) -> bool:
-    """Whether `when` is about each item of the loop."""
+    """Return True if `when` must be evaluated for each item of the loop."""
     if step.loop is None or not isinstance(step.when, str):
         return False
     return any(used.name in {"item", "index"} for used in parse(step.when).names)

@@ -1,4 +1,4 @@
-"""A playbook within a playbook: read when its step is reached, and taken from the journal when that began before."""
+"""Included playbooks. They are read when their step starts; a resumed run takes them from the journal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kctl.playbook.shipped import find, text_of
 
 @dataclass(frozen=True)
 class Inner:
-    """An included playbook, ready to run. entry: what the journal keeps of it. secrets: its secret values."""
+    """An included playbook, ready to run. entry: its record in the journal. secrets: its secret values."""
 
     frame: Frame
     entry: dict[str, Any]
@@ -38,21 +38,21 @@ def inner_frame(
     environment: RunEnvironment,
     secret: frozenset[str],
 ) -> Inner:
-    """secret: parameters that the step makes of secrets.
+    """Prepare an included playbook. secret: parameters whose values derive from secrets.
 
-    Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for a loop of includes."""
+    Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for recursive includes."""
     entry = journal.included(key) or _entry(frame, str(arguments["playbook"]))
     source = None if entry["source"] is None else Path(entry["source"])
     here = "" if source is None else str(source.resolve())
     if here in frame.trail:
-        raise Refused(f"{entry['file']} includes itself", hint="a playbook is no loop; use `loop`")
+        raise Refused(f"{entry['file']} includes itself", hint="to repeat a step, use `loop`")
     if frame.depth > MAX_INCLUDE_DEPTH:
-        raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
+        raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels")
     found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=environment.known)
     playbook = without_errors(found, problems, entry["file"])
     given = arguments.get("parameters") or {}
     if not isinstance(given, Mapping):
-        raise UsageError("the parameters of an include are a mapping", hint="parameters: {name: value}")
+        raise UsageError("the parameters of an include must be a mapping", hint="e.g. parameters: {name: value}")
     redactor = journal.redactor
     hidden = frozenset(name for name, value in given.items() if redactor.value(value) != value)
     values = included(playbook, given, hidden | secret)
@@ -70,7 +70,7 @@ def _entry(frame: Frame, name: str) -> dict[str, Any]:
 
 
 def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> Result:
-    """The include's result, of what became of its steps."""
+    """Return the result of an include from the reports of its steps."""
     changed = any(each.changed for each in reports)
     if failure is not None:
         return Result(

@@ -1,7 +1,7 @@
-"""A run as JUnit XML, for CI systems: a testcase for each step.
+"""JUnit XML of a run, for CI systems: one testcase per step.
 
-The format is what Jenkins, GitLab and GitHub's reporters read (https://github.com/testmoapp/junitxml): a check that is
-not fulfilled is a failure, what else failed or was interrupted an error, what was not done is skipped.
+The format is the one that Jenkins, GitLab and GitHub reporters read (https://github.com/testmoapp/junitxml). A failed
+check is a failure, any other failure or an interrupt is an error, and a step that did not run is skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_IN_XML = re.compile(
 
 
 def junit(report: RunReport) -> str:
-    """The document."""
+    """Return the XML document."""
     steps = [each for each in report.steps if not _shown_by_steps(each, report.steps)]
     outcomes = [_outcome(each, check=report.check) for each in steps]
     suite = {
@@ -49,7 +49,7 @@ def junit(report: RunReport) -> str:
 
 
 def _shown_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
-    """Of an include, when one of its steps is in the same state: it would be counted twice, and its time as well."""
+    """Return True for an include with the same state as one of its steps, which would be counted twice."""
     within = (f"{step.step}/", f"{step.step}[")
     return step.operation.startswith("include ") and any(
         each.state is step.state and each.step.startswith(within) for each in steps
@@ -57,7 +57,7 @@ def _shown_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
 
 
 def _outcome(step: StepReport, *, check: bool) -> Outcome | None:
-    """None for what is done. What was interrupted is an error: nobody looks at an exit code here."""
+    """Return the outcome; None for success. An interrupted step is an error, as CI does not see the exit code."""
     if step.state is State.FAILED:
         return "failure" if step.exit_code == ExitCode.UNHEALTHY else "error"
     if step.state is State.UNKNOWN and not check:
@@ -87,7 +87,7 @@ def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: Outco
 
 
 def _text(text: str) -> str:
-    """Text that XML can hold and a terminal can show: everything else is an escape."""
+    """Escape characters that XML does not allow or a terminal cannot display."""
     return _NOT_IN_XML.sub(lambda found: f"\\u{ord(found.group()):04x}", printable(text))
 
 

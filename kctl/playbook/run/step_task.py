@@ -1,4 +1,4 @@
-"""Doing a step: once, and again until it is as it shall be."""
+"""Run a step, and repeat it until it succeeds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kctl.playbook.run.states import Result, State, failed_result
 from kctl.playbook.run.step_settings import StepSettings, settings_of
 from kctl.playbook.run.wait_reads import reads_before_wait
 
-# What did nothing: refused, not reached, not understood.
+# Exit codes of operations that changed nothing.
 _UNDONE = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
-_CONDITION = 60  # characters of a condition that a message has
+_MAX_CONDITION = 60  # characters of a condition in a message
 
 
 @dataclass(frozen=True)
 class StepTask:
-    """One step, or one item of its loop, ready to be done. note: what it says; planned: what its dry run told."""
+    """A step, or one item of its loop, ready to run. note: called with each message. planned: called with a plan."""
 
     frame: Frame
     step: Step
@@ -36,13 +36,13 @@ class StepTask:
     planned: Callable[[Any], None]
 
     def where(self) -> Where:
-        """The cluster and the limits of an operation."""
+        """Return the target of an operation."""
         base = self.frame.where_of(self.settings.context)
         return replace(base, timeout=self.settings.timeout or base.timeout)
 
 
 def perform(task: StepTask, environment: RunEnvironment, *, check: bool, diff: bool) -> Result:
-    """Do it, up to `retries` times more. Raises KctlError."""
+    """Run the step, with up to `retries` repetitions. Raises KctlError."""
     attempts = 1 if check else task.settings.retries + 1
     for attempt in range(1, attempts + 1):
         result = replace(_once(task, environment, check=check, diff=diff and attempt == 1), attempts=attempt)
@@ -64,11 +64,11 @@ def _holds(task: StepTask, result: Result) -> bool:
 
 def _not_yet(task: StepTask, result: Result, *, check: bool) -> Result:
     until = " ".join(str(task.step.until).split())
-    if len(until) > _CONDITION:  # the step's name says it better than a page of it
-        until = f"{task.step.name}: «{until[:_CONDITION]}…»"
+    if len(until) > _MAX_CONDITION:
+        until = f'{task.step.name}: "{until[:_MAX_CONDITION]}…"'
     if check:
-        return replace(result, state=State.UNKNOWN, message=f"{until} is not true now; a run waits for it")
-    said = f"{until} is still not true"
+        return replace(result, state=State.UNKNOWN, message=f"{until} is not true yet; a run would wait")
+    said = f"{until} is not true"
     return replace(result, state=State.FAILED, exit_code=int(ExitCode.UNHEALTHY), message=said)
 
 
@@ -79,7 +79,7 @@ def _once(task: StepTask, environment: RunEnvironment, *, check: bool, diff: boo
             note=task.note, look=lambda: _look_again(task, environment),
         )  # fmt: skip
     operation = environment.known.find(task.step.kind)
-    if check and not operation.changes and task.arguments.get("wait") is True:  # as with `until`: it is looked at once
+    if check and not operation.changes and task.arguments.get("wait") is True:  # read once, as with `until`
         task = replace(task, arguments={**task.arguments, "wait": False})
     if task.step.dry_run:
         told = _result(task, operation, _run(task, operation, environment, dry_run=True), dry_run=True)
@@ -96,7 +96,7 @@ def _once(task: StepTask, environment: RunEnvironment, *, check: bool, diff: boo
 
 
 def show_plan(task: StepTask, environment: RunEnvironment) -> None:
-    """Tell what the operation's own dry run says, when it has one."""
+    """Show the result of the operation's dry run, if it has one."""
     operation = environment.known.find(task.step.kind)
     if operation.dry_run:
         plan = _run(task, operation, environment, dry_run=True)
@@ -105,7 +105,7 @@ def show_plan(task: StepTask, environment: RunEnvironment) -> None:
 
 
 def _look_again(task: StepTask, environment: RunEnvironment) -> dict[str, Any]:
-    """What the steps find now that gave what a wait asks for."""
+    """Repeat the steps that read the registers of a wait's condition. Return the new registers."""
     seen = {}
     for step in reads_before_wait(task.frame.playbook, task.step, environment.known):
         name = str(step.register)
@@ -139,5 +139,5 @@ def _result(task: StepTask, operation: Operation, outcome: Outcome, *, dry_run: 
 
 def _without_error(operation: Operation, code: int) -> OperationFailed | NotHealthy:
     if code == ExitCode.UNHEALTHY:
-        return NotHealthy(f"{operation.name}: what it checked is not as it should be (exit code 1)")
-    return OperationFailed(f"{operation.name} ended with exit code {code}")
+        return NotHealthy(f"{operation.name}: the check failed (exit code 1)")
+    return OperationFailed(f"{operation.name} failed with exit code {code}")

@@ -1,4 +1,4 @@
-"""What `wait: {until: …}` looks at: the steps that gave what it asks for are done again, when they only look."""
+"""The reads that `wait: {until: …}` repeats: read-only steps whose registers its condition uses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kctl.playbook.operations import Operations
 
 
 def reads_before_wait(playbook: Playbook, waiting: Step, known: Operations) -> list[Step]:
-    """The steps behind the registers in a wait's condition: the last one before it of each, when it is an operation
-    that changes nothing and has no loop. Raises ExpressionError, NotFound for an operation."""
+    """Return the steps behind the registers in a wait's condition: for each register the last step before the wait, if
+    it is a read-only operation without a loop. Raises ExpressionError, NotFound for an operation."""
     until = waiting.arguments.get("until")
     if not isinstance(until, str):
         return []
@@ -20,7 +20,7 @@ def reads_before_wait(playbook: Playbook, waiting: Step, known: Operations) -> l
             break
         if step.register in names:
             found[str(step.register)] = step
-        if step.kind == "set":  # another value of that name
+        if step.kind == "set":  # replaces the register
             for name in step.arguments:
                 found.pop(str(name), None)
     return [
