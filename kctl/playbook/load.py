@@ -11,7 +11,7 @@ from kctl.playbook.lint.problems import as_error, errors_of, in_order
 from kctl.playbook.model import Playbook, Problem
 from kctl.playbook.operations import Operations
 from kctl.playbook.read import read_all
-from kctl.playbook.shipped import Found, find, text_of
+from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 
 def load_playbook(name: str, *, beside: Path | None = None, known: Operations | None = None) -> Playbook:
@@ -29,7 +29,7 @@ def without_errors(playbook: Playbook | None, problems: Sequence[Problem], file:
     return playbook
 
 
-def examine(found: Found, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
+def examine(found: PlaybookFile, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
     """Return a playbook and all of its problems, from the reader and from lint."""
     try:
         text = text_of(found)

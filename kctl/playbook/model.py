@@ -106,9 +106,9 @@ class Step:
     @property
     def is_operation(self) -> bool:
         """Return True if the step is an operation of kctl, not a built-in step."""
-        from kctl.playbook.own_steps import OWN_STEPS
+        from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 
-        return self.kind not in OWN_STEPS
+        return self.kind not in BUILTIN_STEPS
 
 
 @dataclass(frozen=True, slots=True)

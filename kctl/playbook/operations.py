@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from kctl.errors import KctlError
-from kctl.playbook.own_steps import OWN_STEPS
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 
 if TYPE_CHECKING:
     from kctl.playbook.model import Step
@@ -76,7 +76,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OperationResult:
     """The result of an operation.
 
     exit_code: of the command. value: its JSON output; JSON Lines as a list; None if there is none. error: the error
@@ -113,13 +113,13 @@ class Operations(Protocol):
         dry_run: bool = False,
         stdin: bytes = b"",
         note: Callable[[str], None],
-    ) -> Outcome:
+    ) -> OperationResult:
         """Run the operation, confirmed. note: called with each line for stderr. Raises only KeyboardInterrupt."""
 
 
 def step_can_change(step: Step, known: Operations) -> bool:
     """Return True if a step, other than an include, may change something."""
-    own = OWN_STEPS.get(step.kind)
+    own = BUILTIN_STEPS.get(step.kind)
     if own is not None:
         return own.changes
     return not step.dry_run and known.find(step.kind).can_change(step.arguments)

@@ -51,7 +51,7 @@ class Values:
 
 def collect(
     playbook: Playbook,
-    given: Sequence[str] = (),
+    inputs: Sequence[str] = (),
     *,
     file: Mapping[str, Any] | None = None,
     secrets: Sequence[str] = (),
@@ -64,22 +64,22 @@ def collect(
     file, the default. warn: called for a secret's file that other users can read. Raises UsageError with all problems.
     """
     wrong: list[str] = []
-    found: dict[str, Any] = {}
+    typed_values: dict[str, Any] = {}
     for name, value in (file or {}).items():
-        _put(playbook, found, wrong, str(name), value)
+        _put(playbook, typed_values, wrong, str(name), value)
     for parameter in playbook.parameters:
         text = environment.get(ENVIRONMENT + parameter.name.upper())
         if text is not None:
-            _put(playbook, found, wrong, parameter.name, text)
-    for name, text in _pairs(given, "-p", wrong):
+            _put(playbook, typed_values, wrong, parameter.name, text)
+    for name, text in _pairs(inputs, "-p", wrong):
         parameter_ = playbook.parameter(name)
         if parameter_ is not None and parameter_.secret:
             wrong.append(f"{name} is a secret and must not be on the command line: use --secret {name}=@FILE")
             continue
-        _put(playbook, found, wrong, name, text)
+        _put(playbook, typed_values, wrong, name, text)
     for name, path in _pairs(secrets, "--secret", wrong):
-        _secret(playbook, found, wrong, name, path, warn)
-    return _complete(playbook, found, wrong)
+        _secret(playbook, typed_values, wrong, name, path, warn)
+    return _complete(playbook, typed_values, wrong)
 
 
 def misspelt(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
@@ -103,33 +103,33 @@ def read_values(playbook: Playbook, path: Path, *, warn: Warn = ignore) -> dict[
     Raises NotFound, InvalidFile, and UsageError for a file with a secret that other users can write.
     """
     data, name = read_input(path, max_bytes=MAX_FILE_BYTES)
-    found = load(data, source=name, max_bytes=MAX_FILE_BYTES)
-    if not isinstance(found, YamlMap):
+    typed_values = load(data, source=name, max_bytes=MAX_FILE_BYTES)
+    if not isinstance(typed_values, YamlMap):
         raise InvalidFile(f"{name} must be a mapping of names to values", hint="e.g. topic: orders")
-    secret = next((each.name for each in playbook.parameters if each.secret and each.name in found), None)
+    secret = next((each.name for each in playbook.parameters if each.secret and each.name in typed_values), None)
     if secret is not None and str(path) != "-":
         check_secret_file(path, secret, warn=warn)
-    return {str(key): plain(value) for key, value in found.items()}
+    return {str(key): plain(value) for key, value in typed_values.items()}
 
 
-def included(playbook: Playbook, given: Mapping[str, Any], secrets: frozenset[str]) -> Values:
+def included(playbook: Playbook, inputs: Mapping[str, Any], secrets: frozenset[str]) -> Values:
     """Return the values for an included playbook. secrets: parameters whose values come from secrets of the includer.
     Raises UsageError."""
     wrong: list[str] = []
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        _put(playbook, found, wrong, str(name), value)
-    values = _complete(playbook, found, wrong)
+    typed_values: dict[str, Any] = {}
+    for name, value in inputs.items():
+        _put(playbook, typed_values, wrong, str(name), value)
+    values = _complete(playbook, typed_values, wrong)
     return Values(values.values, values.secrets | secrets)
 
 
-def _complete(playbook: Playbook, found: dict[str, Any], wrong: list[str]) -> Values:
+def _complete(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str]) -> Values:
     for parameter in playbook.parameters:
-        if parameter.name in found:
+        if parameter.name in typed_values:
             continue
         if parameter.required and not any(line.startswith(f"{parameter.name} ") for line in wrong):
             wrong.append(f"{parameter.name} is missing{f': {parameter.description}' if parameter.description else ''}")
-        found[parameter.name] = parameter.default
+        typed_values[parameter.name] = parameter.default
     if wrong:
         one = len(wrong) == 1
         raise UsageError(
@@ -138,7 +138,7 @@ def _complete(playbook: Playbook, found: dict[str, Any], wrong: list[str]) -> Va
             hint=f"see `kctl playbook show {playbook.name}`",
             details={"problems": wrong},
         )  # fmt: skip
-    return Values(found, frozenset(each.name for each in playbook.parameters if each.secret))
+    return Values(typed_values, frozenset(each.name for each in playbook.parameters if each.secret))
 
 
 def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[str, str]]:
@@ -154,19 +154,23 @@ def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[st
     return list(pairs.items())
 
 
-def _put(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
+def _put(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
     parameter = playbook.parameter(name)
     if parameter is None:
         meant = did_you_mean(name, [each.name for each in playbook.parameters])
         wrong.append(f"{name} is not a parameter{f': {meant}' if meant else ''}")
         return
     try:
-        found[name] = as_typed(parameter, from_text(parameter, value) if isinstance(value, str) else plain(value))
+        typed_values[name] = as_typed(
+            parameter, from_text(parameter, value) if isinstance(value, str) else plain(value)
+        )
     except InvalidFile as exc:
         wrong.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
 
 
-def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn) -> None:
+def _secret(
+    playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn
+) -> None:
     parameter = playbook.parameter(name)
     if not path.startswith("@"):
         wrong.append(f"--secret takes {name}=@FILE: other users can see command lines")
@@ -174,7 +178,7 @@ def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: s
         wrong.append(f"{name} is not a secret: use -p {name}=VALUE")
     else:
         try:
-            _put(playbook, found, wrong, name, read_secret(name, None, path[1:], warn=warn) or "")
+            _put(playbook, typed_values, wrong, name, read_secret(name, None, path[1:], warn=warn) or "")
         except UsageError as exc:
             wrong.append(exc.message)
 

@@ -10,7 +10,7 @@ from typing import Any
 from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.errors import InvalidFile
 from kctl.playbook.lint.problems import Problems, as_error, in_order, position
-from kctl.playbook.model import GIVEN, PARAMETER_TYPES, VERSION, Parameter, Playbook, Problem, Step
+from kctl.playbook.model import PARAMETER_TYPES, RESERVED_NAMES, VERSION, Parameter, Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 
 MAX_BYTES = 1 << 20
@@ -51,10 +51,10 @@ def read_all(
         return None, [_of_yaml(exc, file)]
     if not isinstance(document, YamlMap):
         problems.at(1, 1, "a playbook must be a mapping", f"start with playbook: {VERSION}, name and steps")
-        return None, problems.found
+        return None, problems.rows
     _turned(raw, problems)
     playbook = _Reader(document, problems, known or operations()).playbook(raw, source, file)
-    return playbook, in_order(problems.found)
+    return playbook, in_order(problems.rows)
 
 
 def _turned(raw: bytes, problems: Problems) -> None:
@@ -141,22 +141,22 @@ class _Reader:
     # --- parameters
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        given = self._document.get("parameters")
-        if given is None:
+        entries = self._document.get("parameters")
+        if entries is None:
             return ()
-        if not isinstance(given, YamlMap):
+        if not isinstance(entries, YamlMap):
             self._problems.value(
                 self._document, "parameters", "parameters must be a mapping of names", "e.g. name: {type: string}"
             )
             return ()
-        found = (self._parameter(given, name) for name in given if not self._problems.full)
+        found = (self._parameter(entries, name) for name in entries if not self._problems.full)
         return tuple(each for each in found if each is not None)
 
-    def _parameter(self, given: YamlMap, name: Any) -> Parameter | None:
-        self.check_identifier(given, name, "a parameter")
-        body = given[name]
+    def _parameter(self, entries: YamlMap, name: Any) -> Parameter | None:
+        self.check_identifier(entries, name, "a parameter")
+        body = entries[name]
         if not isinstance(body, YamlMap):
-            self._problems.value(given, name, f"the parameter {name} must be a mapping", f"{name}: {{type: string}}")
+            self._problems.value(entries, name, f"the parameter {name} must be a mapping", f"{name}: {{type: string}}")
             return None
         what = f"the parameter {name}"
         self._problems.unknown_keys(body, PARAMETER_KEYS, what)
@@ -177,7 +177,7 @@ class _Reader:
             choices=self._choices(body, what),
             minimum=self._bound(body, "minimum", kind, what),
             maximum=self._bound(body, "maximum", kind, what),
-            where=position(given, name),
+            where=position(entries, name),
         )
         return self._with_default(parameter, body)
 
@@ -196,9 +196,7 @@ class _Reader:
             except InvalidFile as exc:
                 self._problems.value(body, key, exc.message, exc.hint)
         if parameter.secret and default is not None:
-            self._problems.key(
-                body, "default", f"the secret {parameter.name} has a default", "remove the default"
-            )
+            self._problems.key(body, "default", f"the secret {parameter.name} has a default", "remove the default")
         return replace(parameter, default=default)
 
     def _flag(self, body: YamlMap, key: str, what: str) -> bool:
@@ -231,8 +229,8 @@ class _Reader:
         message = hint = None
         if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
             message, hint = f"{name!r} is not a valid name for {what}", "use at most 64 lowercase letters, digits and _"
-        elif name in GIVEN:
-            message, hint = f"{name} is reserved: {GIVEN[name]}", f"rename {what}"
+        elif name in RESERVED_NAMES:
+            message, hint = f"{name} is reserved: {RESERVED_NAMES[name]}", f"rename {what}"
         elif name in _OF_EXPRESSIONS:
             message, hint = f"{name} is a keyword of expressions", f"rename {what}"
         if message and of_value:
@@ -245,18 +243,20 @@ class _Reader:
     def _steps(self, key: str, *, required: bool = False) -> tuple[Step, ...]:
         from kctl.playbook.read_steps import StepReader
 
-        given = self._document.get(key)
-        if given is None and not required:
+        entries = self._document.get(key)
+        if entries is None and not required:
             return ()
-        if not isinstance(given, YamlList) or (required and not given):
+        if not isinstance(entries, YamlList) or (required and not entries):
             said = f"{key} must be a list of steps" if key in self._document else f"the playbook has no {key}"
             self._problems.value(self._document, key, said, "- name: …")
             return ()
         reader = StepReader(self._problems, self._known, self.check_identifier)
-        if len(given) > MAX_STEPS:
-            said = f"{key} has {len(given):,} steps, more than {MAX_STEPS:,}"
+        if len(entries) > MAX_STEPS:
+            said = f"{key} has {len(entries):,} steps, more than {MAX_STEPS:,}"
             self._problems.value(self._document, key, said, "use loop, or move steps to another file and include it")
-        found = [reader.step(given, index) for index in range(min(len(given), MAX_STEPS)) if not self._problems.full]
+        found = [
+            reader.step(entries, index) for index in range(min(len(entries), MAX_STEPS)) if not self._problems.full
+        ]
         if reader.unread is not None:
             self._unread = (self._unread or set()) | reader.unread
         return tuple(each for each in found if each is not None)
@@ -269,5 +269,5 @@ class _Reader:
             if before is not step:
                 hint = f"the first is on line {before.where.line}; set a different id"
                 self._problems.key(
-                    step.written, "id" if "id" in step.written else "name", f"duplicate step id {step.id}", hint
+                    step.body, "id" if "id" in step.body else "name", f"duplicate step id {step.id}", hint
                 )

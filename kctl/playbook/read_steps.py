@@ -10,11 +10,11 @@ from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
 from kctl.base.text import STEERING
 from kctl.errors import KctlError, NotFound
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import MAX_PROBLEMS, Problems, position
 from kctl.playbook.model import OnError, Step
 from kctl.playbook.operations import Operations
-from kctl.playbook.own_steps import OWN_STEPS
 
 # key → description, for the schema and the docs
 STEP_KEYS = {
@@ -83,7 +83,7 @@ class StepReader:
             stdin=self._text(body, "stdin"),
             dry_run=self._flag(body, "dry_run"),
             where=position(body),
-            written=body,
+            body=body,
         )
 
     # --- the operation
@@ -104,7 +104,7 @@ class StepReader:
     def _is_kind(self, key: Any) -> bool:
         if not isinstance(key, str):
             return False
-        if key in OWN_STEPS:
+        if key in BUILTIN_STEPS:
             return True
         try:
             self._known.find(key)
@@ -120,7 +120,7 @@ class StepReader:
                 body, key, f"unknown operation {text}", near or "run `kctl playbook schema` to list all operations"
             )
             return
-        near = did_you_mean(text, [*STEP_KEYS, *OWN_STEPS]) or did_you_mean(text, self._known.names())
+        near = did_you_mean(text, [*STEP_KEYS, *BUILTIN_STEPS]) or did_you_mean(text, self._known.names())
         self._problems.key(body, key, f"unknown step key {text}", near or f"valid keys: {', '.join(STEP_KEYS)}")
 
     def _arguments(self, body: YamlMap, kind: str) -> Mapping[str, Any]:
@@ -131,7 +131,7 @@ class StepReader:
         empty = YamlMap(body.source, body.values_at[kind])
         if value is None:
             return empty
-        own = OWN_STEPS.get(kind)
+        own = BUILTIN_STEPS.get(kind)
         if own is None or own.short is None:
             example = f"{kind}: {{}}" if own is None else f"{kind}: {{name: value}}"
             self._problems.value(body, kind, f"the arguments of {kind} must be a mapping", f"e.g. {example}")
@@ -160,14 +160,14 @@ class StepReader:
         return " ".join(_STEERING.sub(" ", name).split())[:MAX_STEP_NAME]
 
     def _id(self, body: YamlMap, name: str, kind: str) -> str:
-        given = body.get("id")
-        if given is None:
+        step_id = body.get("id")
+        if step_id is None:
             return slug(name) or slug(kind)
-        if not isinstance(given, str) or not _ID.fullmatch(given):
+        if not isinstance(step_id, str) or not _ID.fullmatch(step_id):
             hint = "use at most 100 lowercase letters, digits, - and _"
-            self._problems.value(body, "id", f"{given!r} is not a valid id", hint)
-            return slug(str(given)) or slug(name) or slug(kind)
-        return given
+            self._problems.value(body, "id", f"{step_id!r} is not a valid id", hint)
+            return slug(str(step_id)) or slug(name) or slug(kind)
+        return step_id
 
     # --- settings
 

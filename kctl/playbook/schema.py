@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS, BuiltinArgument, BuiltinStep
 from kctl.playbook.model import PARAMETER_TYPES, VERSION
 from kctl.playbook.operations import Argument, Operation, Operations, operations
-from kctl.playbook.own_steps import OWN_STEPS, OwnArgument, OwnStep
 from kctl.playbook.read import MAX_NAME
 from kctl.playbook.read_steps import MAX_RETRIES, MAX_STEP_NAME, STEP_KEYS
 
@@ -34,7 +34,7 @@ def schema(known: Operations | None = None) -> dict[str, Any]:
     known = known or operations()
     found = [known.find(name) for name in sorted({*known.names(), *known.aliases()})]
     kinds = {
-        **{each.name: _own(each) for each in OWN_STEPS.values()},
+        **{each.name: _builtin(each) for each in BUILTIN_STEPS.values()},
         **{each.name: _operation(each) for each in found},
     }
     steps = {"type": "array", "items": {"$ref": "#/$defs/step"}}
@@ -136,13 +136,13 @@ def _argument(argument: Argument) -> dict[str, Any]:
     return body
 
 
-def _own(step: OwnStep) -> dict[str, Any]:
+def _builtin(step: BuiltinStep) -> dict[str, Any]:
     if step.free:
         return {"description": step.summary, "type": "object", "minProperties": 1}
     body: dict[str, Any] = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {each.name: {**_own_argument(each), "description": each.help} for each in step.arguments},
+        "properties": {each.name: {**_builtin_argument(each), "description": each.help} for each in step.arguments},
     }
     required = [each.name for each in step.arguments if each.required]
     if required:
@@ -150,11 +150,11 @@ def _own(step: OwnStep) -> dict[str, Any]:
     if step.one_of:
         body["oneOf"] = [{"required": [name]} for name in step.one_of]
     short = step.argument(step.short) if step.short else None
-    ways = [body, _own_argument(short)] if short else [body]
+    ways = [body, _builtin_argument(short)] if short else [body]
     return {"description": step.summary, "anyOf": ways}
 
 
-def _own_argument(argument: OwnArgument) -> dict[str, Any]:
+def _builtin_argument(argument: BuiltinArgument) -> dict[str, Any]:
     if argument.kind == "texts":
         return {"anyOf": [{"type": "array", "minItems": 1, "items": _SCALAR}, _EXPRESSION]}
     if argument.kind == "condition":

@@ -16,7 +16,7 @@ _HINT = "run `kctl playbook list` for the shipped playbooks, or name a file by i
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PlaybookFile:
     """A playbook's file. file: its name in problems. shipped: it comes with kctl."""
 
     path: Path
@@ -31,19 +31,19 @@ def folder() -> Path:
     return Path(kctl.__file__).parent / "playbooks"
 
 
-def shipped() -> Iterator[Found]:
+def shipped() -> Iterator[PlaybookFile]:
     """Yield the shipped playbooks in order of their names."""
     for path in sorted(folder().glob("*.yaml")):
-        yield Found(path, path.name, shipped=True)
+        yield PlaybookFile(path, path.name, shipped=True)
 
 
-def in_folder(where: Path) -> Iterator[Found]:
+def in_folder(where: Path) -> Iterator[PlaybookFile]:
     """Yield the files of a folder that contain `playbook:` or are unreadable. Raises NotFound."""
     if not where.is_dir():
         raise NotFound(f"folder {where} does not exist")
     for path in sorted(where.iterdir()):
         if path.suffix in SUFFIXES and _is_file(path) and _may_be_one(path):
-            yield Found(path, str(path), shipped=False)
+            yield PlaybookFile(path, str(path), shipped=False)
 
 
 def _may_be_one(path: Path) -> bool:
@@ -53,7 +53,7 @@ def _may_be_one(path: Path) -> bool:
         return True
 
 
-def find(name: str, *, beside: Path | None = None) -> Found:
+def find(name: str, *, beside: Path | None = None) -> PlaybookFile:
     """Return a playbook by name or path. beside: the file that includes it; paths are relative to its folder.
 
     A bare name is first looked up among the shipped playbooks, then as NAME.yaml in the folder, so that a file cannot
@@ -64,21 +64,21 @@ def find(name: str, *, beside: Path | None = None) -> Found:
     if not is_path:
         own = folder() / f"{name}.yaml"
         if _is_file(own):
-            return Found(own, own.name, shipped=True)
+            return PlaybookFile(own, own.name, shipped=True)
         for suffix in SUFFIXES:
             path = base / f"{name}{suffix}"
             if _is_file(path):
-                return Found(path, str(path), shipped=False)
+                return PlaybookFile(path, str(path), shipped=False)
     path = base / name
     if is_path and _is_file(path):
-        return Found(path, str(path), shipped=_is_shipped(path))
+        return PlaybookFile(path, str(path), shipped=_is_shipped(path))
     if is_path:
         raise NotFound(f"file {path} does not exist", hint=_HINT)
     meant = did_you_mean(name, [each.path.stem for each in shipped()])
     raise NotFound(f"playbook {name} does not exist", hint=meant or _HINT)
 
 
-def find_all(name: str) -> list[Found]:
+def find_all(name: str) -> list[PlaybookFile]:
     """Return the playbook with this name or path, or all playbooks in a folder. Raises NotFound if there is none."""
     try:
         return [find(name)]
@@ -103,6 +103,6 @@ def _is_shipped(path: Path) -> bool:
     return path.resolve().parent == folder().resolve()
 
 
-def text_of(found: Found) -> bytes:
+def text_of(found: PlaybookFile) -> bytes:
     """Return the content of a playbook's file. Raises InvalidFile, NotFound."""
     return read_input(found.path, max_bytes=MAX_BYTES)[0]

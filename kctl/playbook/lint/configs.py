@@ -21,23 +21,23 @@ _TOPIC_CONFIGS = frozenset({"topic.create", "topic.alter"})
 
 def check_configs(problems: Problems, step: Step) -> None:
     """Report values whose type does not match the config. Warn about values that brokers up to 4.4 reject."""
-    given = step.arguments
+    arguments = step.arguments
     if step.kind in _TOPIC_CONFIGS:
-        _check(problems, given, "config", _config_fault("topic"), _config_doubt("topic"))
+        _check(problems, arguments, "config", _config_fault("topic"), _config_doubt("topic"))
     elif step.kind == "config.set":
-        kind = _kind_of(given.get("resource"))
+        kind = _kind_of(arguments.get("resource"))
         if kind is not None:
-            _check(problems, given, "values", _config_fault(kind), _config_doubt(kind))
+            _check(problems, arguments, "values", _config_fault(kind), _config_doubt(kind))
     elif step.kind == "cluster.create":
-        _check(problems, given, "config", _setting_fault)
+        _check(problems, arguments, "config", _setting_fault)
     elif step.kind == "quota.set":
-        _check(problems, given, "quotas", _quota_fault(given))
+        _check(problems, arguments, "quotas", _quota_fault(arguments))
     elif step.kind == "topic.apply":
         _topics_file(problems, step)
 
 
-def _check(problems: Problems, given: Any, argument: str, fault: Check, doubt: Check | None = None) -> None:
-    for holder, key, name, value in _pairs(given.get(argument)):
+def _check(problems: Problems, arguments: Any, argument: str, fault: Check, doubt: Check | None = None) -> None:
+    for holder, key, name, value in _pairs(arguments.get(argument)):
         found = fault(name, value)
         if found is not None:
             problems.value(holder, key, *found)
@@ -100,10 +100,10 @@ def _setting_fault(name: str, value: str) -> Fault:
     return None
 
 
-def _quota_fault(given: Any) -> Check:
+def _quota_fault(arguments: Any) -> Check:
     from kctl.access.quotas import Entity, parse_quota
 
-    whose = Entity(ip="10.0.0.1") if given.get("ip") or given.get("ip_defaults") else Entity(user="x")
+    whose = Entity(ip="10.0.0.1") if arguments.get("ip") or arguments.get("ip_defaults") else Entity(user="x")
 
     def fault(name: str, value: str) -> Fault:
         try:

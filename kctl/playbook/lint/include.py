@@ -14,7 +14,7 @@ from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, S
 from kctl.playbook.operations import Operations
 from kctl.playbook.parameters import as_typed, plain
 from kctl.playbook.read import NO_FORMAT, read_all
-from kctl.playbook.shipped import Found, find, text_of
+from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 
 class Included:
@@ -57,7 +57,7 @@ class Included:
             return [] if met else wrong
         return [*wrong, *self._lint(included, known=self._known, trail=here, met=self)]
 
-    def _read_one(self, found: Found) -> tuple[Playbook | None, list[Problem]]:
+    def _read_one(self, found: PlaybookFile) -> tuple[Playbook | None, list[Problem]]:
         """Read a playbook. Other files, which may hold passwords, are rejected without details."""
         read = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
         if any(problem.message == NO_FORMAT for problem in read[1]):
@@ -89,7 +89,7 @@ def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
     for parameter in included.parameters:
         if parameter.required and parameter.name not in given:
             said = f"{included.name} requires the parameter {parameter.name}"
-            problems.key(step.written, step.kind, said, parameter.description or None)
+            problems.key(step.body, step.kind, said, parameter.description or None)
 
 
 def _has_expressions(value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import KctlError
 from kctl.playbook.expressions.syntax import is_expression
-from kctl.playbook.lint.builtin_steps import check_own_arguments
+from kctl.playbook.lint.builtin_steps import check_builtin_arguments
 from kctl.playbook.lint.configs import check_configs
 from kctl.playbook.lint.include import Included
 from kctl.playbook.lint.names import Scope, sites_of
@@ -42,7 +42,7 @@ def lint(
     known = known or operations()
     linter = _Linter(playbook, known, trail, met or Included(known, lint))
     linter.all()
-    return in_order([*linter.problems.found, *linter.included])
+    return in_order([*linter.problems.rows, *linter.included])
 
 
 class _Linter:
@@ -72,7 +72,7 @@ class _Linter:
             check_arguments(self.problems, step, self._known)
             check_configs(self.problems, step)
         else:
-            check_own_arguments(self.problems, step)
+            check_builtin_arguments(self.problems, step)
         if step.kind == "wait":
             self._waits(step)
         if step.kind == "include":
@@ -102,17 +102,15 @@ class _Linter:
         fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include",
                 "assert": step.kind == "assert"}  # fmt: skip
         for key, kinds in _ONLY.items():
-            if key in step.written and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
-                self.problems.key(step.written, key, f"{step.kind} does not support {key}", f"it applies to {kinds}")
-        if "delay" in step.written and "retries" not in step.written and step.until is None:
-            self.problems.key(step.written, "delay", "delay has no effect", "it requires until or retries")
+            if key in step.body and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
+                self.problems.key(step.body, key, f"{step.kind} does not support {key}", f"it applies to {kinds}")
+        if "delay" in step.body and "retries" not in step.body and step.until is None:
+            self.problems.key(step.body, "delay", "delay has no effect", "it requires until or retries")
         if step.dry_run and not (step.is_operation and self._known.find(step.kind).dry_run):
-            self.problems.key(
-                step.written, "dry_run", f"{step.kind} has no dry run", "remove dry_run"
-            )
+            self.problems.key(step.body, "dry_run", f"{step.kind} has no dry run", "remove dry_run")
         if step.until is not None and step.register is None and (step.is_operation or step.kind == "run"):
             self.problems.key(
-                step.written,
+                step.body,
                 "until",
                 "until needs the result of the step",
                 "set register: result, then use until: result.value…",

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.expressions.limits import ExpressionError
 from kctl.playbook.expressions.syntax import Expression, TextExpression, parse, parse_text
 from kctl.playbook.lint.problems import Problems
-from kctl.playbook.model import FAILURE, GIVEN, REGISTERED, Playbook, Step
-from kctl.playbook.own_steps import OWN_STEPS
+from kctl.playbook.model import FAILURE_FIELDS, REGISTER_FIELDS, RESERVED_NAMES, Playbook, Step
 
 _TEXTS = ("loop", "retries", "delay", "timeout", "context", "stdin")
 
@@ -27,14 +27,14 @@ class Site(NamedTuple):
 
 def sites_of(step: Step) -> Iterator[Site]:
     """Yield all sites of a step."""
-    written = step.written
+    body = step.body
     for key in ("when", "until"):
-        if isinstance(written.get(key), str):
-            yield Site(written, key, written[key], alone=True)
+        if isinstance(body.get(key), str):
+            yield Site(body, key, body[key], alone=True)
     for key in _TEXTS:
-        if key in written:
-            yield from sites_within(written, key, written[key])
-    own = OWN_STEPS.get(step.kind)
+        if key in body:
+            yield from sites_within(body, key, body[key])
+    own = BUILTIN_STEPS.get(step.kind)
     for key, value in step.arguments.items():
         argument = own.argument(key) if own else None
         if argument is not None and argument.kind == "condition":
@@ -71,7 +71,7 @@ class Scope:
     def declare(self, step: Step) -> None:
         """Declare the variables that the step defines."""
         if step.register is not None:
-            self._add(step.register, step, step.written, "register")
+            self._add(step.register, step, step.body, "register")
             self._registers.add(step.register)
             (self._looped.add if step.loop is not None else self._looped.discard)(step.register)
         if step.kind == "set":
@@ -88,13 +88,13 @@ class Scope:
         self._variables[name] = (step, holder, key)
 
     def _names(self, holder: Any, key: Any, value: Any) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for site in sites_within(holder, key, value):
             try:
-                found |= {used.name for each, _ in expressions_of(site) for used in each.names}
+                names |= {used.name for each, _ in expressions_of(site) for used in each.names}
             except ExpressionError:
                 continue
-        return found
+        return names
 
     def site(self, step: Step, site: Site) -> None:
         """Check the expressions of one site."""
@@ -129,7 +129,7 @@ class Scope:
             return
         if name in {"item", "index"}:
             hint = "it exists only in a step with `loop`"
-        elif name in GIVEN:
+        elif name in RESERVED_NAMES:
             hint = "it exists only in on_failure and finally"
         elif any(each.register == name or (each.kind == "set" and name in each.arguments) for each in self._all()):
             hint = "a later step defines it"
@@ -143,14 +143,14 @@ class Scope:
     def _member(self, step: Step, site: Site, name: str, member: str, offset: int) -> None:
         own = name == step.register and site.key == "until"
         if name == "failure" and self.in_handlers:
-            known: tuple[str, ...] = FAILURE
+            known: tuple[str, ...] = FAILURE_FIELDS
         elif own or (name in self._registers and name not in self._looped):
-            known = REGISTERED
+            known = REGISTER_FIELDS
         else:
             return
         if member not in known:
             near = did_you_mean(member, known)
-            inside = f"the output of the operation is in {name}.value" if known is REGISTERED else None
+            inside = f"the output of the operation is in {name}.value" if known is REGISTER_FIELDS else None
             hint = near or inside or f"valid fields: {', '.join(known)}"
             self._problems.value(site.holder, site.key, f"{name} has no {member}", hint, offset)
 

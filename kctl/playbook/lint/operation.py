@@ -34,20 +34,20 @@ _MUST = {"flag": "true or false", "integer": "an integer", "number": "a number",
 def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
     """Report invalid arguments of an operation."""
     operation = known.find(step.kind)
-    given = step.arguments
-    for name in given:
+    arguments = step.arguments
+    for name in arguments:
         if problems.full:
             return
         argument = operation.argument(str(name))
         if argument is None:
             _unknown(problems, step, operation, str(name))
             continue
-        if _shape(problems, given, argument):
+        if _shape(problems, arguments, argument):
             _value(problems, step, operation, argument, known)
     for argument in operation.arguments:
-        if argument.required and given.get(argument.name) is None:
+        if argument.required and arguments.get(argument.name) is None:
             hint = argument.help or f"{argument.name}: {argument.metavar}"
-            problems.key(step.written, step.kind, f"{step.kind} needs {argument.name}", hint)
+            problems.key(step.body, step.kind, f"{step.kind} needs {argument.name}", hint)
 
 
 def _unknown(problems: Problems, step: Step, operation: Operation, name: str) -> None:
@@ -58,24 +58,24 @@ def _unknown(problems: Problems, step: Step, operation: Operation, name: str) ->
     problems.key(step.arguments, name, f"{step.kind} has no argument {name}", hint)
 
 
-def _shape(problems: Problems, given: Mapping[str, Any], argument: Argument) -> bool:
+def _shape(problems: Problems, arguments: Mapping[str, Any], argument: Argument) -> bool:
     """Return True if the type of the value is valid for the argument."""
-    name, value = argument.name, given[argument.name]
+    name, value = argument.name, arguments[argument.name]
     if value is None or is_expression(value):
         return False
     if isinstance(value, Mapping):
         if argument.many and argument.pairs:
             fits = [_scalar(problems, value, key, argument) for key in value]
             return all(fits)
-        problems.value(given, name, f"{name} cannot be a mapping", _example(argument))
+        problems.value(arguments, name, f"{name} cannot be a mapping", _example(argument))
         return False
     if isinstance(value, list):
         if argument.many:
             fits = [_scalar(problems, value, index, argument) for index in range(len(value))]
             return all(fits)
-        problems.value(given, name, f"{name} must be one value, not a list", _example(argument))
+        problems.value(arguments, name, f"{name} must be one value, not a list", _example(argument))
         return False
-    return _scalar(problems, given, name, argument)
+    return _scalar(problems, arguments, name, argument)
 
 
 def _scalar(problems: Problems, holder: Any, key: Any, argument: Argument) -> bool:

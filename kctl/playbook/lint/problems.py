@@ -20,18 +20,18 @@ class Problems:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found: list[Problem] = []
+        self.rows: list[Problem] = []
 
     @property
     def full(self) -> bool:
         """Return True if the limit of problems is reached."""
-        return len(self.found) >= MAX_PROBLEMS
+        return len(self.rows) >= MAX_PROBLEMS
 
     def at(self, line: int, column: int, message: str, hint: str | None = None, *, warning: bool = False) -> None:
         """Add a problem, unless the same one exists at this position."""
         problem = Problem(self.file, line, column, message, hint, warning)
-        if not self.full and problem not in self.found:
-            self.found.append(problem)
+        if not self.full and problem not in self.rows:
+            self.rows.append(problem)
 
     def key(self, mapping: Any, key: object, message: str, hint: str | None = None, *, warning: bool = False) -> None:
         """Add a problem at a key, or at the start of the mapping if the key does not exist."""
@@ -80,7 +80,7 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda each: (each.file, each.line, each.column, each.message))
 
 
-def told(problem: Problem) -> dict[str, Any]:
+def problem_row(problem: Problem) -> dict[str, Any]:
     """Return a problem as a row of the JSON output."""
     return {
         "file": problem.file,
@@ -100,7 +100,7 @@ def errors_of(problems: Iterable[Problem]) -> list[Problem]:
 def as_error(problems: Sequence[Problem], file: str) -> InvalidFile:
     """Return an error for all problems: the message holds the first few, details["problems"] all of them."""
     rows: list[Mapping[str, Any]] = [
-        {"subject": str(each.position), "reason": _line(each), **told(each)} for each in problems
+        {"subject": str(each.position), "reason": _line(each), **problem_row(each)} for each in problems
     ]
     if len(problems) == 1:
         only = problems[0]

@@ -94,7 +94,7 @@ def check_types(problems: Problems, step: Step, playbook: Playbook, registers: f
             hint = "compare it, e.g. `… | length > 0`"
             name = site.key if isinstance(site.key, str) else "that"
             check.site(site, f"{name} must be true or false", _BOOLEAN, hint)
-        elif site.holder is step.written and site.key in _KEYS:
+        elif site.holder is step.body and site.key in _KEYS:
             check.site(site, *_KEYS[site.key])
     if step.is_operation:
         _arguments(check, step)

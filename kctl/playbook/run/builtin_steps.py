@@ -16,7 +16,7 @@ from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.run.check import NO_DRY_RUN
 from kctl.playbook.run.run_environment import RunEnvironment
-from kctl.playbook.run.states import Result, State
+from kctl.playbook.run.states import StepResult, StepState
 from kctl.playbook.run.step_settings import StepSettings
 
 PURE = frozenset({"assert", "set", "tell"})  # without side effects: can be repeated at no cost
@@ -47,11 +47,11 @@ def check_argv(step: Step, arguments: Mapping[str, Any], redactor: Redactor) -> 
     """Raise UsageError if an expression puts a secret on a command line, where other users can see it."""
     if step.kind != "run":
         return
-    written, given = step.arguments.get("argv"), arguments.get("argv")
+    body, given = step.arguments.get("argv"), arguments.get("argv")
     if not isinstance(given, list):
         return
     for index, word in enumerate(given):
-        made = is_expression(written[index] if isinstance(written, list) else written)
+        made = is_expression(body[index] if isinstance(body, list) else body)
         if made and redactor.value(word) != word:
             raise UsageError(
                 f"argv[{index}] contains a secret; other users can see command lines", hint="pass it with env or stdin"
@@ -68,74 +68,74 @@ def run_builtin_step(
     *,
     check: bool,
     note: Callable[[str], None],
-    look: Callable[[], Mapping[str, Any]],
-) -> Result:
+    refresh: Callable[[], Mapping[str, Any]],
+) -> StepResult:
     """Run the step once. check: dry run. refresh: reads the registers of a wait's condition again. Raises KctlError."""
     if step.kind == "assert":
         return _assert(arguments, variables)
     if step.kind == "set":
-        return Result(State.OK, dict(arguments), 0)
+        return StepResult(StepState.OK, dict(arguments), 0)
     if step.kind == "tell":
-        return Result(State.OK, None, 0, " ".join(str(arguments["message"]).split()))
+        return StepResult(StepState.OK, None, 0, " ".join(str(arguments["message"]).split()))
     if step.kind == "wait":
-        return _wait(arguments, variables, environment, look, check=check)
+        return _wait(arguments, variables, environment, refresh, check=check)
     if step.kind == "confirm":
         if not check:
             environment.person.confirm(str(arguments["message"]))
-        return Result(State.OK, None, 0)
+        return StepResult(StepState.OK, None, 0)
     if check:
-        return Result(State.WOULD_CHANGE, message=NO_DRY_RUN, changed=True)
+        return StepResult(StepState.WOULD_CHANGE, message=NO_DRY_RUN, changed=True)
     return _run(playbook, step, arguments, settings, environment, note)
 
 
-def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> Result:
+def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> StepResult:
     that = arguments["that"]
     wrong = [each for each in (that if isinstance(that, list) else [that]) if not condition(each, variables)]
     if not wrong:
-        return Result(State.OK, None, 0)
+        return StepResult(StepState.OK, None, 0)
     message = render(arguments.get("message"), variables)
     said = str(message) if message is not None else f"not true: {'; '.join(' '.join(str(e).split()) for e in wrong)}"
-    return Result(State.FAILED, None, int(ExitCode.UNHEALTHY), said)
+    return StepResult(StepState.FAILED, None, int(ExitCode.UNHEALTHY), said)
 
 
 def _wait(
     arguments: Mapping[str, Any],
     variables: Mapping[str, Any],
     environment: RunEnvironment,
-    look: Callable[[], Mapping[str, Any]],
+    refresh: Callable[[], Mapping[str, Any]],
     *,
     check: bool,
-) -> Result:
+) -> StepResult:
     until = arguments.get("until")
     if until is None:
         seconds = _seconds(arguments["duration"])
         if not check:
             environment.clock.sleep(seconds)
-        return Result(State.OK, None, 0)
+        return StepResult(StepState.OK, None, 0)
     said = " ".join(str(until).split())
     limit, every = _seconds(arguments.get("timeout", WAIT_TIMEOUT)), _seconds(arguments.get("every", WAIT_EVERY))
     end = environment.clock.now_s() + limit
-    seen: Mapping[str, Any] = {}
-    while not _holds(until, variables, seen):
+    refreshed: Mapping[str, Any] = {}
+    while not _holds(until, variables, refreshed):
         if check:
-            return Result(State.UNKNOWN, message=f"{said} is not true yet; a run would wait")
-        left = end - environment.clock.now_s()
-        if left <= 0:
-            wrong = [str(each["error"]) for each in seen.values() if each["error"]]
+            return StepResult(StepState.UNKNOWN, message=f"{said} is not true yet; a run would wait")
+        remaining_s = end - environment.clock.now_s()
+        if remaining_s <= 0:
+            wrong = [str(each["error"]) for each in refreshed.values() if each["error"]]
             raise TimedOut(
                 f"{said} is not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
             )
-        environment.clock.sleep(min(max(every, _MIN_INTERVAL_S), left))
-        seen = {**seen, **look()}
-    return Result(State.OK, dict(seen) or None, 0)
+        environment.clock.sleep(min(max(every, _MIN_INTERVAL_S), remaining_s))
+        refreshed = {**refreshed, **refresh()}
+    return StepResult(StepState.OK, dict(refreshed) or None, 0)
 
 
-def _holds(until: Any, variables: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+def _holds(until: Any, variables: Mapping[str, Any], refreshed: Mapping[str, Any]) -> bool:
     """Evaluate the condition; False if it cannot be evaluated because a register could not be refreshed."""
     try:
-        return condition(until, {**variables, **seen})
+        return condition(until, {**variables, **refreshed})
     except ExpressionError:
-        if any(each["error"] for each in seen.values()):
+        if any(each["error"] for each in refreshed.values()):
             return False
         raise
 
@@ -156,7 +156,7 @@ def _run(
     settings: StepSettings,
     environment: RunEnvironment,
     note: Callable[[str], None],
-) -> Result:
+) -> StepResult:
     """Run the program in its own process group, which is killed at the timeout."""
     argv = _argv(arguments["argv"])
     try:
@@ -168,7 +168,9 @@ def _run(
             input=settings.stdin,
         )
     except TimedOut as exc:
-        return Result(State.FAILED, None, int(exc.exit_code), exc.message, "raise `timeout` of the step", changed=True)
+        return StepResult(
+            StepState.FAILED, None, int(exc.exit_code), exc.message, "raise `timeout` of the step", changed=True
+        )
     stdout, cut = _decode_output(done.stdout)
     stderr, _ = _decode_output(done.stderr)
     lines = [line for line in stderr.splitlines() if line.strip()]
@@ -188,8 +190,8 @@ def _run(
         ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
         wrong = f"{argv[0]}: {ended}{f': {last[:_MAX_LINE]}' if last else ''}"
     if wrong is not None:
-        return Result(State.FAILED, value, int(ExitCode.FAILED), wrong, changed=True)
-    return Result(State.CHANGED, value, done.returncode, changed=True)
+        return StepResult(StepState.FAILED, value, int(ExitCode.FAILED), wrong, changed=True)
+    return StepResult(StepState.CHANGED, value, done.returncode, changed=True)
 
 
 def _argv(value: Any) -> list[str]:
@@ -219,10 +221,10 @@ def _folder(playbook: Playbook, given: Any) -> Path | None:
     base = playbook.source.resolve().parent if playbook.source is not None else Path.cwd()
     if given is None:
         return base
-    found = base / Path(_word(given)).expanduser()
-    if not found.is_dir():
-        raise InvalidFile(f"folder {found} does not exist")
-    return found
+    path = base / Path(_word(given)).expanduser()
+    if not path.is_dir():
+        raise InvalidFile(f"folder {path} does not exist")
+    return path
 
 
 def _decode_output(data: bytes) -> tuple[str, bool]:

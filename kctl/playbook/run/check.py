@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from kctl.errors import ExitCode
-from kctl.playbook.operations import Operation, Outcome
-from kctl.playbook.run.states import Result, State
+from kctl.playbook.operations import Operation, OperationResult
+from kctl.playbook.run.states import StepResult, StepState
 
 NO_DRY_RUN = "this step has no dry run"
 
@@ -18,12 +18,12 @@ def lacks_dry_run(operation: Operation, arguments: Mapping[str, Any]) -> bool:
     return not operation.dry_run and operation.can_change(arguments)
 
 
-def is_met(outcome: Outcome) -> bool:
+def is_met(outcome: OperationResult) -> bool:
     """Return True if a dry run succeeded although it exits with 1, as some do to report differences."""
     return outcome.exit_code == ExitCode.UNHEALTHY and outcome.changed is True
 
 
-def as_check_result(result: Result, *, uncertain: bool) -> Result:
+def as_check_result(result: StepResult, *, uncertain: bool) -> StepResult:
     """Return the result, as UNKNOWN if it failed but an earlier change might have prevented the failure.
 
     uncertain: an earlier step would have changed something.
@@ -31,9 +31,9 @@ def as_check_result(result: Result, *, uncertain: bool) -> Result:
     if not result.failed or not uncertain or result.exit_code == ExitCode.UNREACHABLE:
         return result
     said = f"in the current state: {result.message}" if result.message else "fails in the current state"
-    return replace(result, state=State.UNKNOWN, message=said, hint=None)
+    return replace(result, state=StepState.UNKNOWN, message=said, hint=None)
 
 
-def is_uncertain(result: Result) -> bool:
+def is_uncertain(result: StepResult) -> bool:
     """Return True if later steps may run in a state that the dry run cannot see."""
-    return result.state in {State.WOULD_CHANGE, State.UNKNOWN}
+    return result.state in {StepState.WOULD_CHANGE, StepState.UNKNOWN}

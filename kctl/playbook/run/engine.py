@@ -23,16 +23,24 @@ from kctl.playbook.run.frames import Frame, of_item
 from kctl.playbook.run.includes import inner_frame, result_of
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
-from kctl.playbook.run.run_environment import Choice, RunEnvironment
-from kctl.playbook.run.run_journal import Done, RunJournal
+from kctl.playbook.run.run_environment import RunEnvironment, StepChoice
+from kctl.playbook.run.run_journal import EndedStep, RunJournal
 from kctl.playbook.run.secret_values import derived_secret_names, names_with_secrets, values_with_secrets
 from kctl.playbook.run.selection import Selection
-from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed_result, of_items, skipped_result
+from kctl.playbook.run.states import (
+    Failure,
+    StepResult,
+    StepState,
+    exit_code_of_run,
+    failed_result,
+    of_items,
+    skipped_result,
+)
 from kctl.playbook.run.step_settings import items_of, settings_of
 from kctl.playbook.run.step_task import StepTask, perform, show_plan
 
-_INTERRUPTED = Result(State.UNKNOWN, message="interrupted; outcome unknown")
-_HARMLESS = Result(State.UNKNOWN, message="interrupted; the step changes nothing")
+_INTERRUPTED = StepResult(StepState.UNKNOWN, message="interrupted; outcome unknown")
+_HARMLESS = StepResult(StepState.UNKNOWN, message="interrupted; the step changes nothing")
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,7 @@ class Engine:
         if len(self._interrupts) == 1 and frame.playbook.finally_:
             self._environment.observer.interrupted()
 
-    def _end(self, report: StepReport, result: Result) -> None:
+    def _end(self, report: StepReport, result: StepResult) -> None:
         report.take(result, self.redactor)
         self._environment.observer.ended(report)
 
@@ -193,22 +201,22 @@ class Engine:
         report.duration_ms = round((clock.now_s() - started) * 1000)
         return self._leave(frame, step, report, result)
 
-    def _again(self, step: Step, key: str, done: Done) -> bool:
+    def _again(self, step: Step, key: str, done: EndedStep) -> bool:
         """Return True if an ended step must run again for its value, which the journal lacks, and changes nothing."""
         if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
             return False
         return not self._can_change(step)
 
-    def _whole(self, step: Step, key: str, done: Done) -> bool:
+    def _whole(self, step: Step, key: str, done: EndedStep) -> bool:
         return done.whole and (step.loop is None or all(each.whole for each in self._items(key)))
 
-    def _items(self, key: str) -> list[Done]:
-        found: list[Done] = []
-        while (done := self._journal.done(f"{key}[{len(found)}]")) is not None:
-            found.append(done)
-        return found
+    def _items(self, key: str) -> list[EndedStep]:
+        ended_items: list[EndedStep] = []
+        while (done := self._journal.done(f"{key}[{len(ended_items)}]")) is not None:
+            ended_items.append(done)
+        return ended_items
 
-    def _restore(self, frame: Frame, step: Step, report: StepReport, done: Done) -> Failure | None:
+    def _restore(self, frame: Frame, step: Step, report: StepReport, done: EndedStep) -> Failure | None:
         report.before = True
         result = done.result
         if not self._whole(step, report.step, done) and step.register is not None:
@@ -218,11 +226,11 @@ class Engine:
             result = of_items([each.result for each in items])
         return self._leave(frame, step, report, result)
 
-    def _leave(self, frame: Frame, step: Step, report: StepReport, result: Result) -> Failure | None:
+    def _leave(self, frame: Frame, step: Step, report: StepReport, result: StepResult) -> Failure | None:
         """Set the variables and the report of an ended step. Return its failure if it ends the part."""
         self._changed |= result.changed and not self._settings.check
         self._uncertain |= self._settings.check and dry.is_uncertain(result)
-        if result.state is State.SKIPPED:
+        if result.state is StepState.SKIPPED:
             frame.leave_out(step, result)
         elif step.register is not None:
             frame.variables[step.register] = result.registered()
@@ -236,16 +244,16 @@ class Engine:
         code = result.exit_code or int(ExitCode.FAILED)
         return Failure(report.step, report.message or "", code, report.hint, changed)
 
-    def _store(self, step: Step, key: str, result: Result, handler: bool) -> Result:
+    def _store(self, step: Step, key: str, result: StepResult, handler: bool) -> StepResult:
         """Write the end of the step to the journal. Return the result, failed if it cannot be written."""
         try:
-            kept = result if step.loop is None or step.kind in PURE else replace(result, value=None)
-            self._journal.step_ended(key, kept, fatal=result.failed and step.on_error == "fail", handler=handler)
+            stored = result if step.loop is None or step.kind in PURE else replace(result, value=None)
+            self._journal.step_ended(key, stored, fatal=result.failed and step.on_error == "fail", handler=handler)
         except KctlError as exc:
             return failed_result(exc, changed=result.changed, value=result.value)
         return result
 
-    def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> Result:
+    def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> StepResult:
         """Run a step; errors are returned as results."""
         try:
             reason = self._reason_against(frame, part, step)
@@ -254,8 +262,8 @@ class Engine:
             frame.check_lost(step)
             self._environment.observer.began(report)
             items = items_of(step, frame.variables)
-            asked = self._settings.ask and frame.depth == 1 and part == "steps"
-            if asked and self._choice(frame, step, report, items) is Choice.SKIP:
+            needs_choice = self._settings.ask and frame.depth == 1 and part == "steps"
+            if needs_choice and self._choice(frame, step, report, items) is StepChoice.SKIP:
                 return skipped_result("--step")
             if items is None:
                 return self._perform(frame, step, report, report.step, frame.variables, handler)
@@ -265,7 +273,7 @@ class Engine:
         except Exception as exc:  # noqa: BLE001 - an unforeseen error fails the step; final steps must still run
             return failed_result(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
 
-    def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> Choice:
+    def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> StepChoice:
         """Return the user's choice for a step, after showing its plan with --diff. Raises KctlError."""
         self._asked = report
         if self._settings.diff and step.is_operation and items is None:
@@ -274,7 +282,7 @@ class Engine:
             self._planned = report
         choice = self._environment.person.choose(report)
         self._asked = None
-        if choice is Choice.STOP:
+        if choice is StepChoice.STOP:
             raise NotConfirmed("not confirmed", hint="")
         return choice
 
@@ -290,10 +298,10 @@ class Engine:
             return None
         return f"when: {' '.join(str(step.when).split())}"
 
-    def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> Result:
+    def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> StepResult:
         """Run the step for each item. A failure ends the loop if the step can change something; a dry run continues."""
         report.items = len(items)
-        results: list[Result] = []
+        results: list[StepResult] = []
         for index, item in enumerate(items):
             variables = of_item(frame.variables, item, index)
             result = self._item(frame, step, report, variables, handler)
@@ -306,10 +314,12 @@ class Engine:
                 break
         total = of_items(results)
         if step.kind == "set" and not total.failed:
-            return Result(total.state, {k: v for each in results for k, v in (each.value or {}).items()}, 0)
+            return StepResult(total.state, {k: v for each in results for k, v in (each.value or {}).items()}, 0)
         return total
 
-    def _item(self, frame: Frame, step: Step, report: StepReport, variables: dict[str, Any], handler: bool) -> Result:
+    def _item(
+        self, frame: Frame, step: Step, report: StepReport, variables: dict[str, Any], handler: bool
+    ) -> StepResult:
         key = f"{report.step}[{variables['index']}]"
         done = None if step.kind in PURE else self._journal.done(key)
         if done is not None:
@@ -334,7 +344,7 @@ class Engine:
     def _perform(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
         *, looped: bool = False,
-    ) -> Result:  # fmt: skip
+    ) -> StepResult:  # fmt: skip
         """Run the step, or one item of it, after writing its start to the journal. Raises KctlError."""
         named = self._hide_derived_secrets(frame, step, variables)
         task = self._ready(frame, step, report, variables)
@@ -382,7 +392,7 @@ class Engine:
             frame.secret |= named
         return named
 
-    def _check_result(self, result: Result) -> Result:
+    def _check_result(self, result: StepResult) -> StepResult:
         return dry.as_check_result(result, uncertain=self._uncertain) if self._settings.check else result
 
     def _note(self, report: StepReport, text: str) -> None:

@@ -10,7 +10,7 @@ from kctl.errors import Refused
 from kctl.playbook.lint.names import expressions_of, sites_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
-from kctl.playbook.run.states import Failure, Result, skipped_result
+from kctl.playbook.run.states import Failure, StepResult, skipped_result
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Frame:
         for step in (*self.playbook.steps, *self.playbook.on_failure):
             self.leave_out(step)
 
-    def leave_out(self, step: Step, result: Result | None = None) -> None:
+    def leave_out(self, step: Step, result: StepResult | None = None) -> None:
         """Define the variables of a step that did not run; existing values are kept."""
         if step.register is not None:
             self.variables.setdefault(step.register, (result or skipped_result("")).registered())

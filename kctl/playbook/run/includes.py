@@ -15,13 +15,13 @@ from kctl.playbook.run.frames import Frame
 from kctl.playbook.run.report import StepReport
 from kctl.playbook.run.run_environment import RunEnvironment
 from kctl.playbook.run.run_journal import RunJournal
-from kctl.playbook.run.states import Failure, Result, State
+from kctl.playbook.run.states import Failure, StepResult, StepState
 from kctl.playbook.run.step_settings import StepSettings
 from kctl.playbook.shipped import find, text_of
 
 
 @dataclass(frozen=True)
-class Inner:
+class IncludedRun:
     """An included playbook, ready to run. entry: its record in the journal. secrets: its secret values."""
 
     frame: Frame
@@ -37,7 +37,7 @@ def inner_frame(
     journal: RunJournal,
     environment: RunEnvironment,
     secret: frozenset[str],
-) -> Inner:
+) -> IncludedRun:
     """Prepare an included playbook. secret: parameters whose values derive from secrets.
 
     Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for recursive includes."""
@@ -60,7 +60,7 @@ def inner_frame(
         playbook, {**values.values, "run_id": journal.run_id}, frame.where_of(settings.context), frame.confirmed,
         prefix=f"{key}/", trail=(*frame.trail, here), secret=values.secrets,
     )  # fmt: skip
-    return Inner(inside, entry, [values.values[name] for name in values.secrets])
+    return IncludedRun(inside, entry, [values.values[name] for name in values.secrets])
 
 
 def _entry(frame: Frame, name: str) -> dict[str, Any]:
@@ -69,15 +69,14 @@ def _entry(frame: Frame, name: str) -> dict[str, Any]:
     return {"file": found.file, "source": str(found.path.resolve()), "text": text}
 
 
-def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> Result:
+def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> StepResult:
     """Return the result of an include from the reports of its steps."""
     changed = any(each.changed for each in reports)
     if failure is not None:
-        return Result(
-            State.FAILED, None, failure.exit_code, f"{failure.step}: {failure.message}", failure.hint, changed
+        return StepResult(
+            StepState.FAILED, None, failure.exit_code, f"{failure.step}: {failure.message}", failure.hint, changed
         )
     states = {each.state for each in reports}
-    state = next(
-        (each for each in (State.UNKNOWN, State.WOULD_CHANGE, State.CHANGED) if each in states), State.OK
-    )  # fmt: skip
-    return Result(state, None, 0, changed=changed)
+    order = (StepState.UNKNOWN, StepState.WOULD_CHANGE, StepState.CHANGED)
+    state = next((each for each in order if each in states), StepState.OK)
+    return StepResult(state, None, 0, changed=changed)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from kctl.base.secrets import Redactor
 from kctl.playbook.model import Step
-from kctl.playbook.run.states import Result, State
+from kctl.playbook.run.states import StepResult, StepState
 
 Part = Literal["steps", "on_failure", "finally"]
 MAX_VALUE_BYTES = 64 << 10
@@ -29,7 +29,7 @@ class StepReport:
     name: str
     part: Part
     operation: str
-    state: State | None
+    state: StepState | None
     changed: bool
     exit_code: int | None
     message: str | None
@@ -53,7 +53,7 @@ class StepReport:
         if len(self.notes) < MAX_NOTES:
             self.notes.append(line)
 
-    def take(self, result: Result, redactor: Redactor) -> None:
+    def take(self, result: StepResult, redactor: Redactor) -> None:
         """Set the result."""
         self.state, self.changed = result.state, result.changed
         self.exit_code, self.attempts = result.exit_code, result.attempts
@@ -120,7 +120,7 @@ class RunReport:
 
 def counts_of(steps: list[StepReport]) -> dict[str, int]:
     """Return the number of steps by state. An include counts in addition to its steps."""
-    return {state.value: sum(each.state is state for each in steps) for state in State}
+    return {state.value: sum(each.state is state for each in steps) for state in StepState}
 
 
 def status_of(steps: list[StepReport], *, exit_code: int, interrupted: bool) -> str:
@@ -130,7 +130,7 @@ def status_of(steps: list[StepReport], *, exit_code: int, interrupted: bool) -> 
     if exit_code:
         return "failed"
     states = {each.state for each in steps}
-    for state in (State.CHANGED, State.WOULD_CHANGE, State.OK):
+    for state in (StepState.CHANGED, StepState.WOULD_CHANGE, StepState.OK):
         if state in states:
             return str(state.value)
     return "ok"

@@ -14,10 +14,10 @@ from xml.etree import ElementTree as ET
 from kctl.base.text import printable
 from kctl.errors import ExitCode
 from kctl.playbook.run.report import RunReport, StepReport
-from kctl.playbook.run.states import State
+from kctl.playbook.run.states import StepState
 
-Outcome = Literal["failure", "error", "skipped"]
-_NOT_DONE = frozenset({State.SKIPPED, State.UNKNOWN, None})
+CaseOutcome = Literal["failure", "error", "skipped"]
+_NOT_DONE = frozenset({StepState.SKIPPED, StepState.UNKNOWN, None})
 _NOT_IN_XML = re.compile(
     "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )  # https://www.w3.org/TR/xml/#charsets
@@ -56,16 +56,16 @@ def _shown_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
     )
 
 
-def _outcome(step: StepReport, *, check: bool) -> Outcome | None:
+def _outcome(step: StepReport, *, check: bool) -> CaseOutcome | None:
     """Return the outcome; None for success. An interrupted step is an error, as CI does not see the exit code."""
-    if step.state is State.FAILED:
+    if step.state is StepState.FAILED:
         return "failure" if step.exit_code == ExitCode.UNHEALTHY else "error"
-    if step.state is State.UNKNOWN and not check:
+    if step.state is StepState.UNKNOWN and not check:
         return "error"
     return "skipped" if step.state in _NOT_DONE else None
 
 
-def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: Outcome | None) -> None:
+def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: CaseOutcome | None) -> None:
     attributes = {
         "classname": _text(f"{report.playbook}.{step.part}"),
         "name": _text(f"{step.step}: {step.name}"),

@@ -51,7 +51,7 @@ def overview(path: Path, state: RunState) -> RunOverview:
     running = journal.held(path)
     ids = list(state.header.get("steps", []))
     failed = [key for key, done in state.done.items() if done.fatal and "/" not in key and "[" not in key]
-    left = [] if state.complete else [each for each in ids if each not in state.done]
+    remaining = [] if state.complete else [each for each in ids if each not in state.done]
     again = run_journal.state_of(path)
     again.take_up()
     return RunOverview(
@@ -64,7 +64,7 @@ def overview(path: Path, state: RunState) -> RunOverview:
         last_at=state.last_at,
         steps_done=sum(1 for each in ids if each in state.done and not state.done[each].fatal),
         steps=len(ids),
-        at=list(dict.fromkeys([*map(without_items, state.open), *failed])) or left[:1],
+        at=list(dict.fromkeys([*map(without_items, state.open), *failed])) or remaining[:1],
         unsure=[without_items(each.key) for each in again.unsure()],
         exit_code=None if ended is None else ended["exit_code"],
         message=None if ended is None else ended["message"],
@@ -75,8 +75,8 @@ def overview(path: Path, state: RunState) -> RunOverview:
 
 def overviews() -> tuple[list[RunOverview], list[KctlError]]:
     """Return all runs on this machine, newest first, and the errors of unreadable journals."""
-    found, failed = run_journal.read_all()
-    return [overview(path, state) for path, state in found], failed
+    runs, failed = run_journal.read_all()
+    return [overview(path, state) for path, state in runs], failed
 
 
 def to_resume(run: str | None) -> Path:
@@ -91,20 +91,20 @@ def to_resume(run: str | None) -> Path:
         if state.complete:
             raise _complete(path, state)
         return path
-    found, failed = run_journal.read_all()
+    runs, failed = run_journal.read_all()
     if failed:
         failed[0].hint = "; ".join(filter(None, [failed[0].hint, "or name a run: `kctl playbook resume RUN`"]))
         raise failed[0]
-    for number, (path, state) in enumerate(found):
+    for number, (path, state) in enumerate(runs):
         if state.complete:
             continue
-        later = next((each for each in found[:number] if _takes_its_place(each[1], state)), None)
+        later = next((each for each in runs[:number] if _takes_its_place(each[1], state)), None)
         if later is not None:
             raise _complete(*later, older=path)
         return path
-    if not found:
+    if not runs:
         raise NotFound("no playbook has been run on this machine")
-    raise _complete(*found[0])
+    raise _complete(*runs[0])
 
 
 def _takes_its_place(later: RunState, run: RunState) -> bool:
@@ -115,9 +115,7 @@ def _takes_its_place(later: RunState, run: RunState) -> bool:
 
 def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused:
     before = "" if older is None else f", and the earlier run {older.stem} failed; name it to resume it"
-    return Refused(
-        f"run {path.stem} of {state.header['name']} is complete{before}", hint="see `kctl playbook status`"
-    )
+    return Refused(f"run {path.stem} of {state.header['name']} is complete{before}", hint="see `kctl playbook status`")
 
 
 def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
@@ -128,10 +126,10 @@ def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
     return without_errors(playbook, problems, header["file"])
 
 
-def check_names(state: RunState, playbook: Playbook, given: Sequence[str]) -> None:
+def check_names(state: RunState, playbook: Playbook, names: Sequence[str]) -> None:
     """Raise UsageError for steps of --redo and --skip that the run does not have."""
     known = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.begun)}
-    for name in given:
+    for name in names:
         if name not in known:
             raise UsageError(
                 f"the run has no step {name}",

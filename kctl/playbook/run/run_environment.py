@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kctl.playbook.run.report import StepReport
 
 
-class Choice(str, Enum):
+class StepChoice(str, Enum):
     """An answer to the prompt before each step (--step)."""
 
     DO = "do"
@@ -56,7 +56,7 @@ class Person(Protocol):
     def confirm(self, question: str) -> None:
         """Ask for confirmation. Raises NotConfirmed."""
 
-    def choose(self, report: StepReport) -> Choice:
+    def choose(self, report: StepReport) -> StepChoice:
         """Ask what to do with a step (--step). Raises NotConfirmed without a terminal."""
 
 

@@ -21,8 +21,8 @@ from kctl.base.journal import Journal
 from kctl.base.secrets import Redactor
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
-from kctl.playbook.own_steps import OWN_STEPS
-from kctl.playbook.run.states import Result, State, as_entry, from_entry
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
+from kctl.playbook.run.states import StepResult, StepState, as_entry, from_entry
 
 FORMAT = 1
 MAX_VALUE_BYTES = 256 << 10  # of a result; larger values are not stored
@@ -43,10 +43,10 @@ class Entry(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class EndedStep:
     """A step that ended. whole: the complete value is stored. fatal: the failure ended the part."""
 
-    result: Result
+    result: StepResult
     whole: bool
     fatal: bool
     handler: bool
@@ -69,7 +69,7 @@ class StartedStep:
     @property
     def may_have_changed(self) -> bool:
         """Return True if the step may have changed something before it was interrupted."""
-        return OWN_STEPS[self.kind].changes if self.kind in OWN_STEPS else not self.looks
+        return BUILTIN_STEPS[self.kind].changes if self.kind in BUILTIN_STEPS else not self.looks
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class RunState:
     """The content of a journal. ended: the last entry, if the last process ended regularly."""
 
     header: dict[str, Any]
-    done: dict[str, Done] = field(default_factory=dict)
+    done: dict[str, EndedStep] = field(default_factory=dict)
     begun: dict[str, StartedStep] = field(default_factory=dict)  # including ended steps
     open: dict[str, StartedStep] = field(default_factory=dict)  # without end, or failed and partly done
     ended: dict[str, Any] | None = None
@@ -101,7 +101,9 @@ class RunState:
         for name in skip:
             for key in [key for key in self.open if without_items(key) == name] or [name]:
                 self.open.pop(key, None)
-                self.done[key] = Done(Result(State.SKIPPED, message="--skip"), whole=True, fatal=False, handler=False)
+                self.done[key] = EndedStep(
+                    StepResult(StepState.SKIPPED, message="--skip"), whole=True, fatal=False, handler=False
+                )
 
     def _retry(self) -> None:
         again = {key: done for key, done in self.done.items() if done.fatal or done.handler}
@@ -130,7 +132,7 @@ class RunState:
         return [each for each in self.open.values() if not each.repeatable]
 
 
-def _may_have_acted(result: Result) -> bool:
+def _may_have_acted(result: StepResult) -> bool:
     return result.exit_code not in _NOTHING_CHANGED
 
 
@@ -175,7 +177,7 @@ def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
         state.begun[begun.key] = state.open[begun.key] = begun
     elif kind is Entry.STEP_ENDED:
         state.open.pop(entry["key"], None)
-        state.done[entry["key"]] = Done(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
+        state.done[entry["key"]] = EndedStep(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
     elif kind is Entry.RUN_RESUMED:
         state.take_up(entry["redo"], entry["skip"])
     elif kind is Entry.RUN_ENDED:
@@ -202,7 +204,7 @@ class RunJournal:
         """Return the id of the run; "dry-run" for a dry run."""
         return "dry-run" if self._held is None else self._held.path.stem
 
-    def done(self, key: str) -> Done | None:
+    def done(self, key: str) -> EndedStep | None:
         """Return how the step ended, or None."""
         return self.state.done.get(key)
 
@@ -230,7 +232,7 @@ class RunJournal:
         arguments, _ = self._storable(fields.pop("arguments"))
         self._append(Entry.STEP_BEGAN, key=key, arguments=arguments, **fields)
 
-    def step_ended(self, key: str, result: Result, *, fatal: bool, handler: bool) -> None:
+    def step_ended(self, key: str, result: StepResult, *, fatal: bool, handler: bool) -> None:
         """Record the end of a step. Raises OperationFailed."""
         value, whole = self._storable(result.value)
         hidden = as_entry(result) | {
@@ -319,13 +321,13 @@ def state_of(path: Path) -> RunState:
 def read_all() -> tuple[list[tuple[Path, RunState]], list[KctlError]]:
     """Return the readable runs, newest first, and the errors of the others. Journals left empty by a crash are
     skipped."""
-    found: list[tuple[Path, RunState]] = []
+    readable: list[tuple[Path, RunState]] = []
     failed: list[KctlError] = []
     for path in runs():
         try:
             entries = journal.read(path)
             if entries:
-                found.append((path, replay(entries, path.name)))
+                readable.append((path, replay(entries, path.name)))
         except KctlError as exc:
             failed.append(exc)
-    return found, failed
+    return readable, failed

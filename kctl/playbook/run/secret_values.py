@@ -15,29 +15,31 @@ from kctl.playbook.model import Step
 
 def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
     """Return the names of secret variables within the step. secret: those outside it."""
-    looped = step.loop is not None and _names(sites_within(step.written, "loop", step.loop)) & secret
+    looped = step.loop is not None and _names(sites_within(step.body, "loop", step.loop)) & secret
     return secret | {"item"} if looped else secret
 
 
 def derived_secret_names(step: Step, secret: frozenset[str]) -> frozenset[str]:
     """Return names in `set`, or parameters of an include, whose expressions use secrets."""
     if step.kind == "include":
-        given = step.arguments.get("parameters")
+        sources = step.arguments.get("parameters")
     else:
-        given = step.arguments if step.kind == "set" else None
-    if not isinstance(given, Mapping):
+        sources = step.arguments if step.kind == "set" else None
+    if not isinstance(sources, Mapping):
         return frozenset()
-    return frozenset(str(name) for name, value in given.items() if _names(sites_within(given, name, value)) & secret)
+    return frozenset(
+        str(name) for name, value in sources.items() if _names(sites_within(sources, name, value)) & secret
+    )
 
 
 def values_with_secrets(step: Step, variables: Mapping[str, Any], secret: frozenset[str]) -> list[object]:
     """Return the values of all expressions that use a secret, except conditions, which are never displayed."""
-    found: list[object] = []
+    values: list[object] = []
     for expression in _expressions(site for site in sites_of(step) if not site.alone):
         if any(used.name in secret for used in expression.names):
             with suppress(ExpressionError):  # the step will fail
-                found.append(value_of(expression, variables))
-    return found
+                values.append(value_of(expression, variables))
+    return values
 
 
 def _names(sites: Iterator[Site]) -> frozenset[str]:

@@ -31,8 +31,8 @@ class Selection:
 def selection(playbook: Playbook, first: str | None, only: Sequence[str]) -> Selection:
     """Return the selection. Raises UsageError for unknown steps."""
     known = [each.id for each in playbook.steps]
-    for given in [*([first] if first is not None else []), *only]:
-        if given not in known:
-            hint = did_you_mean(given, known) or f"see `kctl playbook show {playbook.name}`"
-            raise UsageError(f"{playbook.name} has no step {given}", hint=hint)
+    for step_id in [*([first] if first is not None else []), *only]:
+        if step_id not in known:
+            hint = did_you_mean(step_id, known) or f"see `kctl playbook show {playbook.name}`"
+            raise UsageError(f"{playbook.name} has no step {step_id}", hint=hint)
     return Selection(first, tuple(only))

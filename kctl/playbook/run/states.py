@@ -11,7 +11,7 @@ from typing import Any
 from kctl.errors import ExitCode, KctlError
 
 
-class State(str, Enum):
+class StepState(str, Enum):
     """The state of a step. WOULD_CHANGE: dry run. UNKNOWN: interrupted, or a dry run cannot tell."""
 
     OK = "ok"
@@ -23,11 +23,11 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StepResult:
     """The result of a step. exit_code: as that of commands; None if the step did not run. message: why it failed or was
     skipped. changed: it changed something or may have; in a dry run: it would."""
 
-    state: State
+    state: StepState
     value: Any = None
     exit_code: int | None = None
     message: str | None = None
@@ -37,7 +37,7 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        return self.state is State.FAILED
+        return self.state is StepState.FAILED
 
     def registered(self) -> dict[str, Any]:
         """Return the value of the step's register for expressions."""
@@ -65,24 +65,24 @@ class Failure:
         return {"step": self.step, "message": self.message, "exit_code": self.exit_code}
 
 
-def skipped_result(reason: str) -> Result:
+def skipped_result(reason: str) -> StepResult:
     """Return the result of a step that did not run."""
-    return Result(State.SKIPPED, message=reason)
+    return StepResult(StepState.SKIPPED, message=reason)
 
 
-def failed_result(error: KctlError, *, changed: bool = False, value: Any = None) -> Result:
+def failed_result(error: KctlError, *, changed: bool = False, value: Any = None) -> StepResult:
     """Return the result of a step that ended with an error."""
-    return Result(State.FAILED, value, int(error.exit_code), error.message, error.hint, changed)
+    return StepResult(StepState.FAILED, value, int(error.exit_code), error.message, error.hint, changed)
 
 
-_ORDER = (State.FAILED, State.UNKNOWN, State.WOULD_CHANGE, State.CHANGED, State.OK)
+_ORDER = (StepState.FAILED, StepState.UNKNOWN, StepState.WOULD_CHANGE, StepState.CHANGED, StepState.OK)
 _MAX_LISTED = 3  # failed items in the message; each is also reported when it fails
 
 
-def of_items(results: Sequence[Result]) -> Result:
+def of_items(results: Sequence[StepResult]) -> StepResult:
     """Return the result of a loop: the worst state of its items, and the list of their values."""
     states = {each.state for each in results}
-    state = next((each for each in _ORDER if each in states), State.SKIPPED if results else State.OK)
+    state = next((each for each in _ORDER if each in states), StepState.SKIPPED if results else StepState.OK)
     wrong = [each for each in results if each.state is state and each.message]
     times = Counter(each.message or "" for each in wrong)
     said = [text if number == 1 else f"{text} ({number:,} times)" for text, number in times.items()]
@@ -90,7 +90,7 @@ def of_items(results: Sequence[Result]) -> Result:
     if len(said) > _MAX_LISTED:
         message += f"; and {len(said) - _MAX_LISTED:,} more"
     codes = [each.exit_code for each in results if each.state is state and each.exit_code is not None]
-    return Result(
+    return StepResult(
         state,
         value=[each.value for each in results],
         exit_code=max(codes, default=0),
@@ -101,7 +101,7 @@ def of_items(results: Sequence[Result]) -> Result:
     )
 
 
-def as_entry(result: Result) -> dict[str, Any]:
+def as_entry(result: StepResult) -> dict[str, Any]:
     """Return the fields of a journal entry for a result."""
     return {
         "state": result.state.value,
@@ -114,10 +114,10 @@ def as_entry(result: Result) -> dict[str, Any]:
     }
 
 
-def from_entry(entry: Mapping[str, Any]) -> Result:
+def from_entry(entry: Mapping[str, Any]) -> StepResult:
     """Return the result in a journal entry. Raises ValueError, KeyError if it is invalid."""
-    return Result(
-        State(entry["state"]), entry["value"], entry["exit_code"], entry["message"], entry["hint"],
+    return StepResult(
+        StepState(entry["state"]), entry["value"], entry["exit_code"], entry["message"], entry["hint"],
         bool(entry["changed"]), int(entry["attempts"]),
     )  # fmt: skip
 

@@ -43,10 +43,10 @@ def items_of(step: Step, variables: Mapping[str, Any]) -> list[Any] | None:
     """Return the items of a step's loop; None without a loop. Raises ExpressionError."""
     if step.loop is None:
         return None
-    found = render(step.loop, variables)
-    if not isinstance(found, list):
+    items = render(step.loop, variables)
+    if not isinstance(items, list):
         raise ExpressionError(f"the loop of {step.id} is not a list", hint="for a mapping, use `| items`")
-    return found
+    return items
 
 
 def _text(step: Step, key: str, variables: Mapping[str, Any]) -> str | None:

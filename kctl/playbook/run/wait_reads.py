@@ -14,16 +14,16 @@ def reads_before_wait(playbook: Playbook, waiting: Step, known: Operations) -> l
     if not isinstance(until, str):
         return []
     names = {used.name for used in parse(until).names}
-    found: dict[str, Step] = {}
+    reads: dict[str, Step] = {}
     for step in playbook.all_steps():
         if step is waiting:
             break
         if step.register in names:
-            found[str(step.register)] = step
+            reads[str(step.register)] = step
         if step.kind == "set":  # replaces the register
             for name in step.arguments:
-                found.pop(str(name), None)
+                reads.pop(str(name), None)
     return [
-        step for step in found.values()
+        step for step in reads.values()
         if step.is_operation and step.loop is None and not known.find(step.kind).changes
     ]  # fmt: skip
