@@ -191,5 +191,5 @@ steps:
 """
         ending = run(HEAD + text, World())
         assert states(ending)["grow"] == "failed"
-        assert "more than" in (messages(ending)["grow"] or "")
+        assert "longer than" in (messages(ending)["grow"] or "")
     assert time.process_time() - started < 20

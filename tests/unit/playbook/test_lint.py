@@ -51,13 +51,15 @@ def test_the_shipped_ones_are_fine(found: object) -> None:
         ("- topic.create: {names: [a], if_not_exists: 'yes'}",
          ["4:45: if_not_exists must be true or false, not 'yes' | "]),
         ("- topic.create: {names: [a], config: {retention.ms: [1]}}",
-         ["4:53: config must be a string, not a list | e.g. config: {name: value}, or a list of strings like KEY=VALUE"]),
+         [("4:53: config must be a string, not a list | "
+          "e.g. config: {name: value}, or a list of strings like KEY=VALUE")]),
         ("- lag: {by: topc}", ["4:13: by: 'topc' is not one of 'partition', 'topic', 'group' | did you mean topic?"]),
         ("- lag: {watch: true}", ["4:9: lag has no argument watch | to repeat a step, use until, retries and delay"]),
         ("- lag: {timeout: 5s}",
          ["4:9: lag has no argument timeout | set it as a key of the step, next to the operation"]),
         ("- topic.delete: {names: [a], dry_run: true}",
-         ["4:30: topic.delete has no argument dry_run | use `kctl playbook run --check`, or the key dry_run of the step"]),
+         [("4:30: topic.delete has no argument dry_run | "
+          "use `kctl playbook run --check`, or the key dry_run of the step")]),
         ("- topic.delete: {names: [a], yes: true}",
          ["4:30: topic.delete has no argument yes | a run confirms its steps itself"]),
         ("- runtime.list: {x: 1}", ["4:18: runtime.list has no argument x | it has no arguments"]),

@@ -495,7 +495,7 @@ def test_runs_are_listed() -> None:
     (path,) = run_journal.runs()
     assert library.to_resume(path.stem) == library.to_resume(None) == path
     for name in ("nowhere", "../x", ""):
-        with pytest.raises(NotFound, match="run nowhere does not exist"):
+        with pytest.raises(NotFound, match="does not exist"):
             run_journal.path_of(name)
     with journal.resume(path):
         assert [each.state for each in library.overviews()[0]] == ["running"]
