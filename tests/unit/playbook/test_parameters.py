@@ -108,8 +108,10 @@ def test_texts_become_values(given: str, value: Any) -> None:
         (["x"], "p: -p takes NAME=VALUE"),
         (["=x"], "p: -p takes NAME=VALUE"),
         (["mode=fast", "mode=safe"], "p: mode is set twice"),
-        (["password=hunter22"],
-         "password is a secret and must not be on the command line: use --secret password=@FILE"),
+        (
+            ["password=hunter22"],
+            "password is a secret and must not be on the command line: use --secret password=@FILE",
+        ),
     ],
 )
 def test_what_is_wrong(given: list[str], says: str) -> None:
@@ -153,7 +155,8 @@ def test_misspelt_variables_are_told(environment: dict[str, str], says: str | No
 
 def test_a_file_has_values_of_their_types() -> None:
     assert _values(file={"partitions": 3, "force": True})["force"] is True
-    for wrong, says in (({"partitions": True}, "an integer"), ({"topic": 3}, "must be a string, not 3 (put it in quotes)"),
+    for wrong, says in (({"partitions": True}, "an integer"),
+                        ({"topic": 3}, "must be a string, not 3 (put it in quotes)"),
                         ({"x": 1}, "x is not a parameter"), ({"topic": None}, "topic must be a string")):  # fmt: skip
         with pytest.raises(UsageError) as caught:
             collect(PLAYBOOK, file=wrong, environment={"KCTL_PARAM_TOPIC": "t"} if "topic" not in wrong else {})
