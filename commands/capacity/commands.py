@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kctl.capacity.measure import Measurement
     from kctl.capacity.model import CapacityPlan, Workload
 
-_ONE_TOPIC = "topic"  # what a load without a file is called
+_ONE_TOPIC = "topic"  # name of the topic in a load without a file
 _WINDOW = "10s"
 _LONGEST_WINDOW_S = 3600
 
-Planned: TypeAlias = "tuple[CapacityPlan, tuple[str, ...]]"  # and the topics that the plan lacks
+Planned: TypeAlias = "tuple[CapacityPlan, tuple[str, ...]]"  # and the topics missing in the plan
 Source: TypeAlias = "Callable[[Mapping[str, Input]], Planned]"
 
 
@@ -32,9 +32,8 @@ Source: TypeAlias = "Callable[[Mapping[str, Input]], Planned]"
 def command(ctx: typer.Context, options: CapacityOptions) -> None:
     """Plan partitions and brokers for a load, and show the arithmetic line by line.
 
-    Each line has its formula, the numbers in it and where they are from. An option wins over what a file says. With
-    --measure, a topic of kctl's own is written to for some seconds and read: what kctl itself gets on this machine.
-
+    Each line has its formula, the numbers and their sources. Options override values in a file. With --measure, kctl
+    writes to and reads from a temporary topic for some seconds, to measure its own rates on this machine.
     Example: kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
     """
     from kctl.commands.capacity import measure
@@ -45,7 +44,7 @@ def command(ctx: typer.Context, options: CapacityOptions) -> None:
     if not options.measure:
         measure.refuse_options(options)
     if not options.from_cluster and (options.match or options.window):
-        raise UsageError("--match and --window go with --from-cluster")
+        raise UsageError("--match and --window require --from-cluster")
     source = _source(inv, options, inputs)
     if not options.measure:
         assert source is not None
@@ -71,7 +70,7 @@ def _emit_plan(inv: Invocation, planned: Planned, measured: Measurement | None) 
     plan, left_out = planned
     emit(inv, plan, measured)
     if left_out:
-        raise OperationFailed(f"the plan is without {counted(len(left_out), 'topic')} whose load is not known")
+        raise OperationFailed(f"the plan lacks {counted(len(left_out), 'topic')} whose load is unknown")
 
 
 def _parsed(texts: Mapping[str, str]) -> dict[str, Input]:
@@ -87,18 +86,18 @@ def _parsed(texts: Mapping[str, str]) -> dict[str, Input]:
 
 
 def _source(inv: Invocation, options: CapacityOptions, given: Mapping[str, Input]) -> Source | None:
-    """What makes the plan of inputs, and says which topics it lacks; None when nothing is said of a load."""
+    """Return a function from inputs to the plan and its missing topics; None if no load is given."""
     from kctl.capacity.fields import OF_ONE_TOPIC
 
     file, from_cluster = options.file, options.from_cluster
     if file is not None and from_cluster:
-        raise UsageError("--file and --from-cluster are two loads: give one")
+        raise UsageError("--file and --from-cluster exclude each other")
     if file is not None or from_cluster:
         for name in OF_ONE_TOPIC:
             if name in given:
                 raise UsageError(
-                    f"--{name} is of one topic, and {'--from-cluster' if from_cluster else 'the file'} has several",
-                    hint="leave it out; --times plans for N times the load",
+                    f"--{name} is for one topic, but {'--from-cluster' if from_cluster else 'the file'} has several",
+                    hint="remove it; to plan for N times the load, use --times",
                 )
     if from_cluster:
         return lambda inputs: _of_cluster(inv, inputs, options.match or [], options.window or _WINDOW)
@@ -144,8 +143,8 @@ def _of_cluster(inv: Invocation, given: Mapping[str, Input], match: list[str], w
 
     window_s = parse_duration_ms(window) / 1000
     if not 0 < window_s <= _LONGEST_WINDOW_S:
-        raise UsageError(f"--window {window} is not between 1ms and 1h")
-    with inv.connect() as client, output.progress("looking", lines_every_s=30) as bar:
+        raise UsageError(f"--window {window} must be between 1ms and 1h")
+    with inv.connect() as client, output.progress("reading", lines_every_s=30) as bar:
         seen = read_current_load(client, match, given, window_s=window_s, progress=bar.update)
     _tell(seen)
     cluster = merged(seen.cluster, given, CLUSTER_FIELDS)
@@ -156,7 +155,7 @@ def _tell(seen: CurrentLoad) -> None:
     for warning in seen.warnings:
         output.warn(warning)
     for line in seen.left_out:
-        output.warn(f"left out: {line}")
+        output.warn(f"skipped: {line}")
 
 
 def _planned(

@@ -1,4 +1,4 @@
-"""kctl capacity --measure: what would be done is shown and asked about, done, and undone in any case."""
+"""kctl capacity --measure: show, confirm, measure, and always delete the topic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refuse_options(options: CapacityOptions) -> None:
     }  # fmt: skip
     for name, value in values.items():
         if value is not None:
-            raise UsageError(f"{name} goes with --measure")
+            raise UsageError(f"{name} requires --measure")
 
 
 def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[str, Input]) -> MeasureOptions:
@@ -42,21 +42,21 @@ def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[s
 
     factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
     least = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
-    least = min(least, factor)  # more counts as all of them since 3.7, and was refused before
+    least = min(least, factor)  # since 3.7 brokers treat a larger value as the factor; older ones reject writes
     record = parse_size(options.record_size or _RECORD_SIZE)
     if options.record_size is None and "message_size" in inputs:
         record = int(inputs["message_size"].value)
     if not 1 <= record <= MAX_RECORD_BYTES:
         raise UsageError(
-            f"a record of {record:,} bytes cannot be measured with: 1 to {MAX_RECORD_BYTES:,}",
-            hint="--record-size 1kB says another size",
+            f"record size {record:,} must be 1 to {MAX_RECORD_BYTES:,} bytes",
+            hint="set another size, e.g. --record-size 1kB",
         )
     most = parse_size(options.max_bytes or _MAX_BYTES)
     if most < record:
-        raise UsageError(f"--max-bytes {options.max_bytes} is less than one record")
+        raise UsageError(f"--max-bytes {options.max_bytes} is smaller than one record")
     duration_s = parse_duration_ms(options.duration or _DURATION) / 1000
     if not 0.1 <= duration_s <= _LONGEST_S:
-        raise UsageError(f"--duration {options.duration} is not between 100ms and 10m")
+        raise UsageError(f"--duration {options.duration} must be between 100ms and 10m")
     return MeasureOptions(
         new_name(), factor, least, record, duration_s, most, (options.acks or Acks.ALL).value,
         (options.compression or Compression.NONE).value, inv.timeout_s(30),
@@ -64,7 +64,7 @@ def measure_options(inv: Invocation, options: CapacityOptions, inputs: Mapping[s
 
 
 def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measurement | None:
-    """Ask, measure, and leave nothing behind; None for a dry run."""
+    """Confirm, measure and clean up. Return None for a dry run."""
     from kctl.capacity import measurement_topic
 
     with undone_when_terminated(), inv.connect() as client:
@@ -78,21 +78,21 @@ def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measureme
         inv.confirm(f"Write up to {format_size(options.max_bytes)} to {client.target.name}?", target=client.target)
         for name in left.topics:
             measurement_topic.remove_leftover(client, name, timeout_s=options.timeout_s)
-            output.note(f"removed {name}, which a measurement that was killed had left")
+            output.note(f"deleted {name}, left by a measurement that was killed")
         return _measured(client, options, state.cluster_id)
 
 
 def _show(options: MeasureOptions, left: Leftovers, cluster: str) -> None:
     output.note(
-        f"on {cluster}: topic {options.topic} (1 partition, replication factor {options.replication_factor},"
-        f" min.insync.replicas {options.min_insync_replicas}) is made, written to for {options.duration_s:g} s with"
+        f"on {cluster}: create topic {options.topic} (1 partition, replication factor {options.replication_factor},"
+        f" min.insync.replicas {options.min_insync_replicas}), write for {options.duration_s:g} s with"
         f" acks={options.acks} and records of {format_size(options.record_bytes)}, at most"
-        f" {format_size(options.max_bytes)}, read for {options.duration_s:g} s, and deleted"
+        f" {format_size(options.max_bytes)}, read for {options.duration_s:g} s, and delete the topic"
     )
     for name in left.topics:
-        output.note(f"{name} was left by a measurement that was killed: it is deleted first")
+        output.note(f"{name}, left by a measurement that was killed, will be deleted first")
     for name in left.others:
-        output.warn(f"{name} looks like another machine's measurement: if none runs, `kctl topic delete {name}`")
+        output.warn(f"{name} may be left by another machine: if no measurement runs, run `kctl topic delete {name}`")
 
 
 def _measured(client: ClusterClient, options: MeasureOptions, cluster_id: str | None) -> Measurement:
@@ -111,7 +111,7 @@ def _measured(client: ClusterClient, options: MeasureOptions, cluster_id: str | 
 
 
 def _remove(topic: MeasurementTopic, *, failing: bool) -> None:
-    """Whatever is pressed meanwhile. failing: something else is being told, which this must not hide."""
+    """Delete the topic despite interrupts. failing: another error is being raised, which this must not hide."""
     with told_when_interrupted(_go_on):
         try:
             topic.delete()
@@ -122,11 +122,11 @@ def _remove(topic: MeasurementTopic, *, failing: bool) -> None:
 
 
 def _go_on() -> None:
-    """The topic has to go: an interruption while it does changes nothing."""
+    """Ignore an interrupt: the topic must be deleted."""
 
 
 def rates(measured: Measurement) -> dict[str, Input]:
-    """What was measured as inputs of a plan."""
+    """Return the measured rates as inputs of a plan."""
     from kctl.capacity.fields import MEASURED, Input
 
     return {

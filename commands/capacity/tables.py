@@ -1,4 +1,4 @@
-"""What kctl capacity shows: the arithmetic first, what comes out of it last."""
+"""Output of kctl capacity: the arithmetic first, the result last."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from kctl.capacity.measure import Measurement
     from kctl.capacity.model import Bound, CapacityPlan, Term, TopicPlan
 
-_FEW_TOPICS = 4  # whose lines are all shown unasked
+_FEW_TOPICS = 4  # up to this number, the arithmetic of each topic is shown by default
 _NAMED = 5
 _BROKERS = "brokers"
 _DECIDED = {"partitions": "given", "partitions_now": "as it is"}  # by what a number of partitions is said
 
 
 def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None) -> None:
-    """The result, and for people the cautions behind it."""
+    """Print the result, and its warnings unless the output is for programs."""
     from kctl.capacity.result import CapacityResult
 
     result = CapacityResult(plan, measured)
@@ -29,13 +29,13 @@ def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | Non
     if plan is None or inv.output not in FOR_PEOPLE:
         return
     if len(plan.topic_plans) > _FEW_TOPICS and inv.output != "wide":
-        output.note(f"the lines of {len(plan.topic_plans):,} topics: -o wide, or -o json")
+        output.note(f"the arithmetic of {len(plan.topic_plans):,} topics is shown with -o wide or -o json")
     for message, topics in grouped(plan.cautions, lambda each: each.message).items():
         output.warn(f"{_named([each.topic for each in topics if each.topic])}{message}")
 
 
 def _named(topics: list[str]) -> str:
-    """«orders, payments and 7 more: », before what is said of them."""
+    """Return "orders, payments and 7 more: ", as the start of a warning."""
     if not topics:
         return ""
     more = f" and {len(topics) - _NAMED:,} more" if len(topics) > _NAMED else ""
@@ -43,7 +43,7 @@ def _named(topics: list[str]) -> str:
 
 
 def _csv(plan: CapacityPlan | None, measured: Measurement | None) -> list[dict[str, Any]]:
-    """A row for each line of the arithmetic; without a plan, what was measured."""
+    """Return a row for each line of the arithmetic; without a plan, the measured rates."""
     if plan is not None:
         return [row for topic, terms in _lines(plan) for row in (_row(topic, term) for term in terms)]
     return [] if measured is None else _rates(measured)
@@ -79,7 +79,7 @@ def _arithmetic(title: str, terms: tuple[Term, ...]) -> Table:
 
 
 def _how(term: Term) -> str:
-    """«formula = numbers», or where the number is from."""
+    """Return "formula = numbers", or the source of the number."""
     return term.source if term.formula is None else f"{term.formula} = {term.numbers}"
 
 
@@ -124,7 +124,7 @@ def _formula(topic: TopicPlan) -> str:
 
 
 def _survive(by_down: list[int]) -> str:
-    """«1, 0 with one down»."""
+    """Return e.g. "1, 0 with one down"."""
     first, *others = ["none" if each < 0 else str(each) for each in by_down]
     return f"{first}, {others[0]} with one down" if others else first
 

@@ -1,4 +1,4 @@
-"""What comes before a playbook's steps: which cluster it is about, the question, and what the journal begins with."""
+"""What happens before a playbook's steps: choose the cluster, ask for confirmation, build the journal's header."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 20  # steps in the question
 
 
 def forget_parameters() -> None:
-    """Values of parameters are no longer in the environment, which brokers and hooks that steps start get."""
+    """Remove parameters from the environment, so that brokers and hooks started by steps do not inherit them."""
     from kctl.playbook.run.run_environment import without_parameters
 
     for name in [name for name in os.environ if name not in without_parameters(os.environ)]:
@@ -31,8 +31,8 @@ def forget_parameters() -> None:
 
 
 @dataclass(frozen=True)
-class Place:
-    """The run's cluster: how operations are told of it. target None: there is none; cluster_id None: it is silent."""
+class RunTarget:
+    """The cluster of a run. target: None if no cluster is chosen. cluster_id: None if no broker responds."""
 
     where: Where
     target: Target | None
@@ -49,18 +49,18 @@ class Place:
 
 
 def check_person(*, ask: bool) -> None:
-    """Raise NotConfirmed for --step with nobody to ask."""
+    """Raise NotConfirmed for --step without a terminal."""
     if ask and not confirm.interactive():
-        raise NotConfirmed("--step asks before each step, and there is no terminal to ask on", hint="leave --step out")
+        raise NotConfirmed("--step asks before each step and requires a terminal", hint="run it without --step")
 
 
 def cluster_id_from(playbook: Playbook) -> bool:
-    """Whether any step is about the run's own cluster, as far as can be seen."""
+    """Return True if a step may use the run's own cluster."""
     return any((each.is_operation and each.context is None) or each.kind == "include" for each in playbook.all_steps())
 
 
-def place_of(inv: Invocation, ask_cluster: bool) -> Place:
-    """The cluster that the options choose; none when nothing does. Raises what is wrong with the options."""
+def place_of(inv: Invocation, ask_cluster: bool) -> RunTarget:
+    """Return the cluster chosen by the options, if any. Raises UsageError for invalid options."""
     from kctl.playbook.operations import Where
 
     try:
@@ -78,7 +78,7 @@ def place_of(inv: Invocation, ask_cluster: bool) -> Place:
     )
     if ask_cluster and target is not None:
         target = _connected(inv, target)
-    return Place(where, target, None if target is None else target.cluster_id)
+    return RunTarget(where, target, None if target is None else target.cluster_id)
 
 
 def _absolute(path: str | None) -> str | None:
@@ -104,7 +104,7 @@ def _connected(inv: Invocation, target: Target) -> Target:
 
 
 def ask_once(
-    inv: Invocation, playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
+    inv: Invocation, playbook: Playbook, values: Values, place: RunTarget, first: str | None, only: Sequence[str]
 ) -> dict[str, str]:
     """Show what the run changes and where, then ask.
 
@@ -112,9 +112,9 @@ def ask_once(
     """
     from kctl.playbook.overview import shown
     from kctl.playbook.run.selection import Selection
-    from kctl.playbook.shipped import Found
+    from kctl.playbook.shipped import PlaybookFile
 
-    overview = shown(Found(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
+    overview = shown(PlaybookFile(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
     chosen = Selection(first, tuple(only))
     left_out = {each.id for each in playbook.steps if chosen.reason_against(playbook, each) is not None}
     steps = [each for each in overview.steps if each.step not in left_out]
@@ -140,7 +140,7 @@ def ask_once(
     return confirmed
 
 
-def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place: Place) -> list[tuple[Target, str]]:
+def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place: RunTarget) -> list[tuple[Target, str]]:
     """Return the protected clusters whose contexts are named in steps, each with the name that confirms it.
 
     Contexts that are known only during the run are missing: their steps are refused.
@@ -168,9 +168,9 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
 
 
 def header_of(
-    playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
+    playbook: Playbook, values: Values, place: RunTarget, first: str | None, only: Sequence[str]
 ) -> dict[str, Any]:
-    """What a run's journal begins with."""
+    """Return the first entry of a run's journal."""
     from dataclasses import asdict
 
     from kctl import __version__

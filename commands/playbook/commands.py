@@ -1,21 +1,26 @@
-"""`kctl playbook`: steps in a file. Each command that is more than a few lines has a file of its own."""
+"""`kctl playbook`: steps in a file. Each larger command has its own module."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from textwrap import shorten
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import CommandGroup, formats_are, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.playbook.overview import ShownPlaybook
+    from kctl.playbook.overview import PlaybookDetails
 
-app = CommandGroup("List, check and run playbooks: steps in a file.")
+_SUMMARY = 43  # characters: with the longest shipped name, a row fits into 80 columns
+
+app = CommandGroup("List, check and run playbooks.")
 app.command_of("lint", "kctl.commands.playbook.lint")
 app.command_of("run", "kctl.commands.playbook.run")
 app.command_of("resume", "kctl.commands.playbook.resume")
@@ -26,10 +31,10 @@ app.command_of("status", "kctl.commands.playbook.status")
 def list_(
     ctx: typer.Context,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[FOLDER]", help="Those in its files; those that come with kctl without.")
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Folder with playbooks (default: shipped playbooks).")
     ] = None,
 ) -> None:
-    """List playbooks: what each is for, and whether it changes anything.
+    """List playbooks and whether they change anything.
 
     Example: kctl playbook list
     """
@@ -45,21 +50,29 @@ def list_(
     columns = [
         Column("name", "PLAYBOOK", name=True),
         Column("changes"),
-        Column("steps", align="right"),
-        Column("problems", align="right", style=lambda row: "red" if row["problems"] else None),
+        Column("steps", align="right", wide=True),
+        Column("problems", align="right", wide=True, style=lambda row: "red" if row["problems"] else None),
         Column("parameters", wide=True),
-        Column("description"),
+        Column("summary", "DESCRIPTION"),
         Column("file", wide=True),
     ]
-    invocation(ctx).emit(rows, lambda: [Table(columns, jsonable(rows), empty="no playbooks")])
+    lines = [{**row, "summary": _summary(row)} for row in jsonable(rows)]
+    invocation(ctx).emit(rows, lambda: [Table(columns, lines, empty="no playbooks")])
+
+
+def _summary(row: Mapping[str, Any]) -> str:
+    """Return the problems, or the first sentence of the description if it fits into a line of 80 columns."""
+    if row["problems"]:
+        return f"{counted(row['problems'], 'problem')}; run `kctl playbook lint`"
+    return shorten(row["description"].partition(". ")[0].rstrip("."), _SUMMARY, placeholder="…")
 
 
 @app.command()
 def show(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="A shipped one's name, or a file.")],
+    name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="Name of a shipped playbook, or a file.")],
 ) -> None:
-    """Show a playbook's parameters and steps, and which of them change something.
+    """Show a playbook's parameters and steps, and which steps change something.
 
     Example: kctl playbook show topic-audit
     """
@@ -72,7 +85,7 @@ def show(
     invocation(ctx).emit(result, lambda: _tables(result), lambda: result.steps)
 
 
-def _tables(found: ShownPlaybook) -> list[Table]:
+def _tables(found: PlaybookDetails) -> list[Table]:
     parameters = [
         Column("name", "PARAMETER", name=True),
         Column("type"),
@@ -90,7 +103,7 @@ def _tables(found: ShownPlaybook) -> list[Table]:
     ]
     rows = [{**jsonable(each), "default_said": _default(each)} for each in found.parameters]
     tables = [Table(parameters, rows, title=f"{found.name}: {found.description}".rstrip(": "))]
-    for part, title in (("steps", None), ("on_failure", "when a step failed"), ("finally", "always, at the end")):
+    for part, title in (("steps", None), ("on_failure", "on failure"), ("finally", "finally (always)")):
         of_part = [each for each in found.steps if each.part == part]
         if of_part or part == "steps":
             first = None if rows or part != "steps" else tables.pop().title
@@ -99,7 +112,7 @@ def _tables(found: ShownPlaybook) -> list[Table]:
 
 
 def _default(parameter: object) -> str | None:
-    """What a person reads of a default."""
+    """Format a parameter's default for display."""
     import json
 
     row = jsonable(parameter)
@@ -113,9 +126,9 @@ def _default(parameter: object) -> str | None:
 @app.command("schema")
 @formats_are("json, or yaml.")
 def schema_(ctx: typer.Context) -> None:
-    """Write the JSON Schema of playbooks, for editors.
+    """Print the JSON Schema of playbooks, for editors.
 
-    A line of a playbook names it: # yaml-language-server: $schema=playbook.schema.json
+    To use it, add this line to a playbook: # yaml-language-server: $schema=playbook.schema.json
 
     Example: kctl playbook schema > playbook.schema.json
     """
@@ -123,7 +136,7 @@ def schema_(ctx: typer.Context) -> None:
 
     inv = invocation(ctx)
     if inv.output not in {None, "json", "yaml"}:
-        raise UsageError(f"-o {inv.output} is not a format of kctl playbook schema", hint="it is JSON, or -o yaml")
+        raise UsageError(f"-o {inv.output} is not a format of kctl playbook schema", hint="use -o json or -o yaml")
     if inv.output == "yaml":
         inv.emit(schema.schema(), [])
     else:

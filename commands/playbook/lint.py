@@ -15,60 +15,60 @@ from kctl.errors import ExitCode, KctlError
 
 if TYPE_CHECKING:
     from kctl.playbook.model import Problem
-    from kctl.playbook.shipped import Found
+    from kctl.playbook.shipped import PlaybookFile
 
 _WORD = re.compile(r"[\w.-]+")
-_WIDEST = 160  # characters of a line that is shown
+_MAX_LINE = 160  # characters displayed of a line
 
 
 def lint(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="PLAYBOOK…", help="Files, folders, or names of shipped ones.")],
+    names: Annotated[list[str], typer.Argument(metavar="PLAYBOOK…", help="Files, folders, or shipped playbooks.")],
 ) -> None:
-    """Check playbooks: everything that is wrong, where, and what was probably meant. Exits 2 when there are errors, and
-    0 with warnings alone, with which a playbook runs.
+    """Check playbooks and report every problem with its position.
 
-    Nothing is contacted. The places are FILE:LINE:COLUMN, which editors and CI systems turn into links.
+    Exits 2 if there are errors, 0 if there are only warnings. Does not connect to a cluster. Positions are
+    FILE:LINE:COLUMN, which editors and CI systems turn into links.
 
     Example: kctl playbook lint topic-audit
     """
-    from kctl.playbook.lint.problems import errors_of, told
+    from kctl.playbook.lint.problems import errors_of, problem_row
     from kctl.playbook.load import examine
     from kctl.playbook.shipped import find_all
 
     inv = invocation(ctx)
     playbooks = list(dict.fromkeys(playbook for name in names for playbook in find_all(name)))
     found = [problem for playbook in playbooks for problem in examine(playbook)[1]]
-    found = list(dict.fromkeys(found))  # two may include the same third
+    found = list(dict.fromkeys(found))  # several playbooks may include the same one
     if inv.output in output.FOR_PEOPLE:
         lines = _Lines(playbooks)
         for problem in found:
             _show(problem, lines)
     else:
-        inv.emit([told(problem) for problem in found], [])
+        inv.emit([problem_row(problem) for problem in found], [])
     files = counted(len(playbooks), "playbook")
     errors = errors_of(found)
     said = [counted(len(errors), "problem")] if errors else []
     said += [counted(len(found) - len(errors), "warning")] if len(found) > len(errors) else []
-    output.note(f"{files}: {', '.join(said) or 'nothing is wrong'}")
+    output.note(f"{files}: {', '.join(said) or 'no problems'}")
     if errors:
         raise typer.Exit(int(ExitCode.USAGE))
 
 
 class _Lines:
-    """The lines of the playbooks that were named. What they include may be any file: nothing of it is shown."""
+    """The lines of the named playbooks. Lines of included files are not displayed: they may be any file."""
 
-    def __init__(self, playbooks: Sequence[Found]) -> None:
+    def __init__(self, playbooks: Sequence[PlaybookFile]) -> None:
         self._paths = {found.file: found.path for found in playbooks}
         self._read: dict[str, list[str]] = {}
 
     def of(self, problem: Problem) -> str | None:
-        """The line of a problem; None when it is of another file, or cannot be read any more."""
+        """Return the line of a problem; None if it is in another file or unreadable."""
         from kctl.base.input_file import read_input
         from kctl.playbook.read import MAX_BYTES
 
         path = self._paths.get(problem.file)
-        if path is None or problem.message.startswith("the secret "):  # which may have it
+        if path is None or problem.message.startswith("the secret "):  # the line may contain it
             return None
         if problem.file not in self._read:
             try:
@@ -81,16 +81,16 @@ class _Lines:
 
 
 def _show(problem: Problem, lines: _Lines) -> None:
-    """The place and the problem, the line with a mark below the word, and what was meant."""
+    """Print the position and the message, the line with a marker below the word, and the hint."""
     word_of = "warning: " if problem.warning else ""
     output.write_line(printable(f"{problem.position}: {word_of}{problem.message}"))
     line = lines.of(problem)
     if line is not None and problem.column <= len(line) + 1:
         lead = line[: problem.column - 1]
-        if len(lead) < _WIDEST:
+        if len(lead) < _MAX_LINE:
             word = _WORD.match(line, problem.column - 1)
             mark = "^" * max(1, len(word.group()) if word else 1)
-            output.write_line(f"    {printable(line[:_WIDEST])}")
-            output.write_line(f"    {' ' * len(printable(lead))}{mark}"[: _WIDEST + 4])
+            output.write_line(f"    {printable(line[:_MAX_LINE])}")
+            output.write_line(f"    {' ' * len(printable(lead))}{mark}"[: _MAX_LINE + 4])
     if problem.hint:
         output.write_line(printable(f"    {problem.hint}"))

@@ -1,4 +1,4 @@
-"""How a playbook's run is told: line by line while it goes on, and as a whole at its end."""
+"""Output of a playbook's run: each step as it runs, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from kctl.base.text import counted
 from kctl.base.units import format_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.playbook.run.states import State
+from kctl.playbook.run.states import StepState
 
 if TYPE_CHECKING:
     from kctl.playbook.run.report import RunReport, StepReport
 
-_MAX_ROWS = 50  # of a plan that is shown
-_MAX_ROW = 400  # characters of each
+_MAX_ROWS = 50  # displayed of a plan
+_MAX_ROW = 400  # characters per row
 _PARTS = {"steps": "", "on_failure": "on failure ", "finally": "finally "}
-_STYLES = {State.FAILED: "red", State.UNKNOWN: "yellow", State.CHANGED: "green", State.WOULD_CHANGE: "green"}
+_STYLES = {
+    StepState.FAILED: "red",
+    StepState.UNKNOWN: "yellow",
+    StepState.CHANGED: "green",
+    StepState.WOULD_CHANGE: "green",
+}
 
 
 class LiveLines:
-    """Tells each step on stderr: its name when it begins, what became of it when it ends."""
+    """Prints each step on stderr: its name when it starts, its state when it ends."""
 
     def __init__(self) -> None:
         self._told: StepReport | None = None
@@ -43,16 +48,16 @@ class LiveLines:
         said = outcome_line(report)
         if self._told is report:
             _tell(f"{_indent(report)}{said}")
-        else:  # an include, or a step that never began: others were told meanwhile
+        else:  # an include, or a step that did not start: other steps were printed in between
             _tell(f"{_lead(report)}{report.name}: {said}")
         self._told = None
 
     def interrupted(self) -> None:
-        _tell("interrupted: the final steps are done; once more stops those too")
+        _tell("interrupted: running the final steps; interrupt again to skip them")
 
 
 def _tell(line: str) -> None:
-    """A run goes on, and does its final steps, when the terminal is gone or the disk behind stderr is full."""
+    """Print a line. Errors are ignored: the run must continue without a terminal or with a full disk."""
     with suppress(OSError):
         output.note(line)
 
@@ -66,20 +71,20 @@ def _indent(report: StepReport) -> str:
 
 
 def outcome_line(report: StepReport) -> str:
-    """«changed, 350ms», «skipped: when: x > 1», «failed, 1s: why»."""
+    """Return e.g. "changed, 350ms", "skipped: when: x > 1", "failed, 1s: reason"."""
     state = "unknown" if report.state is None else report.state.value
     parts = [f"{state} before" if report.before else state]
     if report.items is not None:
         parts.append(counted(report.items, "item"))
     if report.attempts > 1:
         parts.append(counted(report.attempts, "attempt"))
-    if report.started_at is not None and report.state is not State.SKIPPED:
+    if report.started_at is not None and report.state is not StepState.SKIPPED:
         parts.append(format_duration(report.duration_ms))
     return ", ".join(parts) + (f": {report.message}" if report.message else "")
 
 
 def plan_lines(value: Any) -> list[str]:
-    """A dry run's value for people: a line for each row, with what is plain in it."""
+    """Format the result of a dry run: one line per row."""
     rows = value if isinstance(value, list) else [value]
     lines = [_row(each)[:_MAX_ROW] for each in rows[:_MAX_ROWS]]
     return lines + ([f"and {len(rows) - _MAX_ROWS:,} more"] if len(rows) > _MAX_ROWS else [])
@@ -100,7 +105,7 @@ def _plain(value: Any) -> str:
 
 
 def title(report: RunReport) -> str:
-    """The run in one line."""
+    """Return a one-line summary of the run."""
     on = f" on {report.target}" if report.target else ""
     dry = "dry run of " if report.check else ""
     counts = ", ".join(f"{number:,} {state}" for state, number in report.counts.items() if number)
@@ -108,7 +113,7 @@ def title(report: RunReport) -> str:
 
 
 def tables(report: RunReport) -> Sequence[Table]:
-    """What a person reads: the steps."""
+    """Return a row per step, for `-o wide`."""
     columns = [
         Column("step", name=True),
         Column("state", style=lambda row: _STYLES.get(row["state"])),
@@ -118,7 +123,7 @@ def tables(report: RunReport) -> Sequence[Table]:
         Column("message"),
     ]
     rows = [
-        {**jsonable(each), "duration_ms": None if each.state is State.SKIPPED else each.duration_ms}
+        {**jsonable(each), "duration_ms": None if each.state is StepState.SKIPPED else each.duration_ms}
         for each in report.steps
     ]
     return [Table(columns, rows, title=title(report))]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.playbook.before import (
-    Place,
+    RunTarget,
     ask_once,
     check_person,
     forget_parameters,
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 def resume(
     ctx: typer.Context,
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="The newest one when not given.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Run id (default: newest unfinished run).")] = None,
     redo: Annotated[
-        list[str] | None, typer.Option("--redo", metavar="STEP", help="Do this step again, whatever became of it.")
+        list[str] | None, typer.Option("--redo", metavar="STEP", help="Run a step again; repeatable.")
     ] = None,
-    skip: Annotated[list[str] | None, typer.Option("--skip", metavar="STEP", help="Take this step for done.")] = None,
+    skip: Annotated[list[str] | None, typer.Option("--skip", metavar="STEP", help="Skip a step; repeatable.")] = None,
     secret: Secret = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say where it would go on.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print where the run would resume.")] = False,
     diff: Diff = False,
     step: Ask = False,
     junit: JUnit = None,
 ) -> None:
-    """Go on with a run that crashed, failed or was interrupted, at the step where it was.
+    """Resume a run that crashed, failed or was interrupted.
 
-    The playbook is the one that was begun, whatever its file says now. A step that may have been done and does harm
-    twice (produce, a program) is not done again unasked.
+    The run uses the playbook as it was at the start. Steps that may have run already and are not safe to repeat
+    (produce, a program) require --redo or --skip.
 
     Example: kctl playbook resume 20261122T101500.123Z-4711 --redo load-orders
     """
@@ -70,11 +70,11 @@ def resume(
             check_unsure(state)
             place = _place(inv, state)
             if not check_cluster(state, place.cluster_id):
-                output.warn(f"{place.name} does not answer: whether it is the run's cluster cannot be seen")
+                output.warn(f"{place.name} is unreachable: cannot check that it is the run's cluster")
             if dry_run:
-                output.note(f"{path.stem} of {playbook.name} would go on at {at}")
+                output.note(f"{path.stem} of {playbook.name} would resume at {at}")
                 return
-            output.note(f"going on with {path.stem} of {playbook.name} at {at}")
+            output.note(f"resuming {path.stem} of {playbook.name} at {at}")
             chosen = selection(playbook, state.header["from"], state.header["limit"])
             confirmed = ask_once(inv, playbook, values, place, chosen.first, chosen.only)
             _enter(state)
@@ -84,14 +84,14 @@ def resume(
 
 
 def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
-    """Those that the run began with; secrets are asked for again. Raises UsageError."""
+    """Return the values from the journal; secrets must be passed again. Raises UsageError, Refused."""
     from kctl.playbook.parameters import ENVIRONMENT, collect
 
     header = state.header
     if header["hidden"]:
         raise Refused(
-            f"the journal does not have {', '.join(header['hidden'])}: there was a secret in it",
-            hint="run the playbook again, from the step where it was: --from STEP",
+            f"the journal does not store {', '.join(header['hidden'])}, which contained a secret",
+            hint="start a new run at the unfinished step: `kctl playbook run … --from STEP`",
         )
     names = {ENVIRONMENT + name.upper() for name in header["secrets"]}
     environment = {name: value for name, value in os.environ.items() if name in names}
@@ -103,7 +103,7 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
 
 
 def _where_it_is(state: RunState) -> str:
-    """The step at which the run stands, for people."""
+    """Return the step at which the run resumes, for display."""
     from kctl.playbook.run.run_journal import without_items
 
     failed = [key for key, done in state.done.items() if done.fatal]
@@ -114,8 +114,8 @@ def _where_it_is(state: RunState) -> str:
     return left[0] if left else "its end"
 
 
-def _place(inv: Invocation, state: RunState) -> Place:
-    """The run's cluster, unless the options name it otherwise."""
+def _place(inv: Invocation, state: RunState) -> RunTarget:
+    """Return the run's cluster, unless the options choose another address."""
     where = state.header["where"]
     if inv.context is None and inv.bootstrap_server is None:
         inv = replace(
@@ -128,9 +128,9 @@ def _place(inv: Invocation, state: RunState) -> Place:
 
 
 def _enter(state: RunState) -> None:
-    """Work where the run began: paths in its steps are taken from there. Raises UsageError."""
+    """Change to the folder in which the run started, for relative paths in steps. Raises UsageError."""
     folder = Path(state.header["folder"])
     try:
         os.chdir(folder)
     except OSError as exc:
-        raise UsageError(f"the run began in {folder}, where nobody can work now: {exc.strerror}") from exc
+        raise UsageError(f"cannot change to {folder}, where the run started: {exc.strerror}") from exc

@@ -1,4 +1,4 @@
-"""`kctl playbook run`, and what it shares with `resume`."""
+"""`kctl playbook run`, and what `resume` shares with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands.playbook.before import (
-    Place,
+    RunTarget,
     ask_once,
     check_person,
     cluster_id_from,
@@ -19,7 +19,7 @@ from kctl.commands.playbook.before import (
     header_of,
     place_of,
 )
-from kctl.commands.playbook.report import LiveLines, tables
+from kctl.commands.playbook.report import LiveLines, tables, title
 from kctl.commands.terminal import confirm, output
 from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation, invocation
@@ -42,46 +42,46 @@ if TYPE_CHECKING:
     from kctl.playbook.parameters import Values
     from kctl.playbook.run.engine import RunOutcome, Settings
     from kctl.playbook.run.report import RunReport, StepReport
-    from kctl.playbook.run.run_environment import Choice
+    from kctl.playbook.run.run_environment import StepChoice
     from kctl.playbook.run.run_journal import RunState
     from kctl.protocol.security import Security
 
-_GRACE_S = 5.0  # for a program that takes too long, or is interrupted, to end by itself
+_GRACE_S = 5.0  # for a program to exit at its timeout or an interrupt before it is killed
 _CLASSES = {1: NotHealthy, 2: UsageError, 3: ConnectionFailed, 4: Refused}
 
 Secret = Annotated[
-    list[str] | None, typer.Option("--secret", metavar="NAME=@FILE", help="A secret, from a file or pipe; @- is stdin.")
+    list[str] | None, typer.Option("--secret", metavar="NAME=@FILE", help="Secret from a file or pipe; @- is stdin.")
 ]
-Diff = Annotated[bool, typer.Option("--diff", help="Show each step's plan before it acts.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show the plan of each step before it runs.")]
 Ask = Annotated[bool, typer.Option("--step", help="Ask before each step.")]
-JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, for CI.")]
+JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit XML report for CI.")]
 
 
 def run(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="A shipped one's name, or a file.")],
+    name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="Name of a shipped playbook, or a file.")],
     parameter: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="A parameter's value.")
+        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter; repeatable.")
     ] = None,
     parameters: Annotated[
-        Path | None, typer.Option("--parameters", metavar="FILE", help="Values in YAML or JSON; - for stdin.")
+        Path | None, typer.Option("--parameters", metavar="FILE", help="YAML or JSON file with parameters; - is stdin.")
     ] = None,
     secret: Secret = None,
     check: Annotated[
-        bool, typer.Option("--check", "--dry-run", help="Show what would be done, change nothing.")
+        bool, typer.Option("--check", "--dry-run", help="Show what the run would do; change nothing.")
     ] = False,
     diff: Diff = False,
     step: Ask = False,
-    from_: Annotated[str | None, typer.Option("--from", metavar="STEP", help="Begin with this step.")] = None,
+    from_: Annotated[str | None, typer.Option("--from", metavar="STEP", help="Start at this step.")] = None,
     limit: Annotated[
-        list[str] | None, typer.Option("--limit", metavar="STEP", help="Only these steps, and the final ones.")
+        list[str] | None, typer.Option("--limit", metavar="STEP", help="Run only this step and final ones; repeatable.")
     ] = None,
     junit: JUnit = None,
 ) -> None:
     """Run a playbook.
 
-    It says what it will change and asks once. What it does is in a journal: `kctl playbook resume` goes on after a
-    crash or a failure. Exit code: 0, 1 for a check that is not fulfilled, else as everywhere.
+    Shows the steps that change something and asks once for confirmation. A journal records each step; after a crash or
+    a failure, `kctl playbook resume` resumes the run. Exits 1 if a check of the playbook failed.
 
     Example: kctl playbook run topic-audit -p replication_factor=1 -p min_insync_replicas=1 --check
     """
@@ -120,7 +120,7 @@ def run(
 
 
 class Asking:
-    """The person at the terminal."""
+    """Asks the user at the terminal."""
 
     def __init__(self, inv: Invocation) -> None:
         self._inv = inv
@@ -129,15 +129,15 @@ class Asking:
         try:
             confirm.confirm(question, yes=self._inv.yes)
         except NotConfirmed as exc:
-            if confirm.interactive():  # somebody said no; of the steps before it nothing is known here
+            if confirm.interactive():  # the answer was no; earlier steps may have changed something
                 raise NotConfirmed("not confirmed", hint="") from exc
             raise
 
-    def choose(self, report: StepReport) -> Choice:
-        from kctl.playbook.run.run_environment import Choice
+    def choose(self, report: StepReport) -> StepChoice:
+        from kctl.playbook.run.run_environment import StepChoice
 
-        answers = {"d": Choice.DO, "do": Choice.DO, "y": Choice.DO, "yes": Choice.DO, "s": Choice.SKIP,
-                   "skip": Choice.SKIP, "e": Choice.STOP, "end": Choice.STOP, "": Choice.STOP}  # fmt: skip
+        do, skip, stop = StepChoice.DO, StepChoice.SKIP, StepChoice.STOP
+        answers = {"d": do, "do": do, "y": do, "yes": do, "s": skip, "skip": skip, "e": stop, "end": stop, "": stop}
         while True:
             answer = confirm.ask_word(f"{report.operation}: [d]o it, [s]kip it, or [E]nd the run? ").lower()
             if answer in answers:
@@ -145,7 +145,7 @@ class Asking:
 
 
 class hidden:  # noqa: N801 - used as a function
-    """Errors that leave the block have no secrets in them, and no traceback that has."""
+    """Removes secrets from errors that leave the block."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
@@ -168,13 +168,13 @@ def carry(
     inv: Invocation,
     playbook: Playbook,
     values: Values,
-    place: Place,
+    place: RunTarget,
     settings: Settings,
     held: Journal | None,
     state: RunState | None,
     junit: Path | None,
 ) -> None:
-    """Run it, report it; raises for an exit code that is not 0."""
+    """Run the playbook and print the report. Raises the error for the exit code."""
     from functools import partial
 
     from kctl.deploy.process import run as run_program
@@ -202,9 +202,12 @@ def carry(
     except KctlError as exc:
         unwritten = exc
     try:
-        inv.emit(report, lambda: tables(report), lambda: report.steps)
+        if inv.output in output.FOR_PEOPLE and inv.output != "wide":  # LiveLines has printed the steps
+            output.write_line(title(report))
+        else:
+            inv.emit(report, lambda: tables(report), lambda: report.steps)
         sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads it; the exit code is the run's all the same
+    except BrokenPipeError:  # the exit code must still be the run's
         output.discard(sys.stdout)
     _raise(report, outcome, engine.redactor)
     if unwritten is not None:
@@ -212,7 +215,7 @@ def carry(
 
 
 def _readable_secrets(security: Security) -> frozenset[str]:
-    """Return the secrets to hide. An unreadable secret is left out, because no step has it either."""
+    """Return the secrets to hide. Unreadable ones are omitted, as no step can read them either."""
     try:
         return security.secrets
     except UsageError:
@@ -222,7 +225,7 @@ def _readable_secrets(security: Security) -> frozenset[str]:
 def _report(
     playbook: Playbook,
     values: Values,
-    place: Place,
+    place: RunTarget,
     settings: Settings,
     held: Journal | None,
     outcome: RunOutcome,
@@ -259,8 +262,8 @@ def _report(
 
 
 def _raise(report: RunReport, outcome: RunOutcome, redactor: Redactor) -> None:
-    """End with the run's exit code, and say how it is gone on with."""
-    on = None if report.run is None else f"kctl playbook resume {report.run} goes on there"
+    """Raise the error for the run's exit code, with a hint how to resume."""
+    on = None if report.run is None else f"run `kctl playbook resume {report.run}` to resume it"
     if outcome.interrupted:
         if on is not None:
             output.note(on)

@@ -13,9 +13,9 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 
 def status(
     ctx: typer.Context,
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="All runs of this machine when not given.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Run id (default: all runs).")] = None,
 ) -> None:
-    """Show the runs of playbooks: how they ended, and where they are.
+    """Show the state of playbook runs.
 
     Example: kctl playbook status
     """
@@ -33,7 +33,7 @@ def status(
         output.warn(error.message)
     inv.emit(
         found,
-        lambda: [Table(_columns(), jsonable(found), empty="no playbook was run on this machine")],
+        lambda: [Table(_columns(), jsonable(found), empty="no playbook has been run on this machine")],
         row_type=RunOverview,
     )
 

@@ -27,7 +27,7 @@ from kctl.commands import app
 from kctl.commands.terminal.common_options import is_common
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
-from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
+from kctl.playbook.operations import Argument, Kind, Operation, OperationResult, Where
 
 MAX_OUTPUT_BYTES = 16 << 20
 # Other names of operations, for commands that stand alone.
@@ -90,7 +90,7 @@ def _operation_name(path: Sequence[str]) -> str:
 def find(name: str) -> Operation:
     """See Operations."""
     path, command = _command(name)
-    arguments = tuple(_argument(name, param) for name, param in _own(command).items())
+    arguments = tuple(_argument(name, param) for name, param in _builtin(command).items())
     dry_run = any("--dry-run" in param.opts for param in command.params)
     return Operation(
         name=name,
@@ -121,7 +121,7 @@ def _group(name: str) -> Any:
     return app.load(name)
 
 
-def _own(command: Any) -> dict[str, Any]:
+def _builtin(command: Any) -> dict[str, Any]:
     """The parameters by name: neither options that every command has, nor such as the run decides."""
     kept = {"--dry-run", "--help", *_WITHOUT_END}
     if any(_WITHOUT_END.intersection(param.opts) for param in command.params):
@@ -172,7 +172,7 @@ def _kind(param: Any) -> Kind:
 def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
     """See Operations. Options as `--name=value`, so that no value can be taken for an option."""
     _, command = _command(operation.name)
-    params = _own(command)
+    params = _builtin(command)
     options: list[str] = []
     positional: list[str] = []
     for name in arguments:
@@ -249,7 +249,7 @@ def run(
     dry_run: bool = False,
     stdin: bytes = b"",
     note: Callable[[str], None],
-) -> Outcome:
+) -> OperationResult:
     """See Operations."""
     invocation = Invocation(
         output="json",
@@ -277,17 +277,17 @@ def run(
             code = app.run(argv, invocation)
         if code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
-        return Outcome(code, captured.value(), changed=invocation.changed)
+        return OperationResult(code, captured.value(), changed=invocation.changed)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as exc:
         code = exc.code if isinstance(exc.code, int) else int(ExitCode.FAILED)
-        return Outcome(code, captured.value(), changed=invocation.changed)
+        return OperationResult(code, captured.value(), changed=invocation.changed)
     except KctlError as exc:
-        return Outcome(int(exc.exit_code), captured.value(), exc, invocation.changed)
+        return OperationResult(int(exc.exit_code), captured.value(), exc, invocation.changed)
     except Exception as exc:  # noqa: BLE001 - as the root does: an error of one step, never of the whole run
         failed = app.unexpected(exc)
-        return Outcome(int(failed.exit_code), captured.value(), failed, invocation.changed)
+        return OperationResult(int(failed.exit_code), captured.value(), failed, invocation.changed)
 
 
 class _Captured(io.RawIOBase):

@@ -1,1 +1,1 @@
-"""kctl validate: proof of reliability."""
+"""kctl validate: prove the reliability of a cluster."""

@@ -1,4 +1,4 @@
-"""kctl validate: what a cluster keeps of what it acknowledged, while something is done to it on purpose."""
+"""kctl validate: inject faults and check that no acknowledged record is lost."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from kctl.commands.terminal.option_sets import takes_options
 if TYPE_CHECKING:
     from kctl.validate.plan import Wishes
 
-app = CommandGroup(help="Break a cluster on purpose, and prove what it keeps.")
+app = CommandGroup(help="Inject faults and check that no acknowledged record is lost.")
 
 HooksFile = Annotated[
-    Path | None, typer.Option("--hooks", metavar="FILE", help="Commands that break what kctl did not set up (YAML).")
+    Path | None, typer.Option("--hooks", metavar="FILE", help="YAML file with commands that stop and start brokers.")
 ]
 Report = Annotated[
-    Path | None, typer.Option("--report", metavar="FOLDER", help="Write report.json, report.md and plots there.")
+    Path | None, typer.Option("--report", metavar="FOLDER", help="Folder for report.json, report.md and plots.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
 @dataclass(frozen=True)
 class ValidateOptions:
-    """The options of a scenario, as written."""
+    """The common options of all scenarios."""
 
-    acks: Annotated[str, typer.Option(metavar="0|1|all", help="What the producer waits for.")] = "all"
+    acks: Annotated[str, typer.Option(metavar="0|1|all", help="Acknowledgments the producer waits for.")] = "all"
     idempotence: Annotated[
         bool | None,
-        typer.Option("--idempotence/--no-idempotence", help="Producer's idempotence; on by default with acks=all."),
+        typer.Option("--idempotence/--no-idempotence", help="Idempotent producer (default: on with acks=all)."),
     ] = None
     min_insync_replicas: Annotated[
         int | None,
-        typer.Option("--min-insync-replicas", metavar="N", min=1, help="Of the own topics (2, if that can be)."),
+        typer.Option("--min-insync-replicas", metavar="N", min=1, help="Of the test topics (default: 2 if possible)."),
     ] = None
-    rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records a second.")] = 300
+    rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, help="Records per second.")] = 300
     max_gap: Annotated[
-        str | None, typer.Option("--max-gap", metavar="DURATION", help="The longest a partition may take no write.")
+        str | None, typer.Option("--max-gap", metavar="DURATION", help="Maximum time without writes to a partition.")
     ] = None
     max_isr_time: Annotated[
         str | None,
-        typer.Option("--max-isr-time", metavar="DURATION", help="The longest until all replicas are in sync."),
+        typer.Option("--max-isr-time", metavar="DURATION", help="Maximum time until all replicas are in sync."),
     ] = None
     max_leader_time: Annotated[
         str | None,
-        typer.Option("--max-leader-time", metavar="DURATION", help="The longest until there is a new leader."),
+        typer.Option("--max-leader-time", metavar="DURATION", help="Maximum time until a new leader exists."),
     ] = None
     max_controller_time: Annotated[
         str | None,
-        typer.Option("--max-controller-time", metavar="DURATION", help="The longest until there is a new controller."),
+        typer.Option("--max-controller-time", metavar="DURATION", help="Maximum time until a new controller exists."),
     ] = None
     hooks: HooksFile = None
     report: Report = None
@@ -66,7 +66,7 @@ class ValidateOptions:
         from kctl.validate.report.verdict import Budgets
 
         if self.acks not in {"0", "1", "all"}:
-            raise UsageError(f"--acks {self.acks} is none of 0, 1 and all")
+            raise UsageError(f"--acks {self.acks} is invalid", hint="use 0, 1 or all")
         limits = (self.max_gap, self.max_isr_time, self.max_leader_time, self.max_controller_time)
         budgets = Budgets(*(None if limit is None else parse_duration_ms(limit) for limit in limits))
         idempotent = self.acks == "all" if self.idempotence is None else self.idempotence
@@ -76,11 +76,10 @@ class ValidateOptions:
 @app.command("leader-election")
 @takes_options(ValidateOptions)
 def leader_election(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Kill a leader, and see that others take over with all that was acknowledged.
+    """Kill a leader and check that no acknowledged record is lost.
 
-    A producer writes to a topic of its own with replicas on every broker; the broker that leads one of its partitions
-    gets kill -9 and is started again; then the preferred leaders are elected. Exits 1 when an invariant or a budget is
-    broken.
+    A producer writes to a test topic with replicas on every broker. The leader of one of its partitions is killed (kill
+    -9) and started again, then preferred leaders are elected. Exits 1 if an invariant or a budget is violated.
 
     Example: kctl validate leader-election --max-gap 30s --yes
     """
@@ -90,9 +89,9 @@ def leader_election(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("controller-election")
 @takes_options(ValidateOptions)
 def controller_election(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Kill the controller, and see that another one takes over.
+    """Kill the controller and check that another broker takes over.
 
-    As leader-election; the broker that is the controller gets kill -9.
+    Like leader-election, but the controller is killed (kill -9).
 
     Example: kctl validate controller-election --yes
     """
@@ -102,10 +101,10 @@ def controller_election(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("rolling-restart")
 @takes_options(ValidateOptions)
 def rolling_restart(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Restart every broker in its turn, under load.
+    """Restart all brokers one by one under load.
 
-    As kctl cluster restart --rolling does it: each broker is stopped only when the others are enough, and the next one
-    when all is in sync again.
+    Like `kctl cluster restart --rolling`: a broker is stopped only if the remaining replicas satisfy
+    min.insync.replicas, and the next one only when all replicas are in sync again.
 
     Example: kctl validate rolling-restart --max-gap 10s --yes
     """
@@ -115,12 +114,12 @@ def rolling_restart(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("unclean-election")
 @takes_options(ValidateOptions)
 def unclean_election(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Elect a leader that lacks records, and see what that costs.
+    """Elect an out-of-sync leader and measure the loss.
 
-    On a topic of its own with two replicas and unclean.leader.election.enable: its follower is paused, the leader goes
-    on alone and gets kill -9, the follower is elected. With acks=all and min.insync.replicas=2 nothing that was
-    acknowledged is lost; with --acks 1 or --min-insync-replicas 1 it is, and that is found. Writes stand still on
-    purpose: it has no budgets.
+    Uses a test topic with two replicas and unclean.leader.election.enable. The follower is paused, the leader continues
+    alone and is killed (kill -9), then the follower is elected. With acks=all and min.insync.replicas=2, no
+    acknowledged record is lost. With --acks 1 or --min-insync-replicas 1, records are lost and reported. Writes stop on
+    purpose, so budgets do not apply.
 
     Example: kctl validate unclean-election --yes
 
@@ -132,9 +131,9 @@ def unclean_election(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("broker-loss")
 @takes_options(ValidateOptions)
 def broker_loss(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Do without a broker for a while, and see it catch up.
+    """Stop a broker for a while and check that it catches up.
 
-    As leader-election; the broker stays away until it is in no ISR, and ten seconds more.
+    Like leader-election, but the broker stays down until it is in no ISR, and 10 s longer.
 
     Example: kctl validate broker-loss --max-isr-time 2m --yes
     """
@@ -144,10 +143,10 @@ def broker_loss(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("zookeeper-loss")
 @takes_options(ValidateOptions)
 def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Do without ZooKeeper for a while, and see that brokers serve on.
+    """Stop ZooKeeper for a while and check that brokers keep serving.
 
-    All of its ZooKeepers get kill -9, and are started again: those of a cluster that kctl set up by signals, any others
-    by the commands under zookeeper: in --hooks.
+    All ZooKeeper servers are killed (kill -9) and started again: by signals in a cluster that kctl set up, otherwise by
+    the commands under `zookeeper` in --hooks.
 
     Example: kctl validate zookeeper-loss --yes
     """
@@ -157,10 +156,10 @@ def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("all")
 @takes_options(ValidateOptions)
 def all_(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Run every validation, one after the other.
+    """Run all validations one after another.
 
-    What cannot be done to this cluster is left out, and said. Nothing of it remains in the cluster, also after Ctrl-C;
-    when kctl itself was killed, the next kctl validate takes back what is left.
+    Scenarios that are impossible on this cluster are skipped with a warning. Everything is cleaned up, also after
+    Ctrl-C. If kctl itself is killed, the next `kctl validate` cleans up.
 
     Example: kctl validate all --max-gap 30s --report reliability --yes
     """
@@ -169,10 +168,10 @@ def all_(ctx: typer.Context, options: ValidateOptions) -> None:
 
 @app.command("matrix")
 def matrix(ctx: typer.Context, hooks: HooksFile = None, report: Report = None, dry_run: DryRun = False) -> None:
-    """Show what acks, idempotence and min.insync.replicas are worth.
+    """Compare settings of acks, idempotence and min.insync.replicas.
 
-    Eight set-ups live through the same unclean election; the table has what each acknowledged and lost. Exits 1 when
-    one lost what it promises to keep, and when acks=1 lost nothing: then the fault was none.
+    Eight combinations go through the same unclean election; the table shows what each acknowledged and lost. Exits 1 if
+    one lost records that it promises to keep, or if acks=1 lost nothing, which means that the fault had no effect.
 
     Example: kctl validate matrix --yes
     """
@@ -182,7 +181,7 @@ def matrix(ctx: typer.Context, hooks: HooksFile = None, report: Report = None, d
 
 
 def _run(ctx: typer.Context, names: list[str] | None, options: ValidateOptions) -> None:
-    """names: None for all."""
+    """Run scenarios. names: None for all."""
     from kctl.commands.validate.run import run_scenarios
 
     run_scenarios(invocation(ctx), names, options.wishes(), options.hooks, options.report, dry_run=options.dry_run)

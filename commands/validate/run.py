@@ -1,4 +1,4 @@
-"""What `kctl validate` does: plan → show → confirm → break and measure → clean up → say what was proven."""
+"""Run `kctl validate`: plan → show → confirm → inject faults and measure → clean up → report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LINES_EVERY_S = 15.0
 
 
 class _Told:
-    """What a run tells while it lasts: on a bar while there is one."""
+    """Reports progress, on the progress bar if there is one."""
 
     def __init__(self) -> None:
         self.bar: output.Progress | None = None
@@ -42,7 +42,7 @@ class _Told:
 
     def begin(self, scenario: str, number: int, total: int) -> None:
         self._prefix, self._done, self._total = f"{scenario}: ", number - 1, total
-        self.line("begins")
+        self.line("starting")
 
     def line(self, text: str) -> None:
         if self.bar is not None:
@@ -55,7 +55,7 @@ class _Told:
 
 @dataclass
 class _Prepared:
-    """What can be done, and by what."""
+    """A confirmed validation and what it needs."""
 
     target: Target
     client: ClusterClient
@@ -66,7 +66,7 @@ class _Prepared:
     told: _Told
 
     def begin(self) -> ValidationRun:
-        """Raises Busy, OperationFailed."""
+        """Start the run. Raises Busy, OperationFailed."""
         from kctl.validate.run import begin
 
         return begin(self.target, self.client, self.means, self.plan, self.wishes, self.told.line)
@@ -76,7 +76,7 @@ def run_scenarios(
     inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
     dry_run: bool,
 ) -> None:  # fmt: skip
-    """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
+    """Run scenarios. names: None for all. Raises NotHealthy for violations, and the error that ended the run early."""
     from kctl.validate.plan import WAIT_S
     from kctl.validate.report.report import csv_rows, result_value, run_value
     from kctl.validate.report.sentences import unmeasured_line
@@ -94,7 +94,7 @@ def run_scenarios(
                     told.begin(row.scenario, number, len(prepared.plan.possible))
                     results.append(run.scenario(row))
                     told.done(results[-1])
-        except KctlError as exc:  # what was found until then is shown
+        except KctlError as exc:  # results so far are still shown
             failed = exc
     value = run_value(
         prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
@@ -106,13 +106,13 @@ def run_scenarios(
         output.warn(unmeasured_line(budget))
     broken = [result.scenario for result in results if not result.verdict.ok]
     if broken:
-        raise NotHealthy(f"{', '.join(broken)}: not all held", hint=f"the evidence is in {run.folder}")
+        raise NotHealthy(f"{', '.join(broken)}: violations found", hint=f"see the evidence in {run.folder}")
     if value["unmeasured"]:
-        raise NotHealthy("not every budget was measured", hint="a run with a fault that it waits for tells more")
+        raise NotHealthy("not every budget was measured", hint="run a scenario whose fault the budget applies to")
 
 
 def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_run: bool) -> None:
-    """Raises NotHealthy when a set-up lost what it promises to keep, or the table shows nothing."""
+    """Run the matrix. Raises NotHealthy if a set-up broke its promise, or the fault had no effect."""
     from kctl.validate.matrix import SCENARIO
     from kctl.validate.matrix import run_matrix as carry_out
     from kctl.validate.plan import WAIT_S, Wishes
@@ -130,7 +130,7 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
         except KctlError as exc:
             if matrix is None:
                 raise
-            failed = exc  # what was found is shown
+            failed = exc  # the results are still shown
     value = matrix_value(
         prepared.plan, run.run_id, str(run.folder), matrix, failed=None if failed is None else failed.message
     )
@@ -141,7 +141,7 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
         output.warn(doubt)
     _raise(failed, unwritten)
     if not matrix.ok:
-        raise NotHealthy("not every set-up did what it promises", hint=f"the evidence is in {run.folder}")
+        raise NotHealthy("a set-up did not behave as promised", hint=f"see the evidence in {run.folder}")
 
 
 @contextmanager
@@ -149,9 +149,9 @@ def _prepared(
     inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
     dry_run: bool,
 ) -> Iterator[_Prepared | None]:  # fmt: skip
-    """Planned, shown and confirmed, with what an earlier run left taken back; None when it was a dry run.
+    """Plan, show and confirm, after cleaning up an earlier killed run. Yield None for a dry run.
 
-    Raises what refuses it: then nothing was changed.
+    Errors raised here mean that nothing was changed.
     """
     from kctl.cluster.controller import read_controller
     from kctl.validate import leftovers
@@ -172,7 +172,7 @@ def _prepared(
             _clean_earlier(inv, target, client, cluster_id, hooks, wishes.wait_s)
             state = client.metadata(())
         means = find_means(state.brokers, hooks, target)
-        with output.progress("looking at the cluster"):
+        with output.progress("reading the cluster"):
             plan = make_plan(client, means, chosen, wishes, controller=read_controller(client).controller_id)
         for line in said_before(plan):
             output.warn(line)
@@ -190,35 +190,35 @@ def _prepared(
 def _clean_earlier(
     inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None, start_s: float
 ) -> None:  # fmt: skip
-    """What a run left that was killed. It starts brokers and deletes a validation's own topics, and so does not ask,
-    but in a protected context."""
+    """Clean up after an earlier run that was killed. Asks only in a protected context, as it only starts brokers and
+    deletes test topics."""
     from kctl.validate.cleanup import clean_earlier
     from kctl.validate.means import cleaning_means
 
-    inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=client.target)
+    inv.confirm_protected(f"Clean up what an earlier validation of {target.name} left?", target=client.target)
     means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks, target)
     with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
         for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):
             took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])
-            output.note(f"took back what an earlier validation left: {took}; its evidence is in {left.evidence}")
+            output.note(f"cleaned up after an earlier validation: {took}; its evidence is in {left.evidence}")
 
 
 @contextmanager
 def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Told]:
-    """Signals end it as Ctrl-C does: it cleans up, and names the evidence."""
+    """Treat signals like Ctrl-C: clean up, and print where the evidence is."""
     with undone_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
         prepared.told.bar = bar
         try:
             with run:
                 yield prepared.told
         except KeyboardInterrupt:
-            output.note(f"the evidence of what was done until then is in {run.folder}")
+            output.note(f"the evidence so far is in {run.folder}")
             raise
         finally:
             if run.not_led is not None:
                 output.warn(
-                    f"not all leaders of other topics are where they were: {run.not_led} "
-                    "(kctl leader elect --preferred tries it again)"
+                    f"some partitions of other topics have not moved back to their leaders: {run.not_led} "
+                    "(run `kctl leader elect --preferred`)"
                 )
 
 
@@ -231,7 +231,7 @@ def _show(
     rows: Callable[[], Sequence[Any]],
     matrix: Sequence[Any] = (),
 ) -> KctlError | None:
-    """rows: for CSV. Why the report could not be written: what was measured is shown before that is tried."""
+    """Print the results, then write the report. Return the error if the report cannot be written. rows: for CSV."""
     inv.emit(value, tables, rows, changed=True)
     tell_results(inv, results, matrix=bool(matrix))
     output.note(f"the evidence is in {value['evidence']}")
@@ -248,7 +248,7 @@ def _show(
 
 
 def _raise(failed: KctlError | None, unwritten: KctlError | None) -> None:
-    """What ended the run, before a report that could not be written."""
+    """Raise the error that ended the run, or else that of the report."""
     if failed is not None and unwritten is not None:
         output.warn(unwritten.message)
     found = failed or unwritten

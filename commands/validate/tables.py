@@ -1,4 +1,4 @@
-"""A validation on the terminal: what is planned, what is asked, what came of it."""
+"""Terminal output of validations: the plan, the question, the results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 _TIMES = ("to_new_leader_ms", "to_new_controller_ms", "to_full_isr_ms")
-# What must not be; without idempotence, records may be there twice and reordered.
+# Must be 0; without idempotence, duplicates and reordering are allowed.
 _ALARMING = {"lost": "LOST", "duplicated": "TWICE", "out_of_order": "REORDERED", "holes": "HOLES"}
 _WIDEST = 120
 
 
 def plan_tables(plan: Plan) -> list[Table]:
-    """What is done, and what cannot be."""
+    """Return the planned scenarios, and unprotected topics."""
     rows = [
         {"scenario": row.scenario, "does": row.does, "note": "" if row.impossible is None else f"no: {row.impossible}"}
         for row in plan.scenarios
@@ -43,32 +43,32 @@ def plan_tables(plan: Plan) -> list[Table]:
 
 
 def said_before(plan: Plan) -> list[str]:
-    """What to know before: what is left out, and whose topics suffer."""
-    lines = [f"{row.scenario} is left out: {row.impossible}" for row in plan.scenarios if row.impossible is not None]
+    """Return warnings before a run: skipped scenarios and affected topics."""
+    lines = [f"{row.scenario} is skipped: {row.impossible}" for row in plan.scenarios if row.impossible is not None]
     lines += [
-        f"topic {row.topic} suffers: {counted(row.partition_count, 'partition')} with "
+        f"topic {row.topic} is affected: {counted(row.partition_count, 'partition')} with "
         f"{counted(row.replication_factor, 'replica')}, min.insync.replicas {row.min_insync_replicas}: "
         f"{row.consequence}"
         for row in plan.unprotected[:_NAMED]
     ]
     if len(plan.unprotected) > _NAMED:
-        lines.append(f"{counted(len(plan.unprotected) - _NAMED, 'more topic')} suffer: --dry-run lists all")
+        lines.append(f"{counted(len(plan.unprotected) - _NAMED, 'more topic')} affected; --dry-run lists all")
     return lines
 
 
 def said_plan(plan: Plan) -> list[str]:
-    """What is going to be done, a line each."""
+    """Return a line for each planned scenario."""
     return [f"{row.scenario}: {row.does}" for row in plan.possible]
 
 
 def question(plan: Plan) -> str:
-    """What is asked before."""
+    """Return the confirmation question."""
     what = counted(len(plan.possible), "validation")
-    return f"Break cluster {plan.cluster} on purpose ({what}), {plan.by}?"
+    return f"Inject faults into cluster {plan.cluster} ({what}), {plan.by}?"
 
 
 def result_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """What was kept, and what each fault took. rows: of report.result_value. A single one has its partitions too."""
+    """Return the tables of results; for a single scenario with its partitions. rows: of report.result_value."""
     one = [] if len(rows) != 1 else [_partition_table(rows[0])]
     budgets = [_budget_table(rows)] if any(row["budgets"] for row in rows) else []
     return [_kept_table(rows), _fault_table(rows), *budgets, *one]
@@ -92,7 +92,7 @@ def _kept_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _fault_table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """A row for the time before the first fault, and one after each; without the scenario where there is but one."""
+    """Return a row for the time before the first fault, and one for each fault."""
     rows = []
     for result in results:
         named = {"scenario": result["scenario"], "name": "(before)", "at": ""}
@@ -117,7 +117,7 @@ def _fault_row(scenario: str, fault: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _budget_table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """A row for each validation and budget."""
+    """Return a row for each scenario and budget."""
     from kctl.validate.report.sentences import OPTIONS, kept
 
     rows = [
@@ -147,7 +147,7 @@ def _partition_table(result: Mapping[str, Any]) -> Table:
 
 
 def matrix_tables(matrix: Matrix) -> list[Table]:
-    """A row for each set-up."""
+    """Return a row for each set-up."""
     columns = [
         Column("acks"),
         Column("idempotence"),
@@ -167,7 +167,7 @@ def matrix_tables(matrix: Matrix) -> list[Table]:
 
 
 def seconds(value: int | None) -> str:
-    """Milliseconds for people; nothing where nothing was to be waited for."""
+    """Format milliseconds; empty for 0 or None."""
     return _tenths(value) if value else ""
 
 
@@ -176,7 +176,7 @@ def _tenths(value: int) -> str:
 
 
 def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) -> None:
-    """On stderr, for people: why something did not hold, where lost records are, and the plots on a terminal."""
+    """Print reasons of violations and lost records on stderr, and plots on a terminal."""
     from kctl.validate.report.plot_terminal import plot_lines
     from kctl.validate.report.report_folder import label
     from kctl.validate.report.sentences import missing_line, why_not

@@ -1,1 +1,1 @@
-"""Playbooks: what they are, what is wrong with them, and running them so that a run can be taken up again."""
+"""Playbooks: the format, lint, and runs that can be resumed."""

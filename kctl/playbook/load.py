@@ -1,4 +1,4 @@
-"""A playbook by name, read and linted: what everything else begins with."""
+"""Find, read and lint a playbook."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kctl.playbook.lint.problems import as_error, errors_of, in_order
 from kctl.playbook.model import Playbook, Problem
 from kctl.playbook.operations import Operations
 from kctl.playbook.read import read_all
-from kctl.playbook.shipped import Found, find, text_of
+from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 
 def load_playbook(name: str, *, beside: Path | None = None, known: Operations | None = None) -> Playbook:
-    """The playbook of that name or path, without errors. Raises NotFound, InvalidFile with all errors."""
+    """Return the playbook with this name or path. Raises NotFound, and InvalidFile with all errors."""
     found = find(name, beside=beside)
     playbook, problems = examine(found, known=known)
     return without_errors(playbook, problems, found.file)
 
 
 def without_errors(playbook: Playbook | None, problems: Sequence[Problem], file: str) -> Playbook:
-    """The playbook that was examined. Raises InvalidFile with all errors when it has any; warnings are passed over."""
+    """Return the playbook if it has no errors; warnings are ignored. Raises InvalidFile with all errors."""
     errors = errors_of(problems)
     if playbook is None or errors:
         raise as_error(errors, file)
     return playbook
 
 
-def examine(found: Found, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
-    """A playbook and all of its problems: those of reading it, and those that lint finds in what could be read."""
+def examine(found: PlaybookFile, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
+    """Return a playbook and all of its problems, from the reader and from lint."""
     try:
         text = text_of(found)
     except KctlError as exc:
@@ -41,7 +41,7 @@ def examine(found: Found, *, known: Operations | None = None) -> tuple[Playbook 
 def examine_text(
     data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None
 ) -> tuple[Playbook | None, list[Problem]]:
-    """As examine, for text at hand: a journal's, say."""
+    """Examine a text that is already in memory, e.g. from a journal."""
     playbook, problems = read_all(data, source=source, file=file, known=known)
     if playbook is None:
         return None, problems

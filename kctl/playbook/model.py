@@ -1,4 +1,4 @@
-"""What a playbook is, once it has been read."""
+"""The model of a playbook."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ PARAMETER_TYPES: tuple[ParameterType, ...] = (
 )  # fmt: skip
 OnError = Literal["fail", "continue"]
 
-# What a registered step has, and `failure` in on_failure and finally.
-REGISTERED = ("value", "exit_code", "status", "error", "changed")
-FAILURE = ("step", "message", "exit_code")
-# Names that the run gives; no parameter, register or variable may be called like them.
-GIVEN = {
+# The fields of a registered step, and of `failure` in on_failure and finally.
+REGISTER_FIELDS = ("value", "exit_code", "status", "error", "changed")
+FAILURE_FIELDS = ("step", "message", "exit_code")
+# Names defined by the run. Parameters, registers and variables must not use them.
+RESERVED_NAMES = {
     "item": "the item of the loop",
-    "index": "its number in the loop, from 0",
-    "run_id": "the run's own name, also when it is resumed",
-    "failure": "what failed: step, message, exit_code; null when nothing did",
+    "index": "its index in the loop, starting at 0",
+    "run_id": "the id of the run, unchanged when the run is resumed",
+    "failure": "the failed step: step, message, exit_code; null if no step failed",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a file; line and column count from 1."""
+    """A position in a file. line and column start at 1."""
 
     file: str
     line: int
@@ -42,7 +42,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, where, and what was probably meant. warning: it runs all the same."""
+    """A problem and its position. hint: the likely fix. warning: the playbook runs anyway."""
 
     file: str
     line: int
@@ -58,8 +58,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A value that a run is given. default: None when there is none, and then it is required, unless it is null
-    itself. secret: never stored, never shown."""
+    """A parameter of a playbook. default: None if there is none, which makes the parameter required, unless it is null
+    itself. secret: never stored or displayed."""
 
     name: str
     type: ParameterType
@@ -75,12 +75,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. kind: an operation («topic.create»), or one of kctl.playbook.own_steps. arguments: as written, with
-    their expressions; a short form written out (`wait: 5s` is {duration: 5s}).
+    """A step of a playbook.
 
-    when, until: expressions without braces. loop: a list, or a text that is one expression. retries, delay_s, timeout,
-    context, stdin: a text may have expressions in it; see kctl.playbook.run.step_settings. accept: exit codes that are
-    no failure. dry_run: the operation only tells what it would do.
+    kind: an operation ("topic.create") or a key of kctl.playbook.builtin_step_table. arguments: as in the file, with
+    their expressions; the short form is expanded (`wait: 5s` is {duration: 5s}). when, until: expressions without
+    braces. loop: a list, or a string with one expression. retries, delay_s, timeout, context, stdin: strings may
+    contain expressions; see kctl.playbook.run.step_settings. accept: exit codes that count as success. dry_run: run the
+    operation as a dry run.
     """
 
     id: str
@@ -100,20 +101,20 @@ class Step:
     stdin: str | None
     dry_run: bool
     where: Position
-    written: Mapping[str, Any] = field(repr=False, compare=False)  # the step's own mapping, for places
+    body: Mapping[str, Any] = field(repr=False, compare=False)  # the step's own mapping, for positions
 
     @property
     def is_operation(self) -> bool:
-        """Whether it is an operation of kctl, and no step of playbooks' own."""
-        from kctl.playbook.own_steps import OWN_STEPS
+        """Return True if the step is an operation of kctl, not a built-in step."""
+        from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 
-        return self.kind not in OWN_STEPS
+        return self.kind not in BUILTIN_STEPS
 
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """source: the file; None for what came from elsewhere. text: as it was read; digest: its SHA-256 in hex. unread:
-    what steps that could not be read would register; None when all could be."""
+    """A playbook. source: the file; None if it was not read from a file. text: the content as read; digest: its SHA-256
+    in hex. unread: names that unreadable steps would register; None if all steps are readable."""
 
     name: str
     description: str
@@ -128,7 +129,7 @@ class Playbook:
     unread: frozenset[str] | None = None
 
     def all_steps(self) -> tuple[Step, ...]:
-        """Those of all three parts."""
+        """Return the steps of all three parts."""
         return (*self.steps, *self.on_failure, *self.finally_)
 
     def parameter(self, name: str) -> Parameter | None:

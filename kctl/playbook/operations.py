@@ -1,8 +1,7 @@
-"""Operations: what a step of a playbook can do. Each is a command of kctl, so a playbook cannot drift from the CLI.
+"""Operations: the commands of kctl as steps of a playbook, so that playbooks cannot drift from the command line.
 
-`topic.create` is `kctl topic create`, its arguments are that command's arguments and options by their names in
-snake_case, its result is what `-o json` prints. The commands are found by name, in the one module that knows their
-tree; this is the only place where the library reaches for `kctl.commands`.
+`topic.create` is `kctl topic create`. Its arguments are the command's arguments and options in snake_case, its result
+is the command's JSON output. The library never imports `kctl.commands`, except here: the module is loaded by name.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from kctl.errors import KctlError
-from kctl.playbook.own_steps import OWN_STEPS
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 
 if TYPE_CHECKING:
     from kctl.playbook.model import Step
@@ -26,8 +25,8 @@ Kind = Literal["text", "integer", "number", "flag"]
 class Argument:
     """One argument of an operation.
 
-    many: takes a list; of texts like KEY=VALUE (`pairs`) a mapping as well. default: None when there is none.
-    positional: stands without an option on the command line. choices: empty when any value goes.
+    many: accepts a list; with `pairs` (KEY=VALUE) also a mapping. default: None if there is none. positional: an
+    argument, not an option, of the command. choices: empty if any value is valid.
     """
 
     name: str
@@ -44,8 +43,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """name: "topic.create". command: ("topic", "create"). changes: it changes something when it is not a dry run.
-    dry_run: it can tell what it would do. changes_with: the argument without which it changes nothing."""
+    """An operation. name: "topic.create". command: ("topic", "create"). changes: it changes something unless it is a
+    dry run. dry_run: it supports dry runs. changes_with: the argument without which it changes nothing."""
 
     name: str
     command: tuple[str, ...]
@@ -56,7 +55,7 @@ class Operation:
     changes_with: str | None = None
 
     def can_change(self, arguments: Mapping[str, Any]) -> bool:
-        """Return whether it may change something with these arguments."""
+        """Return True if the operation may change something with these arguments."""
         return self.changes and (self.changes_with is None or arguments.get(self.changes_with) not in (None, False))
 
     def argument(self, name: str) -> Argument | None:
@@ -65,7 +64,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The cluster and the limits of one step, as the options that every command has. None: not given."""
+    """The cluster and the limits of one step, as the common options of all commands. None: not set."""
 
     context: str | None = None
     bootstrap_server: str | None = None
@@ -77,11 +76,11 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of an operation: the exit code that its command has, what it printed as JSON (JSON Lines as a list,
-    None for nothing), and the error that ended it.
+class OperationResult:
+    """The result of an operation.
 
-    changed: whether it changed something or, in a dry run, would; None if its command did not report that.
+    exit_code: of the command. value: its JSON output; JSON Lines as a list; None if there is none. error: the error
+    that ended it. changed: whether it changed something (in a dry run: would change); None: not reported.
     """
 
     exit_code: int
@@ -91,19 +90,19 @@ class Outcome:
 
 
 class Operations(Protocol):
-    """What kctl.commands.terminal.operations offers."""
+    """The interface of kctl.commands.terminal.operations."""
 
     def names(self) -> Iterable[str]:
-        """All operations, without their arguments: cheap."""
+        """Return the names of all operations. Does not load their arguments."""
 
     def aliases(self) -> Mapping[str, str]:
-        """Second names of operations, and whose they are."""
+        """Return alternative names, each with the operation's main name."""
 
     def find(self, name: str) -> Operation:
-        """One operation. Raises NotFound, with what was probably meant."""
+        """Return an operation. Raises NotFound with a suggestion."""
 
     def check(self, operation: Operation, arguments: Mapping[str, Any]) -> None:
-        """Parse the arguments as the command line does, and do nothing. Raises UsageError."""
+        """Parse the arguments as the command line does, without running the operation. Raises UsageError."""
 
     def run(
         self,
@@ -114,13 +113,13 @@ class Operations(Protocol):
         dry_run: bool = False,
         stdin: bytes = b"",
         note: Callable[[str], None],
-    ) -> Outcome:
-        """Carry it out, confirmed; note: each line that it says on stderr. Raises KeyboardInterrupt only."""
+    ) -> OperationResult:
+        """Run the operation, confirmed. note: called with each line for stderr. Raises only KeyboardInterrupt."""
 
 
 def step_can_change(step: Step, known: Operations) -> bool:
-    """Return whether a step, other than an include, may change something."""
-    own = OWN_STEPS.get(step.kind)
+    """Return True if a step, other than an include, may change something."""
+    own = BUILTIN_STEPS.get(step.kind)
     if own is not None:
         return own.changes
     return not step.dry_run and known.find(step.kind).can_change(step.arguments)
@@ -128,5 +127,5 @@ def step_can_change(step: Step, known: Operations) -> bool:
 
 @lru_cache(maxsize=1)
 def operations() -> Operations:
-    """The commands of kctl as operations."""
+    """Return the commands of kctl as operations."""
     return cast("Operations", import_module("kctl.commands.terminal.operations"))

@@ -1,4 +1,4 @@
-"""A playbook as a person looks at it: its parameters, its steps, and what each of them would change."""
+"""Describe a playbook: its parameters, its steps, and which steps change something."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from kctl.errors import KctlError
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
 from kctl.playbook.operations import Operations, operations, step_can_change
-from kctl.playbook.shipped import Found, find, text_of
+from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 
 @dataclass(frozen=True, slots=True)
-class ListedPlaybook:
-    """One of many. changes: whether it has a step that changes something; None when it could not be read.
-    problems: what lint has against it."""
+class PlaybookSummary:
+    """A row of the list. changes: whether a step changes something; None: the playbook is unreadable. problems: number
+    of problems that lint reports."""
 
     name: str
     description: str
@@ -29,7 +29,7 @@ class ListedPlaybook:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownParameter:
+class ParameterDetails:
     name: str
     type: str
     required: bool
@@ -42,9 +42,9 @@ class ShownParameter:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownStep:
-    """step: its id. part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with
-    the name of what it includes. changes: whether it can change something; dry_run: whether it can tell what before."""
+class StepDetails:
+    """A step. step: its id. part: "steps", "on_failure" or "finally". operation: or the kind of a built-in step; for an
+    include with the name of the included playbook. changes: it may change something. dry_run: it supports dry runs."""
 
     step: str
     name: str
@@ -60,22 +60,24 @@ class ShownStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPlaybook:
+class PlaybookDetails:
     name: str
     description: str
     file: str
     shipped: bool
     digest: str
     changes: bool
-    parameters: list[ShownParameter]
-    steps: list[ShownStep]
+    parameters: list[ParameterDetails]
+    steps: list[StepDetails]
 
 
-def listed(found: Found, playbook: Playbook | None, problems: int, known: Operations | None = None) -> ListedPlaybook:
-    """A playbook as a row; None for one that could not be read."""
+def listed(
+    found: PlaybookFile, playbook: Playbook | None, problems: int, known: Operations | None = None
+) -> PlaybookSummary:
+    """Return a row for a playbook. playbook: None if it is unreadable."""
     if playbook is None:
-        return ListedPlaybook(found.path.stem, "", [], 0, None, problems, found.shipped, found.file)
-    return ListedPlaybook(
+        return PlaybookSummary(found.path.stem, "", [], 0, None, problems, found.shipped, found.file)
+    return PlaybookSummary(
         name=playbook.name,
         description=playbook.description,
         parameters=[each.name for each in playbook.parameters],
@@ -87,10 +89,10 @@ def listed(found: Found, playbook: Playbook | None, problems: int, known: Operat
     )
 
 
-def shown(found: Found, playbook: Playbook, known: Operations | None = None) -> ShownPlaybook:
-    """All of a playbook."""
+def shown(found: PlaybookFile, playbook: Playbook, known: Operations | None = None) -> PlaybookDetails:
+    """Return all details of a playbook."""
     steps = list(_steps(playbook, known or operations()))
-    return ShownPlaybook(
+    return PlaybookDetails(
         name=playbook.name,
         description=playbook.description,
         file=found.file,
@@ -98,7 +100,7 @@ def shown(found: Found, playbook: Playbook, known: Operations | None = None) -> 
         digest=playbook.digest,
         changes=any(each.changes for each in steps),
         parameters=[
-            ShownParameter(
+            ParameterDetails(
                 each.name, each.type, each.required, each.default, each.secret, each.description, list(each.choices),
                 each.minimum, each.maximum,
             )
@@ -108,14 +110,14 @@ def shown(found: Found, playbook: Playbook, known: Operations | None = None) -> 
     )  # fmt: skip
 
 
-def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
+def _steps(playbook: Playbook, known: Operations) -> Iterator[StepDetails]:
     effects = _Effects(known)
     parts = (("steps", playbook.steps), ("on_failure", playbook.on_failure), ("finally", playbook.finally_))
     for part, steps in parts:
         for step in steps:
             changes, dry_run = effects.of(playbook, step)
             name = step.arguments.get("playbook") if step.kind == "include" else None
-            yield ShownStep(
+            yield StepDetails(
                 step=step.id,
                 name=step.name,
                 part=part,
@@ -131,15 +133,15 @@ def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
 
 
 class _Effects:
-    """Whether steps can change something, and whether they can tell what before. What is included many times is read
-    once for each depth."""
+    """Which steps may change something and support dry runs. A playbook that is included several times is read once
+    per depth."""
 
     def __init__(self, known: Operations) -> None:
         self._known = known
         self._met: dict[tuple[Path, int], tuple[bool, bool]] = {}
 
     def of(self, playbook: Playbook, step: Step, depth: int = 0) -> tuple[bool, bool]:
-        """An included playbook that cannot be read may do anything."""
+        """Return (changes, supports dry runs) of a step. An unreadable included playbook may change anything."""
         if step.kind != "include":
             changes = step_can_change(step, self._known)
             return changes, not changes or (step.is_operation and self._known.find(step.kind).dry_run)
@@ -152,7 +154,7 @@ class _Effects:
             return True, False
         return self._met[key]
 
-    def _of_all(self, found: Found, depth: int) -> tuple[bool, bool]:
+    def _of_all(self, found: PlaybookFile, depth: int) -> tuple[bool, bool]:
         from kctl.playbook.read import read
 
         if depth > MAX_INCLUDE_DEPTH:

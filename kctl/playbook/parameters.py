@@ -1,4 +1,4 @@
-"""The values of a playbook's parameters: from the command line, the environment and a file, each of its type."""
+"""Collect and validate the values of a playbook's parameters."""
 
 from __future__ import annotations
 
@@ -24,119 +24,121 @@ _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False}
 _EXAMPLES = {
-    "duration": "for example 30s or 5m",
-    "size": "for example 512, 64MB or 1GiB",
-    "list": 'for example ["a", "b"]',
-    "mapping": 'for example {"a": 1}',
+    "duration": "e.g. 30s or 5m",
+    "size": "e.g. 512, 64MB or 1GiB",
+    "list": 'e.g. ["a", "b"]',
+    "mapping": 'e.g. {"a": 1}',
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """values: one for each parameter; those of optional ones that nobody gave are None. public: without secrets."""
+    """The values of all parameters; None for optional ones that are not set."""
 
     values: Mapping[str, Any] = field(repr=False)
     secrets: frozenset[str]
 
     @property
     def public(self) -> dict[str, Any]:
+        """Return the values without secrets."""
         return {name: value for name, value in self.values.items() if name not in self.secrets}
 
     @property
     def redactor(self) -> Redactor:
-        """Hides the secrets in whatever is shown or stored."""
+        """Return a redactor that hides the secrets in output and journals."""
         return Redactor(self.values.get(name) for name in sorted(self.secrets))
 
 
 def collect(
     playbook: Playbook,
-    given: Sequence[str] = (),
+    inputs: Sequence[str] = (),
     *,
     file: Mapping[str, Any] | None = None,
     secrets: Sequence[str] = (),
     environment: Mapping[str, str],
     warn: Warn = ignore,
 ) -> Values:
-    """The values for a run.
+    """Return the values for a run.
 
-    given: NAME=VALUE each, from the command line; secrets: NAME=@FILE each. The command line goes before
-    KCTL_PARAM_NAME, that before the file, that before the default. warn: gets a line for a secret's file that others
-    can read. Raises UsageError with everything that is wrong.
+    given: NAME=VALUE from the command line. secrets: NAME=@FILE. Precedence: the command line, KCTL_PARAM_NAME, the
+    file, the default. warn: called for a secret's file that other users can read. Raises UsageError with all problems.
     """
     wrong: list[str] = []
-    found: dict[str, Any] = {}
+    typed_values: dict[str, Any] = {}
     for name, value in (file or {}).items():
-        _put(playbook, found, wrong, str(name), value)
+        _put(playbook, typed_values, wrong, str(name), value)
     for parameter in playbook.parameters:
         text = environment.get(ENVIRONMENT + parameter.name.upper())
         if text is not None:
-            _put(playbook, found, wrong, parameter.name, text)
-    for name, text in _pairs(given, "-p", wrong):
+            _put(playbook, typed_values, wrong, parameter.name, text)
+    for name, text in _pairs(inputs, "-p", wrong):
         parameter_ = playbook.parameter(name)
         if parameter_ is not None and parameter_.secret:
-            wrong.append(f"{name} is a secret, and others see command lines: --secret {name}=@FILE")
+            wrong.append(f"{name} is a secret and must not be on the command line: use --secret {name}=@FILE")
             continue
-        _put(playbook, found, wrong, name, text)
+        _put(playbook, typed_values, wrong, name, text)
     for name, path in _pairs(secrets, "--secret", wrong):
-        _secret(playbook, found, wrong, name, path, warn)
-    return _complete(playbook, found, wrong)
+        _secret(playbook, typed_values, wrong, name, path, warn)
+    return _complete(playbook, typed_values, wrong)
 
 
 def misspelt(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
-    """What is to be said of variables that look like those of a parameter and are not: nothing takes them.
+    """Return a warning for each unused variable whose name resembles a parameter's.
 
-    Those that look like none are left alone: a CI job may have some for other playbooks.
+    Others are ignored: a CI job may set variables for other playbooks.
     """
     known = [each.name.upper() for each in playbook.parameters]
     free = [name for name in known if ENVIRONMENT + name not in environment]
     unknown = {each.removeprefix(ENVIRONMENT) for each in environment if each.startswith(ENVIRONMENT)}.difference(known)
     return [
-        f"{ENVIRONMENT}{name} is no parameter of {playbook.name}: did you mean {ENVIRONMENT}{meant}?"
+        f"{ENVIRONMENT}{name} is not a parameter of {playbook.name}: did you mean {ENVIRONMENT}{meant}?"
         for name in sorted(unknown)
         for meant in closest(name, free, limit=1)
     ]
 
 
 def read_values(playbook: Playbook, path: Path, *, warn: Warn = ignore) -> dict[str, Any]:
-    """The values in a file: YAML, or JSON, with names and values. warn: gets a line for a file with a secret that
-    others can read. Raises NotFound, InvalidFile, and UsageError for one that everybody may write to."""
+    """Return the values in a YAML or JSON file. warn: called if the file holds a secret and other users can read it.
+
+    Raises NotFound, InvalidFile, and UsageError for a file with a secret that other users can write.
+    """
     data, name = read_input(path, max_bytes=MAX_FILE_BYTES)
-    found = load(data, source=name, max_bytes=MAX_FILE_BYTES)
-    if not isinstance(found, YamlMap):
-        raise InvalidFile(f"{name} is no mapping of names to values", hint="topic: orders")
-    secret = next((each.name for each in playbook.parameters if each.secret and each.name in found), None)
+    typed_values = load(data, source=name, max_bytes=MAX_FILE_BYTES)
+    if not isinstance(typed_values, YamlMap):
+        raise InvalidFile(f"{name} must be a mapping of names to values", hint="e.g. topic: orders")
+    secret = next((each.name for each in playbook.parameters if each.secret and each.name in typed_values), None)
     if secret is not None and str(path) != "-":
         check_secret_file(path, secret, warn=warn)
-    return {str(key): plain(value) for key, value in found.items()}
+    return {str(key): plain(value) for key, value in typed_values.items()}
 
 
-def included(playbook: Playbook, given: Mapping[str, Any], secrets: frozenset[str]) -> Values:
-    """The values for an included playbook, from the step that includes it; secrets: names that are secret there
-    because what they were given is. Raises UsageError."""
+def included(playbook: Playbook, inputs: Mapping[str, Any], secrets: frozenset[str]) -> Values:
+    """Return the values for an included playbook. secrets: parameters whose values come from secrets of the includer.
+    Raises UsageError."""
     wrong: list[str] = []
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        _put(playbook, found, wrong, str(name), value)
-    values = _complete(playbook, found, wrong)
+    typed_values: dict[str, Any] = {}
+    for name, value in inputs.items():
+        _put(playbook, typed_values, wrong, str(name), value)
+    values = _complete(playbook, typed_values, wrong)
     return Values(values.values, values.secrets | secrets)
 
 
-def _complete(playbook: Playbook, found: dict[str, Any], wrong: list[str]) -> Values:
+def _complete(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str]) -> Values:
     for parameter in playbook.parameters:
-        if parameter.name in found:
+        if parameter.name in typed_values:
             continue
         if parameter.required and not any(line.startswith(f"{parameter.name} ") for line in wrong):
             wrong.append(f"{parameter.name} is missing{f': {parameter.description}' if parameter.description else ''}")
-        found[parameter.name] = parameter.default
+        typed_values[parameter.name] = parameter.default
     if wrong:
         one = len(wrong) == 1
         raise UsageError(
             f"{playbook.name}: {wrong[0]}" if one else f"{playbook.name}: parameters: {'; '.join(wrong[:3])}"
             + (f"; and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""),
-            hint=f"kctl playbook show {playbook.name} lists them",
+            hint=f"see `kctl playbook show {playbook.name}`",
             details={"problems": wrong},
         )  # fmt: skip
-    return Values(found, frozenset(each.name for each in playbook.parameters if each.secret))
+    return Values(typed_values, frozenset(each.name for each in playbook.parameters if each.secret))
 
 
 def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[str, str]]:
@@ -146,39 +148,43 @@ def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[st
         if not equals or not name:
             wrong.append(f"{option} takes NAME=VALUE" if option == "-p" else f"{option} takes NAME=@FILE")
         elif name in pairs:
-            wrong.append(f"{name} is there twice")
+            wrong.append(f"{name} is set twice")
         else:
             pairs[name] = value
     return list(pairs.items())
 
 
-def _put(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
+def _put(playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
     parameter = playbook.parameter(name)
     if parameter is None:
         meant = did_you_mean(name, [each.name for each in playbook.parameters])
-        wrong.append(f"{name} is no parameter{f': {meant}' if meant else ''}")
+        wrong.append(f"{name} is not a parameter{f': {meant}' if meant else ''}")
         return
     try:
-        found[name] = as_typed(parameter, from_text(parameter, value) if isinstance(value, str) else plain(value))
+        typed_values[name] = as_typed(
+            parameter, from_text(parameter, value) if isinstance(value, str) else plain(value)
+        )
     except InvalidFile as exc:
         wrong.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
 
 
-def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn) -> None:
+def _secret(
+    playbook: Playbook, typed_values: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn
+) -> None:
     parameter = playbook.parameter(name)
     if not path.startswith("@"):
-        wrong.append(f"--secret takes {name}=@FILE: others see command lines")
+        wrong.append(f"--secret takes {name}=@FILE: other users can see command lines")
     elif parameter is not None and not parameter.secret:
-        wrong.append(f"{name} is no secret: -p {name}=VALUE")
+        wrong.append(f"{name} is not a secret: use -p {name}=VALUE")
     else:
         try:
-            _put(playbook, found, wrong, name, read_secret(name, None, path[1:], warn=warn) or "")
+            _put(playbook, typed_values, wrong, name, read_secret(name, None, path[1:], warn=warn) or "")
         except UsageError as exc:
             wrong.append(exc.message)
 
 
 def plain(value: Any) -> Any:
-    """Lists and mappings without their places in a file."""
+    """Return lists and mappings without their positions in a file."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -187,7 +193,7 @@ def plain(value: Any) -> Any:
 
 
 def from_text(parameter: Parameter, text: str) -> Any:
-    """What a text on the command line or in the environment means for a parameter of that type."""
+    """Convert a string from the command line or the environment to the parameter's type, if possible."""
     if parameter.type in {"integer", "number"} and len(text) <= 64:
         if _INTEGER.fullmatch(text):
             return int(text)
@@ -206,26 +212,26 @@ def from_text(parameter: Parameter, text: str) -> Any:
 
 
 def as_typed(parameter: Parameter, value: Any) -> Any:
-    """The value, when it is one that the parameter can have. Raises InvalidFile; a secret is not repeated."""
+    """Return the value if it is valid for the parameter. Raises InvalidFile, without the value of a secret."""
     shown = "that" if parameter.secret else repr(value)[:80]
     wanted, fits = _TYPES[parameter.type]
     if isinstance(value, str) and not encodable(value):
-        raise InvalidFile(f"{parameter.name} is no UTF-8 text")
+        raise InvalidFile(f"{parameter.name} must be UTF-8 text")
     if value is None and not parameter.required:
         return None
     if not fits(value):
         hint = _example(parameter, value)
-        raise InvalidFile(f"{parameter.name} is {wanted}, not {shown}", hint=hint)
+        raise InvalidFile(f"{parameter.name} must be {wanted}, not {shown}", hint=hint)
     if parameter.secret and isinstance(value, str) and len(value) < Redactor.SHORTEST:
-        raise InvalidFile(f"{parameter.name} is a secret of fewer than {Redactor.SHORTEST} characters")
+        raise InvalidFile(f"{parameter.name} is a secret and must have at least {Redactor.SHORTEST} characters")
     if parameter.choices and value not in parameter.choices:
         meant = did_you_mean(str(value), map(str, parameter.choices))
         known = f"one of {', '.join(map(str, parameter.choices))}"
-        raise InvalidFile(f"{parameter.name} is {known}, not {shown}", hint=meant)
+        raise InvalidFile(f"{parameter.name} must be {known}, not {shown}", hint=meant)
     if parameter.minimum is not None and value < parameter.minimum:
-        raise InvalidFile(f"{parameter.name} is {shown}, less than {parameter.minimum:g}")
+        raise InvalidFile(f"{parameter.name} must be at least {parameter.minimum:g}, not {shown}")
     if parameter.maximum is not None and value > parameter.maximum:
-        raise InvalidFile(f"{parameter.name} is {shown}, more than {parameter.maximum:g}")
+        raise InvalidFile(f"{parameter.name} must be at most {parameter.maximum:g}, not {shown}")
     return value
 
 
@@ -255,8 +261,8 @@ def _example(parameter: Parameter, value: Any) -> str | None:
 
 
 _TYPES: dict[str, tuple[str, Any]] = {
-    "string": ("text", lambda value: isinstance(value, str)),
-    "integer": ("a whole number", _is_whole),
+    "string": ("a string", lambda value: isinstance(value, str)),
+    "integer": ("an integer", _is_whole),
     "number": ("a number", _is_number),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
     "list": ("a list", lambda value: isinstance(value, list)),

@@ -1,4 +1,4 @@
-"""Reads a playbook: YAML into the model, with every problem and its place."""
+"""Read a playbook from YAML and report every problem with its position."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.errors import InvalidFile
 from kctl.playbook.lint.problems import Problems, as_error, in_order, position
-from kctl.playbook.model import GIVEN, PARAMETER_TYPES, VERSION, Parameter, Playbook, Problem, Step
+from kctl.playbook.model import PARAMETER_TYPES, RESERVED_NAMES, VERSION, Parameter, Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 100
 MAX_STEPS = 1000
 MAX_DESCRIPTION = 2000
-NO_FORMAT = "no format is named"
+NO_FORMAT = "`playbook` with the format version is missing"
 KEYS = ("playbook", "name", "description", "parameters", "steps", "on_failure", "finally")
 PARAMETER_KEYS = ("type", "description", "default", "secret", "choices", "minimum", "maximum")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
@@ -29,9 +29,9 @@ _OF_EXPRESSIONS = frozenset({
 
 
 def read(data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None) -> Playbook:
-    """The playbook that a text is. Raises InvalidFile with all problems of its form; lint finds what is wrong in it.
+    """Parse a playbook. Raises InvalidFile with all problems of its form; lint reports problems of its content.
 
-    source: the file it was read from, if it was. file: what problems call it.
+    source: the file that was read, if any. file: its name in problems.
     """
     playbook, problems = read_all(data, source=source, file=file, known=known)
     if playbook is None or problems:
@@ -42,7 +42,7 @@ def read(data: bytes | str, *, source: Path | None, file: str, known: Operations
 def read_all(
     data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None
 ) -> tuple[Playbook | None, list[Problem]]:
-    """As read, but with the problems as a list. The playbook is what could be read; None when that was nothing."""
+    """Parse a playbook. Return the readable part (None if nothing is readable) and the problems."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     problems = Problems(file)
     try:
@@ -50,24 +50,24 @@ def read_all(
     except InvalidFile as exc:
         return None, [_of_yaml(exc, file)]
     if not isinstance(document, YamlMap):
-        problems.at(1, 1, "a playbook is a mapping", f"it begins with playbook: {VERSION}, name and steps")
-        return None, problems.found
+        problems.at(1, 1, "a playbook must be a mapping", f"start with playbook: {VERSION}, name and steps")
+        return None, problems.rows
     _turned(raw, problems)
     playbook = _Reader(document, problems, known or operations()).playbook(raw, source, file)
-    return playbook, in_order(problems.found)
+    return playbook, in_order(problems.rows)
 
 
 def _turned(raw: bytes, problems: Problems) -> None:
-    """Characters that make a line look like another one: what a reviewer reads is not what is run (CVE-2021-42574)."""
+    """Report characters that change the displayed order of a line, so that it misleads a reviewer (CVE-2021-42574)."""
     for number, line in enumerate(raw.decode("utf-8-sig").split("\n"), 1):
         found = _TURNS.search(line)
         if found:
-            said = f"the character U+{ord(found.group()):04X} changes the order in which a line is shown"
+            said = f"the character U+{ord(found.group()):04X} changes the display order of the line"
             problems.at(number, found.start() + 1, said, f"write \\u{ord(found.group()):04x} in double quotes")
 
 
 def _of_yaml(error: InvalidFile, file: str) -> Problem:
-    """The problem that the YAML reader told as «file:line:column: what»."""
+    """Convert an error of the YAML reader, "file:line:column: message", to a problem."""
     found = re.match(r":([0-9]+):([0-9]+): ", error.message.removeprefix(file))
     if not found:
         return Problem(file, 1, 1, error.message.removeprefix(f"{file}: "), error.hint)
@@ -76,7 +76,7 @@ def _of_yaml(error: InvalidFile, file: str) -> Problem:
 
 
 class _Reader:
-    """Reads one document; what cannot be understood is told, and left out."""
+    """Reads one document. Invalid parts are reported and left out."""
 
     def __init__(self, document: YamlMap, problems: Problems, known: Operations) -> None:
         self._document = document
@@ -112,51 +112,51 @@ class _Reader:
     def _version(self) -> None:
         version = self._document.get("playbook")
         if version != VERSION or isinstance(version, bool):
-            said = f"the format {version!r} is not known" if "playbook" in self._document else NO_FORMAT
+            said = f"unknown format version {version!r}" if "playbook" in self._document else NO_FORMAT
             self._problems.value(self._document, "playbook", said, f"write playbook: {VERSION}")
 
     def _name(self) -> str:
         name = self._document.get("name")
         if "name" not in self._document:
-            self._problems.key(self._document, None, "a playbook has a name", "name: rolling-restart")
+            self._problems.key(self._document, None, "the playbook has no name", "e.g. name: rolling-restart")
         elif not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME:
             self._problems.value(
                 self._document,
                 "name",
-                f"{name!r} is not a name",
-                "small letters, digits and -, for example topic-audit",
+                f"{name!r} is not a valid name",
+                "use lowercase letters, digits and -, e.g. topic-audit",
             )
         return name if isinstance(name, str) else ""
 
     def _text_of(self, mapping: YamlMap, key: str, what: str, most: int) -> str:
-        """An optional text."""
+        """Return an optional string with whitespace collapsed."""
         text = mapping.get(key, "")
         if not isinstance(text, str):
-            self._problems.value(mapping, key, f"the {key} of {what} is text", "put it in quotes")
+            self._problems.value(mapping, key, f"the {key} of {what} must be a string", "put it in quotes")
             return ""
         if len(text) > most:
-            self._problems.value(mapping, key, f"the {key} of {what} has more than {most:,} characters")
+            self._problems.value(mapping, key, f"the {key} of {what} exceeds {most:,} characters")
         return " ".join(text.split())
 
     # --- parameters
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        given = self._document.get("parameters")
-        if given is None:
+        entries = self._document.get("parameters")
+        if entries is None:
             return ()
-        if not isinstance(given, YamlMap):
+        if not isinstance(entries, YamlMap):
             self._problems.value(
-                self._document, "parameters", "parameters are a mapping of names", "name: {type: string}"
+                self._document, "parameters", "parameters must be a mapping of names", "e.g. name: {type: string}"
             )
             return ()
-        found = (self._parameter(given, name) for name in given if not self._problems.full)
+        found = (self._parameter(entries, name) for name in entries if not self._problems.full)
         return tuple(each for each in found if each is not None)
 
-    def _parameter(self, given: YamlMap, name: Any) -> Parameter | None:
-        self.check_identifier(given, name, "a parameter")
-        body = given[name]
+    def _parameter(self, entries: YamlMap, name: Any) -> Parameter | None:
+        self.check_identifier(entries, name, "a parameter")
+        body = entries[name]
         if not isinstance(body, YamlMap):
-            self._problems.value(given, name, f"the parameter {name} is a mapping", f"{name}: {{type: string}}")
+            self._problems.value(entries, name, f"the parameter {name} must be a mapping", f"{name}: {{type: string}}")
             return None
         what = f"the parameter {name}"
         self._problems.unknown_keys(body, PARAMETER_KEYS, what)
@@ -165,7 +165,7 @@ class _Reader:
             from kctl.base.suggestions import did_you_mean
 
             hint = did_you_mean(str(kind), PARAMETER_TYPES) or f"one of {', '.join(PARAMETER_TYPES)}"
-            self._problems.value(body, "type", f"{what} has no type {kind!r}", hint)
+            self._problems.value(body, "type", f"{what} has the unknown type {kind!r}", hint)
             kind = "string"
         parameter = Parameter(
             name=str(name),
@@ -177,12 +177,12 @@ class _Reader:
             choices=self._choices(body, what),
             minimum=self._bound(body, "minimum", kind, what),
             maximum=self._bound(body, "maximum", kind, what),
-            where=position(given, name),
+            where=position(entries, name),
         )
         return self._with_default(parameter, body)
 
     def _with_default(self, parameter: Parameter, body: YamlMap) -> Parameter:
-        """The parameter with its default and choices as values of its type."""
+        """Return the parameter with its default, after checking its default and choices."""
         from dataclasses import replace
 
         from kctl.playbook.parameters import as_typed, plain
@@ -196,21 +196,19 @@ class _Reader:
             except InvalidFile as exc:
                 self._problems.value(body, key, exc.message, exc.hint)
         if parameter.secret and default is not None:
-            self._problems.key(
-                body, "default", f"the secret {parameter.name} has a default", "leave it out of the file"
-            )
+            self._problems.key(body, "default", f"the secret {parameter.name} has a default", "remove the default")
         return replace(parameter, default=default)
 
     def _flag(self, body: YamlMap, key: str, what: str) -> bool:
         value = body.get(key, False)
         if not isinstance(value, bool):
-            self._problems.value(body, key, f"{key} of {what} is true or false, not {value!r}")
+            self._problems.value(body, key, f"{key} of {what} must be true or false, not {value!r}")
         return value is True
 
     def _choices(self, body: YamlMap, what: str) -> tuple[Any, ...]:
         value = body.get("choices", [])
         if not isinstance(value, list) or ("choices" in body and not value):
-            self._problems.value(body, "choices", f"the choices of {what} are a list of values")
+            self._problems.value(body, "choices", f"the choices of {what} must be a list of values")
             return ()
         return tuple(value)
 
@@ -219,22 +217,22 @@ class _Reader:
         if value is None:
             return None
         if kind not in {"integer", "number"}:
-            self._problems.key(body, key, f"{what} is no number, and has no {key}")
+            self._problems.key(body, key, f"{what} is not a number and cannot have a {key}")
         elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            self._problems.value(body, key, f"the {key} of {what} is a number")
+            self._problems.value(body, key, f"the {key} of {what} must be a number")
         else:
             return value
         return None
 
     def check_identifier(self, holder: YamlMap, name: Any, what: str, *, of_value: str | None = None) -> None:
-        """Whether a parameter, a register or a variable can be called so; of_value: the key that has the name."""
+        """Check the name of a parameter, register or variable. of_value: the key whose value is the name."""
         message = hint = None
         if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
-            message, hint = f"{name!r} is not a name for {what}", "small letters, digits and _, at most 64"
-        elif name in GIVEN:
-            message, hint = f"{name} is {GIVEN[name]}", f"give {what} another name"
+            message, hint = f"{name!r} is not a valid name for {what}", "use at most 64 lowercase letters, digits and _"
+        elif name in RESERVED_NAMES:
+            message, hint = f"{name} is reserved: {RESERVED_NAMES[name]}", f"rename {what}"
         elif name in _OF_EXPRESSIONS:
-            message, hint = f"{name} is a word of expressions", f"give {what} another name"
+            message, hint = f"{name} is a keyword of expressions", f"rename {what}"
         if message and of_value:
             self._problems.value(holder, of_value, message, hint)
         elif message:
@@ -245,29 +243,31 @@ class _Reader:
     def _steps(self, key: str, *, required: bool = False) -> tuple[Step, ...]:
         from kctl.playbook.read_steps import StepReader
 
-        given = self._document.get(key)
-        if given is None and not required:
+        entries = self._document.get(key)
+        if entries is None and not required:
             return ()
-        if not isinstance(given, YamlList) or (required and not given):
-            said = f"{key} is a list of steps" if key in self._document else f"a playbook has {key}"
+        if not isinstance(entries, YamlList) or (required and not entries):
+            said = f"{key} must be a list of steps" if key in self._document else f"the playbook has no {key}"
             self._problems.value(self._document, key, said, "- name: …")
             return ()
         reader = StepReader(self._problems, self._known, self.check_identifier)
-        if len(given) > MAX_STEPS:
-            said = f"{key} has {len(given):,} steps; {MAX_STEPS:,} is the most"
-            self._problems.value(self._document, key, said, "loop repeats a step, include takes steps of another file")
-        found = [reader.step(given, index) for index in range(min(len(given), MAX_STEPS)) if not self._problems.full]
+        if len(entries) > MAX_STEPS:
+            said = f"{key} has {len(entries):,} steps, more than {MAX_STEPS:,}"
+            self._problems.value(self._document, key, said, "use loop, or move steps to another file and include it")
+        found = [
+            reader.step(entries, index) for index in range(min(len(entries), MAX_STEPS)) if not self._problems.full
+        ]
         if reader.unread is not None:
             self._unread = (self._unread or set()) | reader.unread
         return tuple(each for each in found if each is not None)
 
     def _ids(self, steps: tuple[Step, ...]) -> None:
-        """Each step has an id of its own, by which a run names it."""
+        """Check that ids are unique."""
         first: dict[str, Step] = {}
         for step in steps:
             before = first.setdefault(step.id, step)
             if before is not step:
-                hint = f"the other is in line {before.where.line}; give this one an id of its own"
+                hint = f"the first is on line {before.where.line}; set a different id"
                 self._problems.key(
-                    step.written, "id" if "id" in step.written else "name", f"a second step {step.id}", hint
+                    step.body, "id" if "id" in step.body else "name", f"duplicate step id {step.id}", hint
                 )

@@ -1,20 +1,20 @@
-"""The JSON Schema of playbooks, for editors: made from the operations and the tables that reading goes by.
+"""Build the JSON Schema of playbooks, for editors.
 
-Draft 2020-12 (https://json-schema.org/draft/2020-12). What the schema takes, `lint` may still refuse: names that
-nothing declares, expressions, places of options.
+Draft 2020-12 (https://json-schema.org/draft/2020-12). `lint` is stricter: it also checks names, expressions and
+positional arguments.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS, BuiltinArgument, BuiltinStep
 from kctl.playbook.model import PARAMETER_TYPES, VERSION
 from kctl.playbook.operations import Argument, Operation, Operations, operations
-from kctl.playbook.own_steps import OWN_STEPS, OwnArgument, OwnStep
 from kctl.playbook.read import MAX_NAME
 from kctl.playbook.read_steps import MAX_RETRIES, MAX_STEP_NAME, STEP_KEYS
 
-_LAID_OUT = 3  # levels
+_MAX_INDENT = 3  # deeper levels stay on one line
 _EXPRESSION = {"type": "string", "pattern": r"\{\{.*\}\}"}
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _DURATION = {
@@ -30,23 +30,23 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 def schema(known: Operations | None = None) -> dict[str, Any]:
-    """The whole schema, as JSON has it. The same for the same operations."""
+    """Return the schema."""
     known = known or operations()
     found = [known.find(name) for name in sorted({*known.names(), *known.aliases()})]
     kinds = {
-        **{each.name: _own(each) for each in OWN_STEPS.values()},
+        **{each.name: _builtin(each) for each in BUILTIN_STEPS.values()},
         **{each.name: _operation(each) for each in found},
     }
     steps = {"type": "array", "items": {"$ref": "#/$defs/step"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "kctl playbook",
-        "description": "Steps that kctl playbook run carries out; docs/playbooks.md.",
+        "description": "A playbook for kctl playbook run; see docs/playbooks.md.",
         "type": "object",
         "required": ["playbook", "name", "steps"],
         "additionalProperties": False,
         "properties": {
-            "playbook": {"const": VERSION, "description": "The version of this format."},
+            "playbook": {"const": VERSION, "description": "Format version."},
             "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": MAX_NAME},
             "description": {"type": "string"},
             "parameters": {
@@ -55,8 +55,8 @@ def schema(known: Operations | None = None) -> dict[str, Any]:
                 "additionalProperties": {"$ref": "#/$defs/parameter"},
             },
             "steps": {**steps, "minItems": 1},
-            "on_failure": {**steps, "description": "Done when a step failed, with `failure`."},
-            "finally": {**steps, "description": "Always done, also after a failure or Ctrl-C."},
+            "on_failure": {**steps, "description": "Steps to run after a step failed; `failure` describes it."},
+            "finally": {**steps, "description": "Steps that always run, also after a failure or Ctrl-C."},
         },
         "$defs": {"parameter": _parameter(), "step": _step(kinds)},
     }
@@ -69,8 +69,8 @@ def _parameter() -> dict[str, Any]:
         "properties": {
             "type": {"enum": list(PARAMETER_TYPES), "default": "string"},
             "description": {"type": "string"},
-            "default": {"description": "Without one, the parameter is required."},
-            "secret": {"type": "boolean", "description": "Never stored, never shown; given by file or environment."},
+            "default": {"description": "A parameter without a default is required."},
+            "secret": {"type": "boolean", "description": "Never stored or displayed; set by file or environment."},
             "choices": {"type": "array", "minItems": 1},
             "minimum": {"type": "number"},
             "maximum": {"type": "number"},
@@ -100,11 +100,11 @@ def _step(kinds: dict[str, Any]) -> dict[str, Any]:
         "dry_run": {"type": "boolean"},
         "stdin": {"type": "string"},
     }
-    told = {key: {**keys[key], "description": text} for key, text in STEP_KEYS.items()}
+    described = {key: {**keys[key], "description": text} for key, text in STEP_KEYS.items()}
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {**told, **kinds},
+        "properties": {**described, **kinds},
         "oneOf": [{"required": [kind]} for kind in kinds],
     }
 
@@ -136,13 +136,13 @@ def _argument(argument: Argument) -> dict[str, Any]:
     return body
 
 
-def _own(step: OwnStep) -> dict[str, Any]:
+def _builtin(step: BuiltinStep) -> dict[str, Any]:
     if step.free:
         return {"description": step.summary, "type": "object", "minProperties": 1}
     body: dict[str, Any] = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {each.name: {**_own_argument(each), "description": each.help} for each in step.arguments},
+        "properties": {each.name: {**_builtin_argument(each), "description": each.help} for each in step.arguments},
     }
     required = [each.name for each in step.arguments if each.required]
     if required:
@@ -150,11 +150,11 @@ def _own(step: OwnStep) -> dict[str, Any]:
     if step.one_of:
         body["oneOf"] = [{"required": [name]} for name in step.one_of]
     short = step.argument(step.short) if step.short else None
-    ways = [body, _own_argument(short)] if short else [body]
+    ways = [body, _builtin_argument(short)] if short else [body]
     return {"description": step.summary, "anyOf": ways}
 
 
-def _own_argument(argument: OwnArgument) -> dict[str, Any]:
+def _builtin_argument(argument: BuiltinArgument) -> dict[str, Any]:
     if argument.kind == "texts":
         return {"anyOf": [{"type": "array", "minItems": 1, "items": _SCALAR}, _EXPRESSION]}
     if argument.kind == "condition":
@@ -170,14 +170,14 @@ def _own_argument(argument: OwnArgument) -> dict[str, Any]:
 
 
 def text(known: Operations | None = None) -> str:
-    """The schema as the shipped file has it: a line for each operation, so that a change of one is a line of a diff."""
+    """Return the schema as text with one line per operation, so that diffs stay small."""
     return _laid_out(schema(known), "") + "\n"
 
 
 def _laid_out(value: Any, indent: str) -> str:
     import json
 
-    if not isinstance(value, dict) or len(indent) > _LAID_OUT or not value:
+    if not isinstance(value, dict) or len(indent) > _MAX_INDENT or not value:
         return json.dumps(value, ensure_ascii=False)
     rows = [f"{indent} {json.dumps(key)}: {_laid_out(each, indent + ' ')}" for key, each in value.items()]
     return "{\n" + ",\n".join(rows) + f"\n{indent}}}"

@@ -1,4 +1,4 @@
-"""Finding playbooks: those that come with kctl, by name, and files."""
+"""Find playbooks: shipped ones by name, others by path."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kctl.errors import InvalidFile, NotFound
 from kctl.playbook.read import MAX_BYTES
 
 SUFFIXES = (".yaml", ".yml")
-_HINT = "kctl playbook list shows those that come with kctl; a file is named by its path"
+_HINT = "run `kctl playbook list` for the shipped playbooks, or name a file by its path"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """path: the file. file: what problems call it. shipped: it comes with kctl."""
+class PlaybookFile:
+    """A playbook's file. file: its name in problems. shipped: it comes with kctl."""
 
     path: Path
     file: str
@@ -25,25 +25,25 @@ class Found:
 
 
 def folder() -> Path:
-    """Where the shipped playbooks are."""
+    """Return the folder of the shipped playbooks."""
     import kctl
 
     return Path(kctl.__file__).parent / "playbooks"
 
 
-def shipped() -> Iterator[Found]:
-    """All that come with kctl, by name."""
+def shipped() -> Iterator[PlaybookFile]:
+    """Yield the shipped playbooks in order of their names."""
     for path in sorted(folder().glob("*.yaml")):
-        yield Found(path, path.name, shipped=True)
+        yield PlaybookFile(path, path.name, shipped=True)
 
 
-def in_folder(where: Path) -> Iterator[Found]:
-    """The playbooks among the files of a folder: YAML with the word `playbook:`, or unreadable. Raises NotFound."""
+def in_folder(where: Path) -> Iterator[PlaybookFile]:
+    """Yield the files of a folder that contain `playbook:` or are unreadable. Raises NotFound."""
     if not where.is_dir():
-        raise NotFound(f"there is no folder {where}")
+        raise NotFound(f"folder {where} does not exist")
     for path in sorted(where.iterdir()):
         if path.suffix in SUFFIXES and _is_file(path) and _may_be_one(path):
-            yield Found(path, str(path), shipped=False)
+            yield PlaybookFile(path, str(path), shipped=False)
 
 
 def _may_be_one(path: Path) -> bool:
@@ -53,33 +53,33 @@ def _may_be_one(path: Path) -> bool:
         return True
 
 
-def find(name: str, *, beside: Path | None = None) -> Found:
-    """A playbook by name or path. beside: the file that includes it; paths are taken from its folder.
+def find(name: str, *, beside: Path | None = None) -> PlaybookFile:
+    """Return a playbook by name or path. beside: the file that includes it; paths are relative to its folder.
 
-    A bare name is a shipped one's first, then NAME.yaml here (or beside), so that no file can take the place of a
-    shipped playbook unseen. Raises NotFound.
+    A bare name is first looked up among the shipped playbooks, then as NAME.yaml in the folder, so that a file cannot
+    silently replace a shipped playbook. Raises NotFound.
     """
     base = beside.parent if beside is not None else Path()
     is_path = name.endswith(SUFFIXES) or "/" in name or name in {".", ".."}
     if not is_path:
         own = folder() / f"{name}.yaml"
         if _is_file(own):
-            return Found(own, own.name, shipped=True)
+            return PlaybookFile(own, own.name, shipped=True)
         for suffix in SUFFIXES:
             path = base / f"{name}{suffix}"
             if _is_file(path):
-                return Found(path, str(path), shipped=False)
+                return PlaybookFile(path, str(path), shipped=False)
     path = base / name
     if is_path and _is_file(path):
-        return Found(path, str(path), shipped=_is_shipped(path))
+        return PlaybookFile(path, str(path), shipped=_is_shipped(path))
     if is_path:
-        raise NotFound(f"there is no file {path}", hint=_HINT)
+        raise NotFound(f"file {path} does not exist", hint=_HINT)
     meant = did_you_mean(name, [each.path.stem for each in shipped()])
-    raise NotFound(f"there is no playbook {name}", hint=meant or _HINT)
+    raise NotFound(f"playbook {name} does not exist", hint=meant or _HINT)
 
 
-def find_all(name: str) -> list[Found]:
-    """As `find`; for a folder all playbooks in it. Raises NotFound, also when a folder has none."""
+def find_all(name: str) -> list[PlaybookFile]:
+    """Return the playbook with this name or path, or all playbooks in a folder. Raises NotFound if there is none."""
     try:
         return [find(name)]
     except NotFound:
@@ -87,12 +87,12 @@ def find_all(name: str) -> list[Found]:
             raise
     found = list(in_folder(Path(name)))
     if not found:
-        raise NotFound(f"there is no playbook in {name}", hint=_HINT)
+        raise NotFound(f"folder {name} contains no playbooks", hint=_HINT)
     return found
 
 
 def _is_file(path: Path) -> bool:
-    """False as well for what cannot be the name of a file: too long, say."""
+    """Return True if the path is a file; False also if it is not a valid path, e.g. too long."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -103,6 +103,6 @@ def _is_shipped(path: Path) -> bool:
     return path.resolve().parent == folder().resolve()
 
 
-def text_of(found: Found) -> bytes:
-    """What a playbook's file holds. Raises InvalidFile, NotFound."""
+def text_of(found: PlaybookFile) -> bytes:
+    """Return the content of a playbook's file. Raises InvalidFile, NotFound."""
     return read_input(found.path, max_bytes=MAX_BYTES)[0]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kctl.commands.terminal.operations import JSON_LINES
 from kctl.playbook import schema
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS, BuiltinArgument
 from kctl.playbook.expressions.filters import FILTERS, FUNCTIONS
 from kctl.playbook.expressions.functions import Function
 from kctl.playbook.expressions.limits import (
@@ -25,9 +26,8 @@ from kctl.playbook.expressions.limits import (
     MAX_VALUES,
 )
 from kctl.playbook.expressions.value_tests import TESTS
-from kctl.playbook.model import FAILURE, GIVEN, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTERED
+from kctl.playbook.model import FAILURE_FIELDS, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTER_FIELDS, RESERVED_NAMES
 from kctl.playbook.operations import Argument, Operation, operations
-from kctl.playbook.own_steps import OWN_STEPS, OwnArgument
 from kctl.playbook.read import MAX_STEPS
 from kctl.playbook.read_steps import STEP_KEYS
 
@@ -78,8 +78,8 @@ def _keys(keys: Mapping[str, str]) -> Iterator[str]:
     yield from _table(("key", "meaning"), ((f"`{key}`", text) for key, text in keys.items()))
 
 
-def _own() -> Iterator[str]:
-    for step in OWN_STEPS.values():
+def _builtin() -> Iterator[str]:
+    for step in BUILTIN_STEPS.values():
         short = f" In short: `{step.name}: {step.short.upper()}`." if step.short else ""
         yield f"**`{step.name}`** {step.summary}{short}\n"
         if step.free:
@@ -88,7 +88,7 @@ def _own() -> Iterator[str]:
         yield from _table(("argument", "is", "meaning"), (_own_row(each) for each in step.arguments))
 
 
-def _own_row(argument: OwnArgument) -> tuple[str, str, str]:
+def _own_row(argument: BuiltinArgument) -> tuple[str, str, str]:
     kinds = {"texts": "list of texts", "flag": "true or false", "condition": "expression"}
     kind = " or ".join(argument.choices) or kinds.get(argument.kind, argument.kind)
     if argument.kind == "condition" and argument.many:
@@ -144,12 +144,12 @@ def render() -> str:
     lines += ["### Keys of a parameter\n", *_keys(_PARAMETER_KEYS)]
     lines += ["### Keys of a step\n", "One operation, or one of the steps below, is a key of the step as well.\n"]
     lines += [*_keys(STEP_KEYS)]
-    lines += ["### Steps of playbooks' own\n", *_own()]
+    lines += ["### Steps of playbooks' own\n", *_builtin()]
     lines += [f"Includes are nested {MAX_INCLUDE_DEPTH} deep at most, and no playbook includes itself.\n"]
     lines += ["### Names in expressions\n"]
-    given = {**GIVEN, "a register": f"what became of its step: {', '.join(REGISTERED)}"}
+    given = {**RESERVED_NAMES, "a register": f"what became of its step: {', '.join(REGISTER_FIELDS)}"}
     lines += [*_table(("name", "is"), ((name if " " in name else f"`{name}`", text) for name, text in given.items()))]
-    lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE)}."]
+    lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE_FIELDS)}."]
     streams = ", ".join(f"`{name.replace(' ', '.')}`" for name in sorted(JSON_LINES))
     lines += [f"`value` is what the command prints with `-o json`; of {streams} a list, also of one record or none.\n"]
     lines += ["### Operators\n", _OPERATORS]

@@ -16,12 +16,12 @@ from kctl.deploy.process import Completed
 from kctl.errors import KctlError, NotConfirmed, TimedOut
 from kctl.playbook.load import examine_text
 from kctl.playbook.model import Playbook
-from kctl.playbook.operations import Operation, Outcome, Where
+from kctl.playbook.operations import Operation, OperationResult, Where
 from kctl.playbook.parameters import collect
 from kctl.playbook.run import run_journal
 from kctl.playbook.run.engine import Engine, RunOutcome, Settings
 from kctl.playbook.run.resume import check_names, check_unsure, to_resume
-from kctl.playbook.run.run_environment import Choice, RunEnvironment
+from kctl.playbook.run.run_environment import RunEnvironment, StepChoice
 from kctl.playbook.run.run_journal import RunJournal
 
 Answer = Callable[[Mapping[str, Any]], Any]
@@ -52,7 +52,7 @@ class World:
     slept: list[float] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     yes: bool = True
-    choices: list[Choice | KeyboardInterrupt] = field(default_factory=list)
+    choices: list[StepChoice | KeyboardInterrupt] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
     def done(self, name: str) -> int:
@@ -82,7 +82,7 @@ class FakeOperations:
         dry_run: bool = False,
         stdin: bytes = b"",
         note: Callable[[str], None],
-    ) -> Outcome:
+    ) -> OperationResult:
         world = self.world
         world.calls.append((operation.name, dict(arguments), dry_run))
         world.wheres.append(where)
@@ -105,27 +105,27 @@ class FakeOperations:
 
 def _next(answers: dict[str, Any], name: str) -> Any:
     found = answers[name]
-    if isinstance(found, list) and found and all(isinstance(each, (Outcome, KctlError)) for each in found):
+    if isinstance(found, list) and found and all(isinstance(each, (OperationResult, KctlError)) for each in found):
         return found.pop(0) if len(found) > 1 else found[0]
     return found
 
 
-def _outcome(answer: Any, arguments: Mapping[str, Any]) -> Outcome:
+def _outcome(answer: Any, arguments: Mapping[str, Any]) -> OperationResult:
     if callable(answer):
         answer = answer(arguments)
     if isinstance(answer, KctlError):
-        return Outcome(int(answer.exit_code), None, answer)
+        return OperationResult(int(answer.exit_code), None, answer)
     if isinstance(answer, BaseException):
         raise answer
-    return answer if isinstance(answer, Outcome) else _reported(answer)
+    return answer if isinstance(answer, OperationResult) else _reported(answer)
 
 
-def _reported(value: Any) -> Outcome:
+def _reported(value: Any) -> OperationResult:
     """Return a success whose rows say what has changed, as commands report it; a value without rows says nothing."""
     if not isinstance(value, list):
-        return Outcome(0, value)
+        return OperationResult(0, value)
     results = [row["result"] for row in value if isinstance(row, dict) and "result" in row]
-    return Outcome(0, value, changed=any(each.changed for each in ItemResult if each in results))
+    return OperationResult(0, value, changed=any(each.changed for each in ItemResult if each in results))
 
 
 class _Clock:
@@ -152,7 +152,7 @@ class _Person:
         if not self.world.yes:
             raise NotConfirmed(f"not confirmed: {question}", hint="")
 
-    def choose(self, report: Any) -> Choice:
+    def choose(self, report: Any) -> StepChoice:
         self.world.asked.append(report.step)
         choice = self.world.choices.pop(0)
         if isinstance(choice, KeyboardInterrupt):

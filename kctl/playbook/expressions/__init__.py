@@ -1,1 +1,1 @@
-"""Expressions of playbooks: read, checked and evaluated."""
+"""Expressions of playbooks: parsing, checks and evaluation."""

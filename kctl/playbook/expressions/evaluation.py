@@ -1,4 +1,4 @@
-"""Values of expressions, alone and in texts."""
+"""Evaluate expressions, on their own and in strings."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from kctl.playbook.expressions.syntax import Expression, TextExpression, parse, 
 
 
 def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
-    """Return the value of an expression that stands alone. Raises ExpressionError."""
+    """Return the value of a standalone expression. Raises ExpressionError."""
     with limit_cpu():
         return SizeBudget().take(value_of(parse(source), variables))
 
 
 def condition(source: str | bool, variables: Mapping[str, Any]) -> bool:
-    """Return the value of a condition, which is a boolean. Raises ExpressionError."""
+    """Return the value of a condition. Raises ExpressionError, also if it is not a boolean."""
     value = source if isinstance(source, bool) else evaluate(source, variables)
     if not isinstance(value, bool):
         from kctl.playbook.expressions.values import kind_of
 
-        hint = "compare it, for example `… | length > 0`"
+        hint = "compare it, e.g. `… | length > 0`"
         raise ExpressionError(f"{source} is {kind_of(value)}, not true or false", hint=hint)
     return value
 
 
 def render(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return `value` with all expressions in its texts replaced; keys of mappings stay. Raises ExpressionError."""
+    """Return `value` with the expressions in its strings evaluated; keys are not. Raises ExpressionError."""
     size = SizeBudget()
 
     def replaced(each: Any) -> Any:

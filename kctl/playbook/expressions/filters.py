@@ -1,6 +1,6 @@
-"""Filters and functions of expressions, named as Jinja and Ansible name them. There are no others.
+"""The filters and functions of expressions, named as in Jinja and Ansible.
 
-Each takes the value first. `attribute` is a path of keys with dots.
+The first argument is the value. `attribute` is a path of keys separated by dots.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kctl.playbook.expressions.value_tests import TESTS
 from kctl.playbook.expressions.values import Undefined, items, kind_of, mapping, number, require, text
 
 _MAX_RANGE = 10_000
-_MAX_DIGITS = 64  # of a number in a text
+_MAX_DIGITS = 64  # of a number in a string
 
 
 def _attribute(value: Any, path: Any, instead: Any = None) -> Any:
-    """Return the value at a path, or the value itself without one; `instead` of one that does not exist."""
+    """Return the value at a path (None: the value itself), or `instead` if it does not exist."""
     for key in str(path).split(".") if path is not None else ():
         value = values.member(value, int(key) if key.isdecimal() and len(key) < 10 else key)
     return instead if isinstance(value, Undefined) and instead is not None else require(value)
@@ -43,7 +43,7 @@ def _default(value: Any, instead: Any = "", boolean: bool = False) -> Any:
 
 
 def _length(value: Any) -> int:
-    if kind_of(value) in {"text", "a list", "a mapping"}:
+    if kind_of(value) in {"a string", "a list", "a mapping"}:
         return len(value)
     raise ExpressionError(f"{kind_of(value)} has no length")
 
@@ -60,10 +60,10 @@ def _sort(value: Any, reverse: bool = False, attribute: Any = None) -> list[Any]
     spend(len(items(value)) * len(value).bit_length())
     keys = [_attribute(each, attribute) for each in value]
     kinds = set(map(kind_of, keys))
-    if kinds == {"text"}:
-        spend(sum(map(len, keys)))  # long texts that begin alike are compared to their ends
+    if kinds == {"a string"}:
+        spend(sum(map(len, keys)))  # comparing strings with a long common prefix is expensive
     elif kinds and kinds != {"a number"}:
-        raise ExpressionError("only numbers, or only texts, have an order", hint="attribute='…' orders mappings")
+        raise ExpressionError("only numbers or only strings can be sorted", hint="sort mappings with attribute='…'")
     return [value[index] for index in sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))]
 
 
@@ -86,7 +86,7 @@ def _unique(value: Any, attribute: Any = None) -> list[Any]:
 
 
 def _common(value: Any, other: Any, *, expected: bool) -> list[Any]:
-    """Return the unique items that `other` has, or does not have."""
+    """Return the unique items that are in `other`; with expected=False those that are not."""
     others = {_identity(each) for each in items(other)}
     return [each for each in _unique(value) if (_identity(each) in others) == expected]
 
@@ -108,22 +108,22 @@ def _map(value: Any, filter: Any = None, *arguments: Any, attribute: Any = None,
         return [_attribute(each, attribute, default) for each in items(value)]
     function = FILTERS.get(str(filter))
     if function is None or function.call is _map:
-        hint = "attribute='name', or the name of a filter in quotes"
-        raise ExpressionError(f"map: there is no filter {filter}", hint=hint)
+        hint = "use attribute='name', or the name of a filter in quotes"
+        raise ExpressionError(f"map: unknown filter {filter}", hint=hint)
     return [require(function(each, *arguments)) for each in items(value)]
 
 
 def _select(value: Any, attribute: Any, test: Any, arguments: tuple[Any, ...], *, expected: bool) -> list[Any]:
-    """Return the items that fulfil a test, or whose attribute is true; with expected=False the others."""
+    """Return the items that pass a test, or whose attribute is true; with expected=False the others."""
     function = values.truth if test is None else TESTS.get(str(test))
     if function is None:
-        raise ExpressionError(f"there is no test {test}", hint=", ".join(sorted(TESTS)))
+        raise ExpressionError(f"unknown test {test}", hint=f"valid tests: {', '.join(sorted(TESTS))}")
     return [each for each in items(value) if function(_attribute(each, attribute), *arguments) == expected]
 
 
 def _replace(value: Any, old: str, new: str) -> str:
     if not text(old):
-        raise ExpressionError("replace: what is replaced is empty")
+        raise ExpressionError("replace: the text to replace is empty")
     if len(text(value)) + value.count(old) * (len(text(new)) - len(old)) > MAX_TEXT:
         raise text_too_long()
     return str(value.replace(old, new))
@@ -136,7 +136,7 @@ def _to_number(make: Callable[[Any], Any], kind: str) -> Callable[..., Any]:
                 return make(value)
         if default is None:
             shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
-            raise ExpressionError(f"{shown} is no {kind}", hint="a second value in the brackets is taken instead")
+            raise ExpressionError(f"{shown} is not {kind}", hint="set a default as the argument, e.g. `| int(0)`")
         return default
 
     return convert
@@ -144,7 +144,7 @@ def _to_number(make: Callable[[Any], Any], kind: str) -> Callable[..., Any]:
 
 def _round(value: Any, digits: int = 0) -> Any:
     if digits not in range(16):
-        raise ExpressionError("round: digits are a number from 0 to 15")
+        raise ExpressionError("round: digits must be 0 to 15")
     return round(number(value), digits or None)
 
 
@@ -152,7 +152,7 @@ def _from_json(value: Any) -> Any:
     try:
         return count_all(value_of_json(text(value)))
     except ValueError as exc:
-        raise ExpressionError(f"fromjson: not JSON: {exc}") from None
+        raise ExpressionError(f"fromjson: invalid JSON: {exc}") from None
 
 
 def _from_unit(parse: Callable[[str], int]) -> Callable[[Any], int]:
@@ -168,8 +168,8 @@ def _from_unit(parse: Callable[[str], int]) -> Callable[[Any], int]:
 def _to_unit(show: Callable[[int], str]) -> Callable[[Any], str]:
     def convert(value: Any) -> str:
         if not values.is_integer(value) or value < 0:
-            message = f"a whole number that is not negative is wanted, not {kind_of(value)}"
-            raise ExpressionError(message, hint="`| int` makes it")
+            message = f"expected a non-negative integer, not {kind_of(value)}"
+            raise ExpressionError(message, hint="convert it with `| int`")
         return show(value)
 
     return convert
@@ -182,61 +182,61 @@ def _range(start: int, stop: int | None = None, step: int = 1) -> list[int]:
     return list(numbers)
 
 
-_DEFAULT = ("`instead` of what is not there; with a second `true` also of null, false, 0 and what is empty.", _default)
-_LENGTH = ("How many items or characters it has.", _length)
+_DEFAULT = ("`instead` if the value does not exist; with `true` also if it is null, false, 0 or empty.", _default)
+_LENGTH = ("Number of items or characters.", _length)
 
 FILTERS = table({
-    "abs": ("Without its sign.", lambda value: abs(number(value))),
+    "abs": ("Absolute value.", lambda value: abs(number(value))),
     "count": _LENGTH,
     "d": _DEFAULT,
     "default": _DEFAULT,
-    "difference": ("The items that `other` does not have.", lambda value, other: _common(value, other, expected=False)),
-    "duration_ms": ("A duration such as `30s` or `5m` in milliseconds.", _from_unit(parse_duration_ms)),
-    "first": ("The first item; of none, what `default` stands in for.", lambda value: _item(value, 0)),
-    "flatten": ("The items of the lists in it, all levels, as one list.", _flatten),
-    "float": ("A number of a text; `default` where it is none.", _to_number(float, "number")),
-    "fromjson": ("The value of a JSON text.", _from_json),
-    "human_duration": ("Milliseconds for people: `7d`, `1h 30m`.", _to_unit(format_duration)),
-    "human_size": ("Bytes for people: `12.3 MB`.", _to_unit(format_size)),
-    "int": ("A whole number of a text or a number; `default` where it is none.", _to_number(int, "whole number")),
-    "intersect": ("The items that `other` has as well.", lambda value, other: _common(value, other, expected=True)),
-    "items": ("A mapping as a list of {key, value}.",
+    "difference": ("Items that are not in `other`.", lambda value, other: _common(value, other, expected=False)),
+    "duration_ms": ("Milliseconds of a duration, e.g. `30s` or `5m`.", _from_unit(parse_duration_ms)),
+    "first": ("First item; does not exist if the list is empty.", lambda value: _item(value, 0)),
+    "flatten": ("Items of nested lists, at all levels, as one list.", _flatten),
+    "float": ("Convert to a number; `default` if that fails.", _to_number(float, "a number")),
+    "fromjson": ("Parse JSON.", _from_json),
+    "human_duration": ("Format milliseconds: `7d`, `1h 30m`.", _to_unit(format_duration)),
+    "human_size": ("Format bytes: `12.3 MB`.", _to_unit(format_size)),
+    "int": ("Convert to an integer; `default` if that fails.", _to_number(int, "an integer")),
+    "intersect": ("Items that are also in `other`.", lambda value, other: _common(value, other, expected=True)),
+    "items": ("Convert a mapping to a list of {key, value}.",
               lambda value: [{"key": key, "value": each} for key, each in mapping(value).items()]),
-    "join": ("The items as one text.", _join),
-    "keys": ("The keys of a mapping.", lambda value: list(mapping(value))),
-    "last": ("The last item; of none, what `default` stands in for.", lambda value: _item(value, -1)),
+    "join": ("Join the items to one string.", _join),
+    "keys": ("Keys of a mapping.", lambda value: list(mapping(value))),
+    "last": ("Last item; does not exist if the list is empty.", lambda value: _item(value, -1)),
     "length": _LENGTH,
-    "lines": ("The lines of a text.", lambda value: text(value).splitlines()),
-    "list": ("A list as it is; the keys of a mapping.",
+    "lines": ("Lines of a string.", lambda value: text(value).splitlines()),
+    "list": ("The list itself; for a mapping, its keys.",
              lambda value: list(mapping(value) if kind_of(value) == "a mapping" else items(value))),
-    "lower": ("In lowercase.", lambda value: text(value).lower()),
-    "map": ("What each item has by `attribute` (or `default`), or what a filter, by name, makes of it.", _map),
-    "max": ("The largest item.", lambda value, attribute=None: _item(_sort(value, attribute=attribute), -1)),
-    "min": ("The smallest item.", lambda value, attribute=None: _item(_sort(value, attribute=attribute), 0)),
-    "reject": ("The items that do not fulfil a test, by name.",
+    "lower": ("Convert to lowercase.", lambda value: text(value).lower()),
+    "map": ("For each item the value of `attribute` (or `default`), or the result of a named filter.", _map),
+    "max": ("Largest item.", lambda value, attribute=None: _item(_sort(value, attribute=attribute), -1)),
+    "min": ("Smallest item.", lambda value, attribute=None: _item(_sort(value, attribute=attribute), 0)),
+    "reject": ("Items that fail a named test.",
                lambda value, test, *arguments: _select(value, None, str(test), arguments, expected=False)),
-    "rejectattr": ("The items whose attribute is false, or does not fulfil a test.",
+    "rejectattr": ("Items whose attribute is false, or fails a test.",
                    lambda value, attribute, test=None, *arguments: _select(
                        value, attribute, test, arguments, expected=False)),
-    "replace": ("With `new` instead of each `old`.", _replace),
-    "reverse": ("The items, or characters, from the last to the first.",
+    "replace": ("Replace each `old` with `new`.", _replace),
+    "reverse": ("Items or characters in reverse order.",
                 lambda value: (value if isinstance(value, str) else items(value))[::-1]),
-    "round": ("Rounded to so many digits; a whole number without.", _round),
-    "select": ("The items that fulfil a test, by name.",
+    "round": ("Round to this many digits (default: 0).", _round),
+    "select": ("Items that pass a named test.",
                lambda value, test, *arguments: _select(value, None, str(test), arguments, expected=True)),
-    "selectattr": ("The items whose attribute is true, or fulfils a test.",
+    "selectattr": ("Items whose attribute is true, or passes a test.",
                    lambda value, attribute, test=None, *arguments: _select(
                        value, attribute, test, arguments, expected=True)),
-    "size_bytes": ("A size such as `64MB` or `1GiB` in bytes.", _from_unit(parse_size)),
-    "sort": ("The items in order.", _sort),
-    "split": ("The parts between separators, or between white space.",
+    "size_bytes": ("Bytes of a size, e.g. `64MB` or `1GiB`.", _from_unit(parse_size)),
+    "sort": ("Items in ascending order.", _sort),
+    "split": ("Split at a separator (default: whitespace).",
               lambda value, separator=None: text(value).split(separator, MAX_ITEMS)),
-    "string": ("As text.", lambda value: values.as_text(value)),  # noqa: PLW0108 - without its second parameter
-    "sum": ("The numbers together.", _sum),
-    "tojson": ("As JSON.", lambda value: json.dumps(count_all(value), ensure_ascii=False)),
-    "trim": ("Without space around it.", lambda value: text(value).strip()),
-    "unique": ("The items without those that were there before.", _unique),
-    "upper": ("In uppercase.", lambda value: text(value).upper()),
-    "values": ("The values of a mapping.", lambda value: list(mapping(value).values())),
+    "string": ("Convert to a string.", lambda value: values.as_text(value)),  # noqa: PLW0108 - without its second parameter
+    "sum": ("Sum of the numbers.", _sum),
+    "tojson": ("Format as JSON.", lambda value: json.dumps(count_all(value), ensure_ascii=False)),
+    "trim": ("Remove leading and trailing whitespace.", lambda value: text(value).strip()),
+    "unique": ("Items without duplicates.", _unique),
+    "upper": ("Convert to uppercase.", lambda value: text(value).upper()),
+    "values": ("Values of a mapping.", lambda value: list(mapping(value).values())),
 }, accept_undefined=("d", "default"))  # fmt: skip
-FUNCTIONS = table({"range": ("Whole numbers from `start` (or 0) to below `stop`.", _range)})
+FUNCTIONS = table({"range": ("Integers from `start` (default: 0) up to, but not including, `stop`.", _range)})

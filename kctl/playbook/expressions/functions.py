@@ -1,4 +1,4 @@
-"""A filter, test or function of expressions: checked arguments, bounded results, errors that name it."""
+"""Filters, tests and functions of expressions: they check arguments, limit results and name themselves in errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kctl.playbook.expressions.values import kind_of, require
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """summary: for the reference. call: takes the value first. accepts_undefined: the value need not exist."""
+    """A filter, test or function. summary: for the reference. call: takes the value first. accepts_undefined: the value
+    may be undefined."""
 
     name: str
     summary: str
@@ -20,14 +21,14 @@ class Function:
     accepts_undefined: bool
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Return the result. Raises ExpressionError for values that do not fit, and for a result that is too large."""
+        """Return the result. Raises ExpressionError for invalid values and for a result that is too large."""
         for each in (*arguments[self.accepts_undefined :], *keywords.values()):
             require(each)
         try:
             return check_size(self.call(*arguments, **keywords))
         except (TypeError, ValueError, AttributeError, OverflowError) as exc:
             kind = kind_of(arguments[0]) if arguments else "these values"
-            raise ExpressionError(f"{self.name} does not fit {kind}: {exc}") from None
+            raise ExpressionError(f"{self.name} is not defined for {kind}: {exc}") from None
 
 
 def table(

@@ -1,4 +1,4 @@
-"""JSON from outside as a value of a playbook. JSON that a report could not write again is refused."""
+"""Parse JSON as a value of a playbook. JSON that a report could not write again is rejected."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kctl.base.text import encodable
 from kctl.playbook.expressions.limits import ExpressionError, SizeBudget
 
 _SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
-_MAX_DIGITS = 4300  # Python's own limit, which early releases of 3.10 lack; conversion takes quadratic time
+_MAX_DIGITS = 4300  # Python's own limit, missing in early 3.10 releases; conversion takes quadratic time
 
 
 def value_of_json(text: str) -> Any:
     """Return the value. Raises ValueError for invalid JSON, and for NaN, numbers beyond a double, deep nesting and
-    lone surrogates."""
+    unpaired surrogates."""
     try:
         value = json.loads(text, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
         if _SURROGATE.search(text) and not encodable(json.dumps(value, ensure_ascii=False)):
-            raise ValueError("half of a surrogate pair, which UTF-8 has not")
+            raise ValueError("unpaired surrogate, which UTF-8 cannot encode")
         return SizeBudget(characters=len(text)).take(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -28,7 +28,7 @@ def value_of_json(text: str) -> Any:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _whole(text: str) -> int:

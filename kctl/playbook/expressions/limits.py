@@ -1,4 +1,4 @@
-"""Limits on what one expression may read, build and return. Each size counts, however often a value is reused."""
+"""Limits on what one expression may read, build and return. A value that is used repeatedly counts each time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from kctl.errors import UsageError
 
 MAX_CHARACTERS = 4096  # of an expression
 MAX_NODES = 500  # of an expression's syntax tree
-MAX_NESTING = 60  # of nodes in each other; Python compiles no more than 200 brackets in brackets
-MAX_TEXT_EXPRESSIONS = 1000  # expressions in one text
-MAX_TEXT = 1 << 20  # characters of one text
+MAX_NESTING = 60  # levels of nodes; Python compiles at most 200 nested brackets
+MAX_TEXT_EXPRESSIONS = 1000  # expressions in one string
+MAX_TEXT = 1 << 20  # characters of one string
 MAX_ITEMS = 100_000  # of one list
 MAX_WORK = 2_000_000  # characters and items that one expression reads or builds
 MAX_VALUES = 1_000_000  # in the lists and mappings of a result
-MAX_RESULT = 1 << 25  # characters of a result, in all of its texts
-MAX_DEPTH = 100  # of lists and mappings in each other
-CPU_SECONDS = 10.0  # for all expressions of a value, such as an argument of a step; the work of one ends sooner
+MAX_RESULT = 1 << 25  # characters of a result, in all of its strings
+MAX_DEPTH = 100  # levels of lists and mappings
+CPU_SECONDS = 10.0  # for all expressions of a value, such as an argument; MAX_WORK ends one expression earlier
 _INT64 = range(-(2**63), 2**63)
-_CHARACTERS_AT_ONCE = 16  # text is copied many times as fast as items are visited
+_CHARACTERS_AT_ONCE = 16  # copying characters is this much faster than visiting items
 
 
 class ExpressionError(UsageError):
-    """An expression that cannot be parsed, or has no value. offset: of the character where a parse error is."""
+    """An expression that cannot be parsed or evaluated. offset: of a parse error, in characters."""
 
     def __init__(self, message: str, offset: int = 0, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -47,7 +47,7 @@ _CURRENT: ContextVar[Evaluation] = ContextVar("evaluation")
 
 @contextmanager
 def evaluation(variables: Mapping[str, Any]) -> Iterator[None]:
-    """Begin the evaluation of one expression. Names in the block are looked up in `variables`."""
+    """Start the evaluation of one expression. Names in the block are looked up in `variables`."""
     token = _CURRENT.set(Evaluation(variables))
     try:
         yield
@@ -61,7 +61,7 @@ def variables() -> Mapping[str, Any]:
 
 
 def spend(amount: int) -> None:
-    """Count work of the current evaluation. Raises ExpressionError when it is too much."""
+    """Count work of the current evaluation. Raises ExpressionError if it exceeds MAX_WORK."""
     current = _CURRENT.get()
     current.work += amount
     if current.work > MAX_WORK:
@@ -69,11 +69,11 @@ def spend(amount: int) -> None:
 
 
 def _too_much_work() -> ExpressionError:
-    return ExpressionError("the expression takes too much work")
+    return ExpressionError("the expression takes too long")
 
 
 def limit_cpu() -> Any:
-    """Return a context manager that ends expressions after CPU_SECONDS; it works in the main thread only."""
+    """Return a context manager that stops expressions after CPU_SECONDS; only in the main thread."""
     return cpu_limit(CPU_SECONDS, _too_much_work)
 
 
@@ -86,21 +86,21 @@ def check_size(value: Any) -> Any:
     elif isinstance(value, (list, tuple, Mapping)):
         spend(len(value))
         if len(value) > MAX_ITEMS:
-            raise ExpressionError(f"more than {MAX_ITEMS:,} items")
+            raise ExpressionError(f"the value has more than {MAX_ITEMS:,} items")
     elif isinstance(value, int) and value not in _INT64:
-        raise ExpressionError("a number that does not fit into 64 bits")
+        raise ExpressionError("the number does not fit into 64 bits")
     elif isinstance(value, float) and not -float("inf") < value < float("inf"):
-        raise ExpressionError("a number that is not finite")
+        raise ExpressionError("the number is not finite")
     return value
 
 
 def text_too_long() -> ExpressionError:
-    """Return the error of a text beyond MAX_TEXT."""
-    return ExpressionError(f"a text of more than {MAX_TEXT >> 20} MiB")
+    """Return the error for a string longer than MAX_TEXT."""
+    return ExpressionError(f"the string is longer than {MAX_TEXT >> 20} MiB")
 
 
 def count_all(value: Any) -> Any:
-    """Return the value, with everything in it counted as work: for functions that visit all of it at once."""
+    """Return the value after counting everything in it as work, for functions that visit all of it."""
     most = min(MAX_VALUES, MAX_WORK - _CURRENT.get().work)
     size = SizeBudget(values=most, characters=MAX_TEXT)
     size.take(value)
@@ -109,15 +109,15 @@ def count_all(value: Any) -> Any:
 
 
 class SizeBudget:
-    """Values and characters that results may have in all. A list may hold the same list or text many times: each
-    counts, because each is written out."""
+    """A limit for values and characters of results. A list or string that occurs repeatedly counts each time, because
+    each occurrence is written out."""
 
     def __init__(self, *, values: int = MAX_VALUES, characters: int = MAX_RESULT) -> None:
-        self.values, self.characters = values, characters  # what is left
+        self.values, self.characters = values, characters  # remaining
         self._most = values, characters
 
     def take(self, value: Any) -> Any:
-        """Return the value. Raises ExpressionError when it is too large or nested too deeply."""
+        """Return the value. Raises ExpressionError if it is too large or nested too deeply."""
         self._count(value, 1)
         return value
 
@@ -132,10 +132,10 @@ class SizeBudget:
             self.values -= len(value)
             inner = (*value, *value.values())
         if self.values < 0:
-            raise ExpressionError(f"a result of more than {self._most[0]:,} values")
+            raise ExpressionError(f"the result has more than {self._most[0]:,} values")
         if self.characters < 0:
-            raise ExpressionError(f"a result of more than {self._most[1]:,} characters")
+            raise ExpressionError(f"the result has more than {self._most[1]:,} characters")
         if depth > MAX_DEPTH:
-            raise ExpressionError(f"a result nested more than {MAX_DEPTH} levels deep")
+            raise ExpressionError(f"the result is nested deeper than {MAX_DEPTH} levels")
         for each in inner:
             self._count(each, depth + 1)

@@ -1,4 +1,4 @@
-"""Jinja's parser for one expression. Each node's `lineno` is its offset in the source."""
+"""Jinja's parser for one expression. The `lineno` of a node is its offset in the source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tree_of(source: str) -> nodes.Expr:
         tree = parser.parse_expression()
         if not parser.stream.eos:
             token = parser.stream.current
-            raise ExpressionError(f"{token.value!r} is not expected here", token.lineno)
+            raise ExpressionError(f"unexpected {token.value!r}", token.lineno)
     except TemplateSyntaxError as exc:
         raise ExpressionError(_plain(exc.message or ""), min(exc.lineno, len(source))) from None
     except RecursionError:
@@ -31,7 +31,7 @@ def tree_of(source: str) -> nodes.Expr:
 
 
 def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the lexer's tokens with their offsets in place of their lines."""
+    """Yield the lexer's tokens, with offsets instead of line numbers."""
     offset = 0
     tokens = iter(_ENVIRONMENT.lexer.tokeniter(source, None, None, "variable"))
     while True:
@@ -46,6 +46,6 @@ def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _plain(message: str) -> str:
-    """Return the parser's message without the terms of templates."""
+    """Return the parser's message without terms of templates."""
     message = message.replace("end of print statement", "the end").replace("end of template", "the end")
-    return f"not an expression: {message.rstrip('.')}"
+    return f"invalid expression: {message.rstrip('.')}"

@@ -1,4 +1,4 @@
-"""Rules for the syntax tree of an expression: only these nodes, functions and arguments are allowed."""
+"""Rules for the syntax tree of an expression: the allowed nodes, functions and arguments."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NODES = frozenset({
 
 
 class NameUse(NamedTuple):
-    """A name in an expression, and where."""
+    """A name in an expression and its position."""
 
     name: str
     offset: int
 
 
 class Member(NamedTuple):
-    """`name.member` in an expression, and where the member is written."""
+    """`name.member` in an expression and the position of the member."""
 
     name: str
     member: str
@@ -40,7 +40,7 @@ class Member(NamedTuple):
 
 
 def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...]]:
-    """Return the variables of a tree, and their members. Raises ExpressionError for a tree that breaks the rules."""
+    """Return the variables of a tree and their members. Raises ExpressionError if the tree breaks a rule."""
     names: list[NameUse] = []
     members: list[Member] = []
     remaining: list[tuple[Any, int]] = [(tree, 1)]
@@ -49,7 +49,7 @@ def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...
         node, depth = remaining.pop()
         count += 1
         if count > MAX_NODES:
-            raise ExpressionError(f"more than {MAX_NODES} parts in one expression", hint="use `set` for parts of it")
+            raise ExpressionError(f"the expression has more than {MAX_NODES} parts", hint="use `set` for parts of it")
         if depth > MAX_NESTING:
             raise ExpressionError("nested too deeply", hint="use `set` for parts of it")
         _check(node)
@@ -62,16 +62,16 @@ def check_tree(tree: nodes.Expr) -> tuple[tuple[NameUse, ...], tuple[Member, ...
 
 
 def _inner(node: nodes.Node) -> Iterable[nodes.Node]:
-    if isinstance(node, nodes.Call):  # the function's name is no variable
+    if isinstance(node, nodes.Call):  # the function's name is not a variable
         return [*node.args, *node.kwargs]
     return node.iter_child_nodes()
 
 
 def _check(node: Any) -> None:
     if type(node) not in _NODES:
-        raise ExpressionError(f"{type(node).__name__} is not taken in expressions", node.lineno)
+        raise ExpressionError(f"{type(node).__name__} is not supported in expressions", node.lineno)
     if isinstance(node, nodes.Tuple) and any(isinstance(each, nodes.Slice) for each in node.items):
-        raise ExpressionError("Slice is not taken among other values", node.lineno)
+        raise ExpressionError("a slice cannot be combined with other indexes", node.lineno)
     if isinstance(node, nodes.Const):
         _check_constant(node)
     elif isinstance(node, nodes.Filter):
@@ -85,17 +85,17 @@ def _check(node: Any) -> None:
 def _check_constant(node: nodes.Const) -> None:
     value = node.value
     if isinstance(value, int) and abs(value) >= 2**63:
-        raise ExpressionError("a number that does not fit into 64 bits", node.lineno)
+        raise ExpressionError("the number does not fit into 64 bits", node.lineno)
     if isinstance(value, float) and not math.isfinite(value):
-        raise ExpressionError("a number that is not finite", node.lineno)
+        raise ExpressionError("the number is not finite", node.lineno)
     if isinstance(value, str) and not encodable(value):
-        raise ExpressionError("a text with half of a surrogate pair, which UTF-8 has not", node.lineno)
+        raise ExpressionError("the string contains an unpaired surrogate, which UTF-8 cannot encode", node.lineno)
 
 
 def _check_function(node: Any, kind: str, known: dict[str, Function]) -> None:
     if node.name not in known:
-        hint = did_you_mean(node.name, known) or f"there are {', '.join(sorted(known))}"
-        raise ExpressionError(f"there is no {kind} {node.name}", node.lineno, hint=hint)
+        hint = did_you_mean(node.name, known) or f"valid {kind}s: {', '.join(sorted(known))}"
+        raise ExpressionError(f"unknown {kind} {node.name}", node.lineno, hint=hint)
     _check_arguments(node, f"the {kind} {node.name}", known[node.name], 1)
 
 
@@ -106,18 +106,18 @@ def _check_call(node: nodes.Call) -> None:
         return
     name = getattr(called, "attr", None) or getattr(called, "name", None)
     is_method = isinstance(called, nodes.Getattr)
-    hint = f"write … | {name}" if name in FILTERS else did_you_mean(str(name), FILTERS if is_method else FUNCTIONS)
-    message = f"there are no methods: .{name}()" if is_method else f"there is no function {name or 'here'}"
+    hint = f"use … | {name}" if name in FILTERS else did_you_mean(str(name), FILTERS if is_method else FUNCTIONS)
+    message = f"methods cannot be called: .{name}()" if is_method else f"unknown function {name or 'call'}"
     raise ExpressionError(message, node.lineno, hint=hint)
 
 
 def _check_arguments(node: Any, name: str, function: Function, values: int) -> None:
-    """Check that the arguments fit the function, which takes so many values before them."""
+    """Check that the arguments match the function. values: number of arguments that are passed before them."""
     if node.dyn_args is not None or node.dyn_kwargs is not None:
-        raise ExpressionError(f"{name}: arguments are written out, without *", node.lineno)
+        raise ExpressionError(f"{name}: * and ** arguments are not supported", node.lineno)
     keywords = [each.key for each in node.kwargs]
     if len(set(keywords)) < len(keywords):
-        raise ExpressionError(f"{name}: an argument is there twice", node.lineno)
+        raise ExpressionError(f"{name}: duplicate argument", node.lineno)
     try:
         inspect.signature(function.call).bind(*[None] * (values + len(node.args)), **dict.fromkeys(keywords))
     except TypeError as exc:

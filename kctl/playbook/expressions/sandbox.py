@@ -1,8 +1,8 @@
-"""Jinja's sandbox, which compiles expressions and runs them.
+"""Jinja's sandbox, which compiles and runs expressions.
 
-Before a tree is compiled, it is rewritten: names, conditions, comparisons, lists and texts go by `values`.
-The environment intercepts all other operations. Compiled code reaches no attribute, method or function of Python.
-It calls only the environment's hooks, and the filters and tests in their tables.
+A tree is rewritten before it is compiled: names, conditions, comparisons, lists and strings are handled by `values`.
+The environment intercepts all other operations. Compiled code reaches no attribute, method or function of Python. It
+calls only the environment's hooks, and the filters and tests in their tables.
 """
 # ruff: noqa: N802, N815 - Jinja names visitors after nodes
 
@@ -26,7 +26,7 @@ from kctl.playbook.expressions.value_tests import TESTS
 from kctl.playbook.expressions.values import Undefined
 
 _TESTS: dict[str, Any] = {**TESTS}
-# Those in brackets stand for what rewritten trees do. No expression can name them: a filter's name has no brackets.
+# Names in parentheses implement rewritten nodes. Expressions cannot use them, as a filter's name has no parentheses.
 _FILTERS: dict[str, Any] = {
     **FILTERS,
     "(name)": values.variable,
@@ -36,7 +36,7 @@ _FILTERS: dict[str, Any] = {
     "(compare)": lambda *chain: values.compare(*map(values.require, chain)),
     "(slice)": lambda *parts: values.slice_of(*map(values.require, parts)),
     "(concat)": lambda *parts: values.join_texts(map(values.require, parts)),
-    "(no else)": lambda _: Undefined(hint="`if` without `else` has no value otherwise"),
+    "(no else)": lambda _: Undefined(hint="the condition is false and the `if` has no `else`"),
     **{f"{name}()": lambda _, *each, call=call, **named: call(*each, **named) for name, call in FUNCTIONS.items()},
 }
 
@@ -46,7 +46,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_unops = frozenset(ImmutableSandboxedEnvironment.default_unop_table)
 
     def __init__(self) -> None:
-        # Without the optimizer, which would compute constant parts of an expression while it is compiled.
+        # Without the optimizer, which would evaluate constant parts of an expression at compile time.
         super().__init__(undefined=Undefined, optimized=False, cache_size=0)
         self.filters, self.tests, self.globals = _FILTERS, _TESTS, {}
 
@@ -64,14 +64,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return check_size(-value) if operator == "-" else value
 
     def call(__self, __context: Context, __obj: Any, *_: Any, **__: Any) -> NoReturn:  # noqa: N805
-        raise ExpressionError("there are no functions here")
+        raise ExpressionError("functions cannot be called here")
 
     def handle_exception(self, source: str | None = None) -> NoReturn:  # noqa: ARG002
-        raise  # noqa: PLE0704 - the error as it is, without a traceback for templates
+        raise  # noqa: PLE0704 - the original error, without a traceback for templates
 
 
 class _Rewriter(NodeTransformer):
-    """Puts the rules into a tree."""
+    """Inserts the rules into a tree."""
 
     def visit_Name(self, node: nodes.Name) -> nodes.Node:
         return _apply("(name)", nodes.Const(node.name))
@@ -136,9 +136,9 @@ def _compiled(source: str) -> TemplateExpression:
 
 
 def compute(source: str, variables: Mapping[str, Any]) -> Any:
-    """Return the value of an expression that was parsed. Raises ExpressionError."""
+    """Return the value of a parsed expression. Raises ExpressionError."""
     with evaluation(variables):
         try:
             return values.require(_compiled(source)())
-        except (RecursionError, SyntaxError, MemoryError):  # of Python's compiler, whose limits vary with its version
+        except (RecursionError, SyntaxError, MemoryError):  # from Python's compiler, whose limits vary by version
             raise ExpressionError("the expression is too complex", hint="use `set` for parts of it") from None

@@ -1,9 +1,9 @@
-"""Syntax of expressions, alone and in texts.
+"""Syntax of expressions, on their own and in strings.
 
 The syntax is Jinja's (https://jinja.palletsprojects.com/templates/#expressions), without statements and comments.
 
-An expression stands alone (`when`, `until`, `that`) or between braces in a text. `{{ x }}` that is the whole text keeps
-its type; otherwise the value is inserted.
+An expression is either a whole value (`when`, `until`, `that`) or in braces within a string. A string that consists
+only of `{{ x }}` keeps the type of x; otherwise the value is inserted as text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """source: as it was written. names: the variables in it; members: what is asked of them directly. Each node's
-    `lineno` is its offset in the source."""
+    """A parsed expression. source: as written. names: its variables. members: members accessed directly on variables.
+    The `lineno` of a node is its offset in the source."""
 
     source: str
     tree: nodes.Expr
@@ -33,7 +33,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class TextExpression:
-    """An expression between braces. offset: of its first character within the text."""
+    """An expression in braces. offset: of its first character in the string."""
 
     expression: Expression
     offset: int
@@ -41,16 +41,16 @@ class TextExpression:
 
 @lru_cache(maxsize=1024)
 def parse(source: str) -> Expression:
-    """Return an expression that stands alone. Raises ExpressionError."""
+    """Parse a standalone expression. Raises ExpressionError."""
     from kctl.playbook.expressions.parser import tree_of  # these import jinja2
     from kctl.playbook.expressions.rules import check_tree
 
     if len(source) > MAX_CHARACTERS:
-        raise ExpressionError(f"an expression of {len(source):,} characters; {MAX_CHARACTERS:,} is the most")
+        raise ExpressionError(f"the expression has {len(source):,} characters, more than {MAX_CHARACTERS:,}")
     if not source.strip():
-        raise ExpressionError("an empty expression")
+        raise ExpressionError("the expression is empty")
     if source.lstrip().startswith("{{"):
-        raise ExpressionError("an expression stands here without braces", hint=_without_braces(source.strip()))
+        raise ExpressionError("expressions are written without braces here", hint=_without_braces(source.strip()))
     tree = tree_of(source)
     names, members = check_tree(tree)
     return Expression(source, tree, names, members)
@@ -58,28 +58,28 @@ def parse(source: str) -> Expression:
 
 def _without_braces(source: str) -> str:
     inner = source.removeprefix("{{").removesuffix("}}")
-    return "take the braces away" if "{{" in inner or "}}" in inner else f"write {inner.strip()}"
+    return "remove the braces" if "{{" in inner or "}}" in inner else f"write {inner.strip()}"
 
 
 @lru_cache(maxsize=4096)
 def parse_text(text: str) -> tuple[str | TextExpression, ...]:
-    """A text and the expressions in it, in their order. Raises ExpressionError, its offset within the text."""
+    """Split a string into text and expressions. Raises ExpressionError with the offset in the string."""
     parts: list[str | TextExpression] = []
-    position = literal = 0  # `literal`: where the text begins that is not among the parts yet
+    position = literal = 0  # `literal`: start of the text that is not in `parts` yet
     while (start := text.find("{", position)) >= 0:
         opening = text[start : start + 2]
         if opening in {"{%", "{#"}:
             what = "statements" if opening == "{%" else "comments"
             raise ExpressionError(
-                f"{opening}: only expressions are taken, no {what}",
+                f"{opening}: {what} are not supported",
                 start,
-                hint=f"for the text itself: {{{{ '{opening}' }}}}",
+                hint=f"to write it literally: {{{{ '{opening}' }}}}",
             )
         if opening != "{{":
             position = start + 1
             continue
         if len(parts) > 2 * MAX_TEXT_EXPRESSIONS:
-            raise ExpressionError(f"more than {MAX_TEXT_EXPRESSIONS:,} expressions in one text", start)
+            raise ExpressionError(f"the string has more than {MAX_TEXT_EXPRESSIONS:,} expressions", start)
         if start > literal:
             parts.append(text[literal:start])
         end = _closing(text, start)
@@ -99,7 +99,7 @@ def _text_expression(source: str, offset: int) -> TextExpression:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the }} is that closes the {{ at `start`: outside of quotes, and of braces opened within."""
+    """Return the position of the }} that closes the {{ at `start`, ignoring quotes and inner braces."""
     depth, position = 0, start + 2
     while position < len(text):
         char = text[position]
@@ -114,7 +114,7 @@ def _closing(text: str, start: int) -> int:
                 return position
             depth -= 1
         position += 1
-    raise ExpressionError("{{ without }}", start, hint="for the text itself: {{ '{{' }}")
+    raise ExpressionError("{{ without }}", start, hint="to write it literally: {{ '{{' }}")
 
 
 def _end_of_quotes(text: str, start: int) -> int:
@@ -129,10 +129,10 @@ def _end_of_quotes(text: str, start: int) -> int:
 
 
 def is_expression(value: object) -> bool:
-    """Whether a value is a text with an expression in it, and so has another type or text at run time."""
+    """Return True if a value is a string with an expression, whose type or text is known only at run time."""
     return isinstance(value, str) and "{{" in value
 
 
 def expressions_in(text: str) -> list[TextExpression]:
-    """Those between braces. Raises ExpressionError."""
+    """Return the expressions in braces. Raises ExpressionError."""
     return [part for part in parse_text(text) if isinstance(part, TextExpression)]

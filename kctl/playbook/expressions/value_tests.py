@@ -1,4 +1,4 @@
-"""Tests of expressions (`x is defined`), named as Jinja names them. There are no others."""
+"""The tests of expressions (`x is defined`), named as in Jinja."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from kctl.playbook.expressions.values import COMPARISONS, Undefined, contains, i
 
 
 def _empty(value: object) -> bool:
-    if kind_of(value) in {"text", "a list", "a mapping"}:
+    if kind_of(value) in {"a string", "a list", "a mapping"}:
         return not value
-    raise ExpressionError("only text, lists and mappings can be empty")
+    raise ExpressionError("only strings, lists and mappings can be empty")
 
 
 TESTS = table({
-    "boolean": ("It is true or false.", lambda value: isinstance(value, bool)),
-    "contains": ("It has an item, a key or a part of text.", contains),
-    "defined": ("It exists.", lambda value: not isinstance(value, Undefined)),
-    "empty": ("It has no items or characters.", _empty),
-    "endswith": ("It ends with a text.", lambda value, text: isinstance(value, str) and value.endswith(text)),
-    "eq": ("It equals another.", same),
-    "even": ("A number that 2 divides.", lambda value: number(value) % 2 == 0),
-    "false": ("It is false.", lambda value: value is False),
-    "ge": ("It is at least another.", COMPARISONS["gteq"]),
-    "gt": ("It is more than another.", COMPARISONS["gt"]),
-    "in": ("It is in a list, a mapping or a text.", COMPARISONS["in"]),
-    "integer": ("It is a whole number.", is_integer),
-    "le": ("It is at most another.", COMPARISONS["lteq"]),
-    "lt": ("It is less than another.", COMPARISONS["lt"]),
-    "mapping": ("It is a mapping.", lambda value: kind_of(value) == "a mapping"),
-    "ne": ("It differs from another.", COMPARISONS["ne"]),
-    "none": ("It is null.", lambda value: value is None),
-    "number": ("It is a number.", lambda value: kind_of(value) == "a number"),
-    "odd": ("A number that 2 does not divide.", lambda value: number(value) % 2 == 1),
-    "sequence": ("It is a list.", lambda value: kind_of(value) == "a list"),
-    "startswith": ("It begins with a text.", lambda value, text: isinstance(value, str) and value.startswith(text)),
-    "string": ("It is text.", lambda value: isinstance(value, str)),
-    "true": ("It is true.", lambda value: value is True),
-    "undefined": ("It does not exist.", lambda value: isinstance(value, Undefined)),
+    "boolean": ("True or false.", lambda value: isinstance(value, bool)),
+    "contains": ("Contains an item, a key or a substring.", contains),
+    "defined": ("Exists.", lambda value: not isinstance(value, Undefined)),
+    "empty": ("Has no items or characters.", _empty),
+    "endswith": ("Ends with a string.", lambda value, text: isinstance(value, str) and value.endswith(text)),
+    "eq": ("Equals another value.", same),
+    "even": ("Even number.", lambda value: number(value) % 2 == 0),
+    "false": ("False.", lambda value: value is False),
+    "ge": ("Greater than or equal to another value.", COMPARISONS["gteq"]),
+    "gt": ("Greater than another value.", COMPARISONS["gt"]),
+    "in": ("Contained in a list, mapping or string.", COMPARISONS["in"]),
+    "integer": ("Integer.", is_integer),
+    "le": ("Less than or equal to another value.", COMPARISONS["lteq"]),
+    "lt": ("Less than another value.", COMPARISONS["lt"]),
+    "mapping": ("Mapping.", lambda value: kind_of(value) == "a mapping"),
+    "ne": ("Differs from another value.", COMPARISONS["ne"]),
+    "none": ("Null.", lambda value: value is None),
+    "number": ("Number.", lambda value: kind_of(value) == "a number"),
+    "odd": ("Odd number.", lambda value: number(value) % 2 == 1),
+    "sequence": ("List.", lambda value: kind_of(value) == "a list"),
+    "startswith": ("Starts with a string.", lambda value, text: isinstance(value, str) and value.startswith(text)),
+    "string": ("String.", lambda value: isinstance(value, str)),
+    "true": ("True.", lambda value: value is True),
+    "undefined": ("Does not exist.", lambda value: isinstance(value, Undefined)),
 }, accept_undefined=("defined", "undefined"))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Values of expressions and what operators do with them. Values are those of JSON; nothing is converted silently."""
+"""The values of expressions and their operators. Values are those of JSON; nothing is converted silently."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from kctl.playbook.expressions.limits import (
 _MAX_EXPONENT = 64
 _SHOWN_CHARACTERS = 100  # of a key in a message
 _KINDS: dict[str, Any] = {
-    "true or false": bool, "a number": (int, float), "text": str, "a mapping": Mapping, "null": type(None),
+    "true or false": bool, "a number": (int, float), "a string": str, "a mapping": Mapping, "null": type(None),
 }  # fmt: skip
 _HINTS = {
-    "true or false": "compare it, for example `… | length > 0`", "a number": "a text becomes one by `| int`",
-    "text": "`| string` makes it text", "a list": "a mapping becomes one by `| items`",
+    "true or false": "compare it, e.g. `… | length > 0`", "a number": "convert a string with `| int`",
+    "a string": "convert it with `| string`", "a list": "convert a mapping with `| items`",
 }  # fmt: skip
 
 
 def kind_of(value: Any) -> str:
-    """Return "text", "a list" and so on, for messages and checks."""
+    """Return "a string", "a list" and so on, for messages and checks."""
     cls: Any = type(value)
     return _kind_of_type(cls)
 
@@ -46,26 +46,26 @@ def _kind_of_type(cls: type) -> str:
 def _expect(kind: str, value: Any) -> Any:
     if kind_of(value) != kind:
         raise ExpressionError(f"{kind_of(value)} is not {kind}", hint=_HINTS.get(kind))
-    if kind in {"text", "a list", "a mapping"}:
+    if kind in {"a string", "a list", "a mapping"}:
         spend(len(value))
     return value
 
 
-# Each returns the value. It counts as work. Raises ExpressionError for a value of another kind.
-text, items, mapping, number = (partial(_expect, kind) for kind in ("text", "a list", "a mapping", "a number"))
-truth = partial(_expect, "true or false")  # the meaning of the text "false" or of an empty list would be a guess
+# Each returns the value and counts it as work. Raises ExpressionError for a value of another kind.
+text, items, mapping, number = (partial(_expect, kind) for kind in ("a string", "a list", "a mapping", "a number"))
+truth = partial(_expect, "true or false")  # no guessing about the string "false" or an empty list
 
 
 # --- names and members
 
 
 class Undefined(StrictUndefined):
-    """A name, key or item that does not exist. `is defined` and `default` accept it; everything else raises `error`."""
+    """A name, key or item that does not exist. Only `is defined` and `default` accept it."""
 
     __slots__ = ()
 
     def error(self) -> ExpressionError:
-        """Return the error. The hint is computed here: an expression may meet thousands of missing keys."""
+        """Return the error. The hint is computed only here, as an expression may access thousands of missing keys."""
         holder, key = self._undefined_obj, self._undefined_name
         if self._undefined_hint is not None:
             return ExpressionError(self._undefined_hint)
@@ -73,13 +73,13 @@ class Undefined(StrictUndefined):
             return ExpressionError(f"{key} is not defined", hint=did_you_mean(str(key), variables()))
         shown = repr(key[:_SHOWN_CHARACTERS]) if isinstance(key, str) else str(key)
         if isinstance(holder, Mapping):
-            return ExpressionError(f"there is no {shown} in it", hint=_similar_keys(holder, key))
+            return ExpressionError(f"key {shown} does not exist", hint=_similar_keys(holder, key))
         if isinstance(holder, (list, tuple, str)) and is_integer(key):
-            return ExpressionError(f"there is no item {shown}: it has {len(holder)}")
+            return ExpressionError(f"item {shown} does not exist: the length is {len(holder)}")
         return ExpressionError(f"{kind_of(holder)} has no {shown}")
 
 
-_NAMES = object()  # the holder of names that are not defined
+_NAMES = object()  # the holder of undefined names
 
 
 def variable(name: str) -> Any:
@@ -96,7 +96,7 @@ def require(value: Any) -> Any:
 
 
 def member(holder: Any, key: Any) -> Any:
-    """Return the value of a mapping's key or a list's item, or Undefined. Attributes of Python are never looked up."""
+    """Return the value of a mapping's key or a list's item, or Undefined. Python attributes are never accessed."""
     spend(1)
     if isinstance(holder, Undefined):
         return holder
@@ -105,36 +105,36 @@ def member(holder: Any, key: Any) -> Any:
             return holder[key]
     elif isinstance(holder, (list, tuple, str)) and is_integer(key) and -len(holder) <= key < len(holder):
         return holder[key]
-    return Undefined(obj=holder, name=key if kind_of(key) in {"text", "a number"} else kind_of(key))
+    return Undefined(obj=holder, name=key if kind_of(key) in {"a string", "a number"} else kind_of(key))
 
 
 def slice_of(value: Any, *bounds: Any) -> Any:
-    """Return a slice of a list or text."""
+    """Return a slice of a list or string."""
     if not isinstance(value, (str, list, tuple)) or not all(each is None or is_integer(each) for each in bounds):
-        raise ExpressionError(f"{kind_of(value)} has no such part")
+        raise ExpressionError(f"{kind_of(value)} cannot be sliced like this")
     if bounds[2] == 0:
-        raise ExpressionError("a step of 0")
+        raise ExpressionError("the step of a slice must not be 0")
     return check_size(value[slice(*bounds)])
 
 
 def is_integer(value: Any) -> bool:
-    """Return true for integers; booleans are none."""
+    """Return True for integers, but not for booleans."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _similar_keys(holder: Mapping[Any, Any], key: Any) -> str | None:
     known = [each for each in holder if isinstance(each, str)][:1000]
     names = ", ".join(each[:_SHOWN_CHARACTERS] for each in known[:12])
-    return (did_you_mean(key, known) if isinstance(key, str) else None) or (f"it has {names}" if names else None)
+    return (did_you_mean(key, known) if isinstance(key, str) else None) or (f"valid keys: {names}" if names else None)
 
 
 # --- texts
 
 
 def as_text(value: Any, source: str = "it") -> str:
-    """Return a value as it is inserted into text: scalars as in YAML, lists and mappings as JSON. Null is refused."""
+    """Format a value for insertion into text: scalars as in YAML, lists and mappings as JSON. Null is rejected."""
     if value is None:
-        raise ExpressionError(f"{source} is null, and cannot be put into a text", hint=f"{source} | default('', true)")
+        raise ExpressionError(f"{source} is null, not text", hint=f"{source} | default('', true)")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float, str)):
@@ -144,7 +144,7 @@ def as_text(value: Any, source: str = "it") -> str:
 
 
 def join_texts(values: Iterable[Any], separator: str = "", source: str = "it") -> str:
-    """Return values as one text. Raises ExpressionError before the text grows beyond its limit."""
+    """Join values as text. Raises ExpressionError before the text exceeds its limit."""
     size, texts = -len(separator), []
     for each in values:
         texts.append(as_text(each, source))
@@ -163,27 +163,27 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def arithmetic(symbol: str, left: Any, right: Any) -> Any:
-    """Return `left symbol right`: of numbers, and `+` also of two texts or two lists. No text or list is multiplied."""
+    """Return `left symbol right` for numbers, and for `+` also for two strings or two lists."""
     kinds = {kind_of(left), kind_of(right)}
-    if symbol == "+" and kinds == {"text"}:
+    if symbol == "+" and kinds == {"a string"}:
         return check_size(left + right)
     if symbol == "+" and kinds == {"a list"}:
         return check_size([*left, *right])
-    if symbol == "+" and "text" in kinds:
-        raise ExpressionError(f"{kind_of(left)} + {kind_of(right)}", hint="`~` puts texts and numbers together")
+    if symbol == "+" and "a string" in kinds:
+        raise ExpressionError(f"cannot add {kind_of(left)} and {kind_of(right)}", hint="use `~` to join texts")
     number(left)
     if number(right) == 0 and symbol in {"/", "//", "%"}:
         raise ExpressionError("division by 0")
     if symbol == "**" and not (isinstance(right, int) and 0 <= right <= _MAX_EXPONENT):
-        raise ExpressionError(f"an exponent is a whole number from 0 to {_MAX_EXPONENT}")
+        raise ExpressionError(f"an exponent must be an integer from 0 to {_MAX_EXPONENT}")
     try:
         return check_size(_ARITHMETIC[symbol](left, right))
     except OverflowError:
-        raise ExpressionError("a number that is not finite") from None
+        raise ExpressionError("the number is not finite") from None
 
 
 def compare(left: Any, *chain: Any) -> bool:
-    """Return `left < right <= …`, chain being the names of operators and the values after them."""
+    """Return `left < right <= …`. chain: operator names, each followed by a value."""
     for name, right in zip(chain[::2], chain[1::2], strict=True):
         if not COMPARISONS[name](left, right):
             return False
@@ -195,23 +195,23 @@ def _in_order(order: Callable[[Any, Any], bool], value: Any, other: Any) -> bool
     if isinstance(value, str) and isinstance(other, str):
         spend(len(value) + len(other))
     elif {kind_of(value), kind_of(other)} != {"a number"}:
-        raise ExpressionError(f"{kind_of(value)} and {kind_of(other)} have no order", hint=_HINTS["a number"])
+        raise ExpressionError(f"{kind_of(value)} and {kind_of(other)} cannot be compared", hint=_HINTS["a number"])
     return order(value, other)
 
 
 def contains(value: Any, what: Any) -> bool:
-    """Return true if a list has the item, a mapping the key, a text the part."""
+    """Return True if a list has the item, a mapping the key, or a string the substring."""
     if isinstance(value, str):
         return text(what) in text(value)
     if isinstance(value, Mapping):
         return (isinstance(what, str) or is_integer(what)) and what in value
     if isinstance(value, (list, tuple)):
         return any(same(each, what) for each in value)
-    raise ExpressionError(f"{kind_of(value)} has nothing in it")
+    raise ExpressionError(f"{kind_of(value)} cannot contain values")
 
 
 def same(value: Any, other: Any) -> bool:
-    """Return true for equal values of JSON: true is not 1, at no depth."""
+    """Return True if two JSON values are equal. true is not equal to 1, at any depth."""
     pairs = [(value, other)]
     while pairs:
         left, right = pairs.pop()

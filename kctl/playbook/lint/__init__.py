@@ -1,1 +1,1 @@
-"""Problems of playbooks, found before anything runs."""
+"""Lint playbooks."""

@@ -1,4 +1,4 @@
-"""Whether the arguments of playbooks' own steps fit."""
+"""Check the arguments of built-in steps."""
 
 from __future__ import annotations
 
@@ -6,92 +6,93 @@ from collections.abc import Mapping
 from typing import Any
 
 from kctl.errors import KctlError
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS, BuiltinArgument
 from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
-from kctl.playbook.model import GIVEN, Step
-from kctl.playbook.own_steps import OWN_STEPS, OwnArgument
+from kctl.playbook.model import RESERVED_NAMES, Step
 from kctl.playbook.read import IDENTIFIER
 
 
-def check_own_arguments(problems: Problems, step: Step) -> None:
-    """Add what does not fit."""
-    own = OWN_STEPS[step.kind]
-    given: Any = step.arguments
+def check_builtin_arguments(problems: Problems, step: Step) -> None:
+    """Report invalid arguments of a built-in step."""
+    own = BUILTIN_STEPS[step.kind]
+    arguments: Any = step.arguments
     if own.free:
         _names(problems, step)
         return
-    problems.unknown_keys(given, [each.name for each in own.arguments], step.kind)
+    problems.unknown_keys(arguments, [each.name for each in own.arguments], step.kind)
     for argument in own.arguments:
-        if argument.required and given.get(argument.name) is None:
-            problems.key(step.written, step.kind, f"{step.kind} needs {argument.name}", argument.help)
-        elif given.get(argument.name) is not None:
-            _check(problems, given, argument)
-    chosen = [name for name in own.one_of if given.get(name) is not None]
+        if argument.required and arguments.get(argument.name) is None:
+            problems.key(step.body, step.kind, f"{step.kind} needs {argument.name}", argument.help)
+        elif arguments.get(argument.name) is not None:
+            _check(problems, arguments, argument)
+    chosen = [name for name in own.one_of if arguments.get(name) is not None]
     if own.one_of and len(chosen) != 1:
-        said = "needs one of" if not chosen else "takes only one of"
-        problems.key(step.written, step.kind, f"{step.kind} {said} {', '.join(own.one_of)}")
+        said = "needs one of" if not chosen else "accepts only one of"
+        problems.key(step.body, step.kind, f"{step.kind} {said} {', '.join(own.one_of)}")
     if step.kind == "wait" and "duration" in chosen:
         for name in ("every", "timeout"):
-            if name in given:
-                problems.key(given, name, f"{name} is for wait with until")
+            if name in arguments:
+                problems.key(arguments, name, f"{name} requires wait with until")
 
 
 def _names(problems: Problems, step: Step) -> None:
-    """Variables of `set`."""
-    given: Mapping[Any, Any] = step.arguments
-    if not given:
-        problems.key(step.written, step.kind, "set names nothing", "set: {name: value}")
-    for name in given:
+    """Check the variable names of `set`."""
+    arguments: Mapping[Any, Any] = step.arguments
+    if not arguments:
+        problems.key(step.body, step.kind, "set defines no variables", "e.g. set: {name: value}")
+    for name in arguments:
         if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
-            problems.key(step.arguments, name, f"{name!r} is not a name for a variable", "small letters, digits and _")
-        elif name in GIVEN:
-            problems.key(step.arguments, name, f"{name} is {GIVEN[name]}", "give the variable another name")
+            hint = "use at most 64 lowercase letters, digits and _"
+            problems.key(step.arguments, name, f"{name!r} is not a valid name for a variable", hint)
+        elif name in RESERVED_NAMES:
+            problems.key(step.arguments, name, f"{name} is reserved: {RESERVED_NAMES[name]}", "rename the variable")
 
 
-def _check(problems: Problems, given: Any, argument: OwnArgument) -> None:
-    value = given[argument.name]
+def _check(problems: Problems, arguments: Any, argument: BuiltinArgument) -> None:
+    value = arguments[argument.name]
     if argument.literal and is_expression(value):
-        problems.value(given, argument.name, f"{argument.name} is written out, without expressions")
+        problems.value(arguments, argument.name, f"{argument.name} cannot contain expressions")
         return
     if argument.kind == "texts" or (argument.many and isinstance(value, list)):
-        _items(problems, given, argument)
+        _items(problems, arguments, argument)
     else:
-        _one(problems, given, argument.name, argument)
+        _one(problems, arguments, argument.name, argument)
 
 
-def _items(problems: Problems, given: Any, argument: OwnArgument) -> None:
-    value: Any = given[argument.name]
+def _items(problems: Problems, arguments: Any, argument: BuiltinArgument) -> None:
+    value: Any = arguments[argument.name]
     if not isinstance(value, list):
         if not is_expression(value):
-            hint = f"[{', '.join(value.split())}]: no shell splits it" if isinstance(value, str) else None
-            problems.value(given, argument.name, f"{argument.name} is a list", hint)
+            hint = f"[{', '.join(value.split())}]: there is no shell to split it" if isinstance(value, str) else None
+            problems.value(arguments, argument.name, f"{argument.name} must be a list", hint)
         return
     if not value:
-        problems.value(given, argument.name, f"{argument.name} is empty")
+        problems.value(arguments, argument.name, f"{argument.name} is empty")
     for index, each in enumerate(value):
         if argument.kind == "condition":
             _one(problems, value, index, argument)
         elif isinstance(each, bool) or not isinstance(each, (str, int, float)):
-            problems.value(value, index, f"an item of {argument.name} is text, not {each!r}", "put it in quotes")
+            problems.value(value, index, f"items of {argument.name} must be strings, not {each!r}", "put it in quotes")
 
 
-def _one(problems: Problems, holder: Any, key: Any, argument: OwnArgument) -> None:
+def _one(problems: Problems, holder: Any, key: Any, argument: BuiltinArgument) -> None:
     value, name = holder[key], argument.name
     if argument.kind == "condition":
         if not isinstance(value, (str, bool)):
-            problems.value(holder, key, f"{name} is an expression", "for example health.exit_code == 0")
+            problems.value(holder, key, f"{name} must be an expression", "e.g. health.exit_code == 0")
     elif argument.kind == "flag":
         if not isinstance(value, bool):
-            problems.value(holder, key, f"{name} is true or false, not {value!r}")
+            problems.value(holder, key, f"{name} must be true or false, not {value!r}")
     elif argument.kind == "mapping":
         if not isinstance(value, Mapping) and not is_expression(value):
-            problems.value(holder, key, f"{name} is a mapping", f"{name}: {{name: value}}")
+            problems.value(holder, key, f"{name} must be a mapping", f"e.g. {name}: {{name: value}}")
     elif argument.kind == "duration":
         _duration(problems, holder, key, name)
     elif not isinstance(value, str):
-        problems.value(holder, key, f"{name} is text, not {value!r}", "put it in quotes")
+        problems.value(holder, key, f"{name} must be a string, not {value!r}", "put it in quotes")
     elif argument.choices and value not in argument.choices and not is_expression(value):
-        problems.value(holder, key, f"{name} is one of {', '.join(argument.choices)}, not {value!r}")
+        problems.value(holder, key, f"{name} must be one of {', '.join(argument.choices)}, not {value!r}")
 
 
 def _duration(problems: Problems, holder: Any, key: Any, name: str) -> None:
@@ -102,7 +103,7 @@ def _duration(problems: Problems, holder: Any, key: Any, name: str) -> None:
         return
     try:
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-            raise KctlError(f"{name} is a duration", hint="for example 500ms, 30s or 5m")
+            raise KctlError(f"{name} must be a duration", hint="e.g. 500ms, 30s or 5m")
         parse_duration_ms(str(value))
     except KctlError as exc:
         problems.value(holder, key, exc.message, exc.hint)

@@ -1,4 +1,4 @@
-"""Values of configs in the arguments of operations: what the command would refuse half-way through a run."""
+"""Check config values in the arguments of operations, which the command would reject halfway through a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import Step
 
-# A problem of a value and its hint; None when there is none, or when only a broker can tell.
+# A problem of a value and its hint; None if there is none, or if only a broker can decide.
 Fault = tuple[str, str | None] | None
 Check = Callable[[str, str], Fault]
 
@@ -20,24 +20,24 @@ _TOPIC_CONFIGS = frozenset({"topic.create", "topic.alter"})
 
 
 def check_configs(problems: Problems, step: Step) -> None:
-    """Add the values that are of another type than their config, and warn of those that brokers up to 4.4 refuse."""
-    given = step.arguments
+    """Report values whose type does not match the config. Warn about values that brokers up to 4.4 reject."""
+    arguments = step.arguments
     if step.kind in _TOPIC_CONFIGS:
-        _check(problems, given, "config", _config_fault("topic"), _config_doubt("topic"))
+        _check(problems, arguments, "config", _config_fault("topic"), _config_doubt("topic"))
     elif step.kind == "config.set":
-        kind = _kind_of(given.get("resource"))
+        kind = _kind_of(arguments.get("resource"))
         if kind is not None:
-            _check(problems, given, "values", _config_fault(kind), _config_doubt(kind))
+            _check(problems, arguments, "values", _config_fault(kind), _config_doubt(kind))
     elif step.kind == "cluster.create":
-        _check(problems, given, "config", _setting_fault)
+        _check(problems, arguments, "config", _setting_fault)
     elif step.kind == "quota.set":
-        _check(problems, given, "quotas", _quota_fault(given))
+        _check(problems, arguments, "quotas", _quota_fault(arguments))
     elif step.kind == "topic.apply":
         _topics_file(problems, step)
 
 
-def _check(problems: Problems, given: Any, argument: str, fault: Check, doubt: Check | None = None) -> None:
-    for holder, key, name, value in _pairs(given.get(argument)):
+def _check(problems: Problems, arguments: Any, argument: str, fault: Check, doubt: Check | None = None) -> None:
+    for holder, key, name, value in _pairs(arguments.get(argument)):
         found = fault(name, value)
         if found is not None:
             problems.value(holder, key, *found)
@@ -46,7 +46,7 @@ def _check(problems: Problems, given: Any, argument: str, fault: Check, doubt: C
 
 
 def _pairs(value: Any) -> Iterator[tuple[Any, Any, str, str]]:
-    """Where each stands, its name and its text; without those that a run decides, or a file has."""
+    """Yield (holder, key, config name, value) of each config, except expressions and values from files."""
     if isinstance(value, YamlMap):
         for name, each in value.items():
             if isinstance(each, (str, int, float)) and not is_expression(each):
@@ -62,7 +62,7 @@ def _pairs(value: Any) -> Iterator[tuple[Any, Any, str, str]]:
 
 
 def _kind_of(resource: Any) -> Any:
-    """The kind of what is named, also where only its name is an expression."""
+    """Return the kind of the resource, even if its name is an expression."""
     from kctl.cluster.config_resources import parse_resource
 
     if not isinstance(resource, str):
@@ -75,7 +75,7 @@ def _kind_of(resource: Any) -> Any:
     try:
         return parse_resource(f"{kind}{slash}{name}").kind
     except UsageError:
-        return None  # the command says it
+        return None  # reported by the check of arguments
 
 
 def _config_fault(kind: Any) -> Check:
@@ -100,10 +100,10 @@ def _setting_fault(name: str, value: str) -> Fault:
     return None
 
 
-def _quota_fault(given: Any) -> Check:
+def _quota_fault(arguments: Any) -> Check:
     from kctl.access.quotas import Entity, parse_quota
 
-    whose = Entity(ip="10.0.0.1") if given.get("ip") or given.get("ip_defaults") else Entity(user="x")
+    whose = Entity(ip="10.0.0.1") if arguments.get("ip") or arguments.get("ip_defaults") else Entity(user="x")
 
     def fault(name: str, value: str) -> Fault:
         try:
@@ -116,7 +116,7 @@ def _quota_fault(given: Any) -> Check:
 
 
 def _topics_file(problems: Problems, step: Step) -> None:
-    """Warn of a topics.yaml that is invalid now; an earlier step may still rewrite it."""
+    """Warn about a topics.yaml that is invalid now; an earlier step may still rewrite it."""
     from kctl.topics.spec import read_specs
 
     file = step.arguments.get("file")

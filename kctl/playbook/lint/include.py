@@ -1,4 +1,4 @@
-"""Whether an included playbook is there, fits, and does not include itself."""
+"""Check included playbooks: they exist, accept the parameters, and do not include themselves."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, S
 from kctl.playbook.operations import Operations
 from kctl.playbook.parameters import as_typed, plain
 from kctl.playbook.read import NO_FORMAT, read_all
-from kctl.playbook.shipped import Found, find, text_of
+from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 
 class Included:
-    """The playbooks that one lint has met: each file is read and linted once, however often it is included.
+    """The included playbooks of one lint. Each file is read and linted once, however often it is included.
 
-    lint: kctl.playbook.lint.lint.lint, for the playbooks that are included.
+    lint: kctl.playbook.lint.lint.lint.
     """
 
     def __init__(self, known: Operations, lint: Callable[..., list[Problem]]) -> None:
@@ -29,9 +29,9 @@ class Included:
         self._read: dict[str, tuple[Playbook | None, list[Problem]]] = {}
 
     def check(self, problems: Problems, playbook: Playbook, step: Step, trail: tuple[str, ...]) -> list[Problem]:
-        """Add what is wrong with the step; returns the problems of the playbook that it includes.
+        """Report problems of the step. Return the problems of the playbook that it includes.
 
-        trail: the playbooks that led here, outermost first.
+        trail: the including playbooks, outermost first.
         """
         name = step.arguments.get("playbook")
         if not isinstance(name, str) or is_expression(name):
@@ -41,9 +41,9 @@ class Included:
             key = _key(found.path)
             here = (*trail, _key(playbook.source))
             if key in here:
-                raise Refused(f"{found.file} includes itself", hint="a playbook is no loop; use `loop`")
+                raise Refused(f"{found.file} includes itself", hint="to repeat a step, use `loop`")
             if len(here) > MAX_INCLUDE_DEPTH:
-                raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
+                raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels")
             met = key in self._read
             if not met:
                 self._read[key] = self._read_one(found)
@@ -57,11 +57,11 @@ class Included:
             return [] if met else wrong
         return [*wrong, *self._lint(included, known=self._known, trail=here, met=self)]
 
-    def _read_one(self, found: Found) -> tuple[Playbook | None, list[Problem]]:
-        """A file that was not meant to be a playbook, of passwords for example, is not told about in detail."""
+    def _read_one(self, found: PlaybookFile) -> tuple[Playbook | None, list[Problem]]:
+        """Read a playbook. Other files, which may hold passwords, are rejected without details."""
         read = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
         if any(problem.message == NO_FORMAT for problem in read[1]):
-            raise Refused(f"{found.file} is no playbook", hint=f"one begins with playbook: {VERSION}")
+            raise Refused(f"{found.file} is not a playbook", hint=f"a playbook starts with playbook: {VERSION}")
         return read
 
 
@@ -72,14 +72,14 @@ def _key(path: Path | None) -> str:
 def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
     given: Any = step.arguments.get("parameters", {})
     if not isinstance(given, dict):
-        return  # told already, or an expression
+        return  # already reported, or an expression
     for name in given:
         if problems.full:
             return
         parameter = included.parameter(str(name))
         if parameter is None:
             known = [each.name for each in included.parameters]
-            hint = did_you_mean(str(name), known) or (f"it has {', '.join(known)}" if known else "it has none")
+            hint = did_you_mean(str(name), known) or (f"valid parameters: {', '.join(known)}" if known else None)
             problems.key(given, name, f"{included.name} has no parameter {name}", hint)
         elif not _has_expressions(given[name]):
             try:
@@ -88,8 +88,8 @@ def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
                 problems.value(given, name, exc.message, exc.hint)
     for parameter in included.parameters:
         if parameter.required and parameter.name not in given:
-            said = f"{included.name} needs the parameter {parameter.name}"
-            problems.key(step.written, step.kind, said, parameter.description or None)
+            said = f"{included.name} requires the parameter {parameter.name}"
+            problems.key(step.body, step.kind, said, parameter.description or None)
 
 
 def _has_expressions(value: Any) -> bool:

@@ -1,5 +1,4 @@
-"""What is wrong with a playbook that could be read: arguments that do not fit, names that nothing has, and what would
-not do what it looks like."""
+"""Lint a playbook that could be read: invalid arguments, undefined names, and steps without the intended effect."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Any
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.errors import KctlError
 from kctl.playbook.expressions.syntax import is_expression
-from kctl.playbook.lint.builtin_steps import check_own_arguments
+from kctl.playbook.lint.builtin_steps import check_builtin_arguments
 from kctl.playbook.lint.configs import check_configs
 from kctl.playbook.lint.include import Included
 from kctl.playbook.lint.names import Scope, sites_of
@@ -19,7 +18,7 @@ from kctl.playbook.model import Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.run.wait_reads import reads_before_wait
 
-# Keys that only such steps have, and what to say of others.
+# Keys that apply only to some steps, and to which ones.
 _ONLY = {
     "until": "operations and run",
     "retries": "operations and run",
@@ -39,11 +38,11 @@ def lint(
     trail: tuple[str, ...] = (),
     met: Included | None = None,
 ) -> list[Problem]:
-    """All problems, by place. trail: the playbooks that include this one, outermost first; met: those linted so far."""
+    """Return all problems by position. trail: including playbooks, outermost first. met: playbooks linted so far."""
     known = known or operations()
     linter = _Linter(playbook, known, trail, met or Included(known, lint))
     linter.all()
-    return in_order([*linter.problems.found, *linter.included])
+    return in_order([*linter.problems.rows, *linter.included])
 
 
 class _Linter:
@@ -73,7 +72,7 @@ class _Linter:
             check_arguments(self.problems, step, self._known)
             check_configs(self.problems, step)
         else:
-            check_own_arguments(self.problems, step)
+            check_builtin_arguments(self.problems, step)
         if step.kind == "wait":
             self._waits(step)
         if step.kind == "include":
@@ -85,47 +84,45 @@ class _Linter:
         self._scope.declare(step)
 
     def _waits(self, step: Step) -> None:
-        """Whether anything changes while it waits."""
+        """Check that the condition of a wait can change."""
         if not isinstance(step.arguments.get("until"), str) or self._playbook.unread is not None:
             return
         try:
             changing = reads_before_wait(self._playbook, step, self._known)
-        except KctlError:  # told where it stands
+        except KctlError:  # reported elsewhere
             return
         if not changing:
             self.problems.value(
-                step.arguments, "until", "nothing changes while it waits",
-                "name what an operation before it told that only looks: register: health, until: health.value.healthy",
+                step.arguments, "until", "the condition cannot change during the wait",
+                "use the register of an earlier read-only operation: register: health, until: health.value.healthy",
             )  # fmt: skip
 
     def _keys(self, step: Step) -> None:
-        """Keys that do nothing where they are."""
+        """Check keys that have no effect on this kind of step."""
         fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include",
                 "assert": step.kind == "assert"}  # fmt: skip
         for key, kinds in _ONLY.items():
-            if key in step.written and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
-                self.problems.key(step.written, key, f"{step.kind} has no {key}", f"it is for {kinds}")
-        if "delay" in step.written and "retries" not in step.written and step.until is None:
-            self.problems.key(step.written, "delay", "nothing is repeated here", "delay is for until and retries")
+            if key in step.body and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
+                self.problems.key(step.body, key, f"{step.kind} does not support {key}", f"it applies to {kinds}")
+        if "delay" in step.body and "retries" not in step.body and step.until is None:
+            self.problems.key(step.body, "delay", "delay has no effect", "it requires until or retries")
         if step.dry_run and not (step.is_operation and self._known.find(step.kind).dry_run):
-            self.problems.key(
-                step.written, "dry_run", f"{step.kind} has no dry run", "it is for operations that have one"
-            )
+            self.problems.key(step.body, "dry_run", f"{step.kind} has no dry run", "remove dry_run")
         if step.until is not None and step.register is None and (step.is_operation or step.kind == "run"):
             self.problems.key(
-                step.written,
+                step.body,
                 "until",
-                "until cannot see what the step gave",
-                "register: result, and until: result.value…",
+                "until needs the result of the step",
+                "set register: result, then use until: result.value…",
             )
 
 
 def _keys_without_expressions(problems: Problems, value: Any) -> None:
-    """Only values are looked through for expressions."""
+    """Report expressions in keys, which are not evaluated."""
     if isinstance(value, YamlMap):
         for key, each in value.items():
             if is_expression(key):
-                problems.key(value, key, "an expression in a key stays as it is", "keys are names; put it into a value")
+                problems.key(value, key, "expressions in keys are not evaluated", "use the expression as a value")
             _keys_without_expressions(problems, each)
     elif isinstance(value, (YamlList, list)):
         for each in value:

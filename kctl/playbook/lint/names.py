@@ -1,4 +1,4 @@
-"""The names in a playbook's expressions: whether each is there, and whether each is used."""
+"""Check the names in a playbook's expressions: undefined and unused ones."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 from kctl.base.strict_yaml import YamlList, YamlMap
 from kctl.base.suggestions import did_you_mean
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.expressions.limits import ExpressionError
 from kctl.playbook.expressions.syntax import Expression, TextExpression, parse, parse_text
 from kctl.playbook.lint.problems import Problems
-from kctl.playbook.model import FAILURE, GIVEN, REGISTERED, Playbook, Step
-from kctl.playbook.own_steps import OWN_STEPS
+from kctl.playbook.model import FAILURE_FIELDS, REGISTER_FIELDS, RESERVED_NAMES, Playbook, Step
 
 _TEXTS = ("loop", "retries", "delay", "timeout", "context", "stdin")
 
 
 class Site(NamedTuple):
-    """A text in which expressions may be: a key's or an item's. alone: it is one, without braces."""
+    """A string that may contain expressions: the value of a key or an item. alone: an expression without braces."""
 
     holder: Any
     key: Any
@@ -26,15 +26,15 @@ class Site(NamedTuple):
 
 
 def sites_of(step: Step) -> Iterator[Site]:
-    """All of a step."""
-    written = step.written
+    """Yield all sites of a step."""
+    body = step.body
     for key in ("when", "until"):
-        if isinstance(written.get(key), str):
-            yield Site(written, key, written[key], alone=True)
+        if isinstance(body.get(key), str):
+            yield Site(body, key, body[key], alone=True)
     for key in _TEXTS:
-        if key in written:
-            yield from sites_within(written, key, written[key])
-    own = OWN_STEPS.get(step.kind)
+        if key in body:
+            yield from sites_within(body, key, body[key])
+    own = BUILTIN_STEPS.get(step.kind)
     for key, value in step.arguments.items():
         argument = own.argument(key) if own else None
         if argument is not None and argument.kind == "condition":
@@ -44,7 +44,7 @@ def sites_of(step: Step) -> Iterator[Site]:
 
 
 def sites_within(holder: Any, key: Any, value: Any) -> Iterator[Site]:
-    """Those of what is written under a key, or of an item of a list."""
+    """Yield the sites in the value of a key or item."""
     if isinstance(value, str):
         yield Site(holder, key, value, alone=False)
     elif isinstance(value, YamlMap):
@@ -56,12 +56,12 @@ def sites_within(holder: Any, key: Any, value: Any) -> Iterator[Site]:
 
 
 class Scope:
-    """What is declared so far, and what was used of it."""
+    """The variables that are declared so far, and their uses."""
 
     def __init__(self, playbook: Playbook, problems: Problems) -> None:
         self._playbook = playbook
         self._problems = problems
-        self._variables: dict[str, tuple[Step, Any, Any]] = {}  # name → its step; holder and key of its place
+        self._variables: dict[str, tuple[Step, Any, Any]] = {}  # name → its step, and holder and key of its position
         self._looped: set[str] = set()
         self._registers: set[str] = set()
         self._used: set[str] = set()
@@ -69,9 +69,9 @@ class Scope:
         self.in_handlers = False
 
     def declare(self, step: Step) -> None:
-        """What the step leaves behind."""
+        """Declare the variables that the step defines."""
         if step.register is not None:
-            self._add(step.register, step, step.written, "register")
+            self._add(step.register, step, step.body, "register")
             self._registers.add(step.register)
             (self._looped.add if step.loop is not None else self._looped.discard)(step.register)
         if step.kind == "set":
@@ -84,20 +84,20 @@ class Scope:
     def _add(self, name: str, step: Step, holder: Any, key: Any) -> None:
         if self._playbook.parameter(name) is not None:
             tell = self._problems.value if key == "register" else self._problems.key
-            tell(holder, key, f"{name} is a parameter", "give it another name")
+            tell(holder, key, f"{name} is already a parameter", "choose another name")
         self._variables[name] = (step, holder, key)
 
     def _names(self, holder: Any, key: Any, value: Any) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for site in sites_within(holder, key, value):
             try:
-                found |= {used.name for each, _ in expressions_of(site) for used in each.names}
+                names |= {used.name for each, _ in expressions_of(site) for used in each.names}
             except ExpressionError:
                 continue
-        return found
+        return names
 
     def site(self, step: Step, site: Site) -> None:
-        """Check the expressions of one text."""
+        """Check the expressions of one site."""
         try:
             expressions = expressions_of(site)
         except ExpressionError as exc:
@@ -110,7 +110,7 @@ class Scope:
                 self._member(step, site, member.name, member.member, offset + member.offset)
 
     def registers(self, step: Step) -> frozenset[str]:
-        """Those that are what became of one step, and no list of a loop; with the step's own, which `until` sees."""
+        """Return registers that hold one result, not the list of a loop; including the step's own, for `until`."""
         own = {step.register} if step.register is not None and step.loop is None else set()
         return frozenset((self._registers - self._looped) | own)
 
@@ -128,13 +128,13 @@ class Scope:
         if name in known or name in (self._playbook.unread or ()) or (name == step.register and site.key == "until"):
             return
         if name in {"item", "index"}:
-            hint = "they are there in a step with `loop`"
-        elif name in GIVEN:
-            hint = "it is there in on_failure and finally"
+            hint = "it exists only in a step with `loop`"
+        elif name in RESERVED_NAMES:
+            hint = "it exists only in on_failure and finally"
         elif any(each.register == name or (each.kind == "set" and name in each.arguments) for each in self._all()):
-            hint = "a later step gives it"
+            hint = "a later step defines it"
         else:
-            hint = did_you_mean(name, known) or "it is no parameter, and no step before gives it"
+            hint = did_you_mean(name, known) or "no parameter or earlier step defines it"
         self._problems.value(site.holder, site.key, f"{name} is not defined", hint, offset)
 
     def _all(self) -> tuple[Step, ...]:
@@ -143,19 +143,19 @@ class Scope:
     def _member(self, step: Step, site: Site, name: str, member: str, offset: int) -> None:
         own = name == step.register and site.key == "until"
         if name == "failure" and self.in_handlers:
-            known: tuple[str, ...] = FAILURE
+            known: tuple[str, ...] = FAILURE_FIELDS
         elif own or (name in self._registers and name not in self._looped):
-            known = REGISTERED
+            known = REGISTER_FIELDS
         else:
             return
         if member not in known:
             near = did_you_mean(member, known)
-            inside = f"what the operation told is in {name}.value" if known is REGISTERED else None
-            hint = near or inside or f"it has {', '.join(known)}"
+            inside = f"the output of the operation is in {name}.value" if known is REGISTER_FIELDS else None
+            hint = near or inside or f"valid fields: {', '.join(known)}"
             self._problems.value(site.holder, site.key, f"{name} has no {member}", hint, offset)
 
     def secrets(self, step: Step) -> None:
-        """A program's arguments are seen by everybody on the machine."""
+        """Report secrets in a program's arguments, which all users of the machine can see."""
         if step.kind != "run":
             return
         argv = step.arguments.get("argv")
@@ -163,29 +163,28 @@ class Scope:
             shown = self._names(site.holder, site.key, site.text) & self._secret
             if shown:
                 self._problems.value(
-                    site.holder, site.key, f"the secret {min(shown)} in a command line, which others see",
-                    f"give it by env: {{{min(shown).upper()}: …}} or stdin",
+                    site.holder, site.key, f"the secret {min(shown)} on a command line is visible to other users",
+                    f"pass it with env: {{{min(shown).upper()}: …}} or stdin",
                 )  # fmt: skip
 
     def unused(self) -> None:
-        """Parameters that nothing asks for, and as warnings registers and variables; not told while a step could not be
-        read."""
+        """Report unused parameters, and warn about unused registers and variables; not if a step is unreadable."""
         if self._playbook.unread is not None:
             return
         for parameter in self._playbook.parameters:
             if parameter.name not in self._used:
                 self._problems.at(
-                    parameter.where.line, parameter.where.column, f"nothing uses the parameter {parameter.name}",
-                    f"{{{{ {parameter.name} }}}} is its value",
+                    parameter.where.line, parameter.where.column, f"parameter {parameter.name} is not used",
+                    f"use {{{{ {parameter.name} }}}} or remove it",
                 )  # fmt: skip
         for name, (_, holder, key) in self._variables.items():
             if name not in self._used:
                 tell = self._problems.value if key == "register" else self._problems.key
-                tell(holder, key, f"nothing uses {name}", "leave it out, or look at it in a later step", warning=True)
+                tell(holder, key, f"{name} is not used", "remove it, or use it in a later step", warning=True)
 
 
 def expressions_of(site: Site) -> list[tuple[Expression, int]]:
-    """Those of a text, each with its offset. Raises ExpressionError."""
+    """Return the expressions of a site with their offsets. Raises ExpressionError."""
     if site.alone:
         return [(parse(site.text), 0)]
     return [(part.expression, part.offset) for part in parse_text(site.text) if isinstance(part, TextExpression)]

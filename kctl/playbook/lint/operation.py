@@ -1,4 +1,4 @@
-"""Whether the arguments of a step fit its operation, as the command line would take them."""
+"""Check the arguments of a step against its operation, as the command line would."""
 
 from __future__ import annotations
 
@@ -12,74 +12,74 @@ from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Argument, Operation, Operations
 
-# Options that every command has: what a playbook has instead.
+# Options that every command has → what to use in a playbook.
 _COMMON = {
-    "context": "it is a key of the step, beside the operation",
-    "timeout": "it is a key of the step, beside the operation",
-    "output": "a step's result is what -o json prints",
+    "context": "set it as a key of the step, next to the operation",
+    "timeout": "set it as a key of the step, next to the operation",
+    "output": "the result of a step is always the command's JSON",
     "yes": "a run confirms its steps itself",
-    "dry_run": "kctl playbook run --check shows what would be done",
-    "watch": "a step ends by itself: use until, retries and delay",
-    "follow": "a step ends by itself: use until, retries and delay",
-    "interval": "delay is a key of the step, beside the operation",
-    "bootstrap_server": "a run is given its cluster: kctl playbook run … --bootstrap-server",
-    "zookeeper": "a run is given its cluster: kctl playbook run … --zookeeper",
-    "command_config": "a run is given its cluster: kctl playbook run … --command-config",
-    "ignore_unknown": "a run is given its cluster: kctl playbook run … --ignore-unknown",
-    "confirm_cluster": "a run is given it: kctl playbook run … --confirm-cluster",
+    "dry_run": "use `kctl playbook run --check`, or the key dry_run of the step",
+    "watch": "to repeat a step, use until, retries and delay",
+    "follow": "to repeat a step, use until, retries and delay",
+    "interval": "set delay as a key of the step, next to the operation",
+    "bootstrap_server": "set the cluster for the run: `kctl playbook run … --bootstrap-server`",
+    "zookeeper": "set the cluster for the run: `kctl playbook run … --zookeeper`",
+    "command_config": "set the cluster for the run: `kctl playbook run … --command-config`",
+    "ignore_unknown": "set it for the run: `kctl playbook run … --ignore-unknown`",
+    "confirm_cluster": "set it for the run: `kctl playbook run … --confirm-cluster`",
 }
-_MUST = {"flag": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}
+_MUST = {"flag": "true or false", "integer": "an integer", "number": "a number", "text": "a string"}
 
 
 def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
-    """Add what does not fit."""
+    """Report invalid arguments of an operation."""
     operation = known.find(step.kind)
-    given = step.arguments
-    for name in given:
+    arguments = step.arguments
+    for name in arguments:
         if problems.full:
             return
         argument = operation.argument(str(name))
         if argument is None:
             _unknown(problems, step, operation, str(name))
             continue
-        if _shape(problems, given, argument):
+        if _shape(problems, arguments, argument):
             _value(problems, step, operation, argument, known)
     for argument in operation.arguments:
-        if argument.required and given.get(argument.name) is None:
+        if argument.required and arguments.get(argument.name) is None:
             hint = argument.help or f"{argument.name}: {argument.metavar}"
-            problems.key(step.written, step.kind, f"{step.kind} needs {argument.name}", hint)
+            problems.key(step.body, step.kind, f"{step.kind} needs {argument.name}", hint)
 
 
 def _unknown(problems: Problems, step: Step, operation: Operation, name: str) -> None:
     names = [each.name for each in operation.arguments]
     hint = _COMMON.get(name) or did_you_mean(name, names) or did_you_mean(name.replace("-", "_"), names)
     if hint is None:
-        hint = f"it has {', '.join(names)}" if names else "it has none"
-    problems.key(step.arguments, name, f"{step.kind} has no {name}", hint)
+        hint = f"valid arguments: {', '.join(names)}" if names else "it has no arguments"
+    problems.key(step.arguments, name, f"{step.kind} has no argument {name}", hint)
 
 
-def _shape(problems: Problems, given: Mapping[str, Any], argument: Argument) -> bool:
-    """Whether the value is of a kind that the argument can have."""
-    name, value = argument.name, given[argument.name]
+def _shape(problems: Problems, arguments: Mapping[str, Any], argument: Argument) -> bool:
+    """Return True if the type of the value is valid for the argument."""
+    name, value = argument.name, arguments[argument.name]
     if value is None or is_expression(value):
         return False
     if isinstance(value, Mapping):
         if argument.many and argument.pairs:
             fits = [_scalar(problems, value, key, argument) for key in value]
             return all(fits)
-        problems.value(given, name, f"{name} does not take a mapping", _example(argument))
+        problems.value(arguments, name, f"{name} cannot be a mapping", _example(argument))
         return False
     if isinstance(value, list):
         if argument.many:
             fits = [_scalar(problems, value, index, argument) for index in range(len(value))]
             return all(fits)
-        problems.value(given, name, f"{name} takes one value, not a list", _example(argument))
+        problems.value(arguments, name, f"{name} must be one value, not a list", _example(argument))
         return False
-    return _scalar(problems, given, name, argument)
+    return _scalar(problems, arguments, name, argument)
 
 
 def _scalar(problems: Problems, holder: Any, key: Any, argument: Argument) -> bool:
-    """Whether one value fits; one with an expression is seen at run time only."""
+    """Return True if one value is valid; False for expressions, which are checked at run time."""
     value = holder[key]
     if is_expression(value):
         return False
@@ -92,7 +92,7 @@ def _scalar(problems: Problems, holder: Any, key: Any, argument: Argument) -> bo
         fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fits:
         problems.value(
-            holder, key, f"{argument.name} is {_MUST[argument.kind]}, not {_shown(value)}", _example(argument)
+            holder, key, f"{argument.name} must be {_MUST[argument.kind]}, not {_shown(value)}", _example(argument)
         )
     return fits
 
@@ -105,12 +105,12 @@ def _shown(value: Any) -> str:
 
 def _example(argument: Argument) -> str | None:
     if argument.many and argument.pairs:
-        return f"{argument.name}: {{name: value}}, or a list of texts like {argument.metavar}"
-    return f"{argument.name}: [{argument.metavar.strip('[]…')}]" if argument.many else None
+        return f"e.g. {argument.name}: {{name: value}}, or a list of strings like {argument.metavar}"
+    return f"e.g. {argument.name}: [{argument.metavar.strip('[]…')}]" if argument.many else None
 
 
 def _value(problems: Problems, step: Step, operation: Operation, argument: Argument, known: Operations) -> None:
-    """Ask the command line's own parser: choices, ranges, formats."""
+    """Check a value with the parser of the command line: choices, ranges, formats."""
     others = {each.name: placeholder(each) for each in operation.arguments if each.required}
     try:
         known.check(operation, {**others, argument.name: step.arguments[argument.name]})
@@ -123,7 +123,7 @@ def _value(problems: Problems, step: Step, operation: Operation, argument: Argum
 
 
 def placeholder(argument: Argument) -> Any:
-    """A value that the argument takes, for those that are not being checked."""
+    """Return a valid value for an argument that is not being checked."""
     if argument.kind == "flag":
         return True
     if argument.kind in {"integer", "number"}:

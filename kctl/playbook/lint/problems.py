@@ -1,4 +1,4 @@
-"""Problems of a playbook, collected: all of them are told together, each with its place."""
+"""Collect the problems of a playbook with their positions, to report all of them at once."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from kctl.base.text import counted
 from kctl.errors import InvalidFile
 from kctl.playbook.model import Position, Problem
 
-_INLINE = 3  # told in the message; kctl.commands.terminal.output shows the others in lines of their own
+_INLINE = 3  # in the message; kctl.commands.terminal.output prints the others on separate lines
 MAX_PROBLEMS = 200  # of one file
 
 
 class Problems:
-    """What was found so far, in one file."""
+    """The problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found: list[Problem] = []
+        self.rows: list[Problem] = []
 
     @property
     def full(self) -> bool:
-        """Whether there are so many that no more are looked for."""
-        return len(self.found) >= MAX_PROBLEMS
+        """Return True if the limit of problems is reached."""
+        return len(self.rows) >= MAX_PROBLEMS
 
     def at(self, line: int, column: int, message: str, hint: str | None = None, *, warning: bool = False) -> None:
-        """Add one. The same place is told the same thing once."""
+        """Add a problem, unless the same one exists at this position."""
         problem = Problem(self.file, line, column, message, hint, warning)
-        if not self.full and problem not in self.found:
-            self.found.append(problem)
+        if not self.full and problem not in self.rows:
+            self.rows.append(problem)
 
     def key(self, mapping: Any, key: object, message: str, hint: str | None = None, *, warning: bool = False) -> None:
-        """Add one where a key stands; where its mapping begins when there is no such key."""
+        """Add a problem at a key, or at the start of the mapping if the key does not exist."""
         place = mapping.keys_at.get(key, mapping.place) if isinstance(mapping, YamlMap) else None
         self.at(place.line if place else 1, place.column if place else 1, message, hint, warning=warning)
 
@@ -42,7 +42,7 @@ class Problems:
         self, holder: Any, key: Any, message: str, hint: str | None = None, offset: int | None = None, *,
         warning: bool = False,
     ) -> None:  # fmt: skip
-        """Add one where a key's or an item's value stands; offset: of the character in its text that is meant."""
+        """Add a problem at the value of a key or item. offset: of the character in the value's text."""
         if not isinstance(holder, (YamlMap, YamlList)):
             self.at(1, 1, message, hint, warning=warning)
             return
@@ -57,18 +57,18 @@ class Problems:
         self.at(line, column, message, hint, warning=warning)
 
     def unknown_keys(self, mapping: YamlMap, known: Iterable[str], what: str) -> None:
-        """Add one for each key that is not known."""
+        """Add a problem for each unknown key."""
         names = list(known)
         for key in mapping:
             if self.full:
                 return
             if key not in names:
-                hint = did_you_mean(str(key), names) or f"it has {', '.join(names)}"
-                self.key(mapping, key, f"{what} has no {key}", hint)
+                hint = did_you_mean(str(key), names) or f"valid keys: {', '.join(names)}"
+                self.key(mapping, key, f"{what} has no key {key}", hint)
 
 
 def position(mapping: Any, key: object = None) -> Position:
-    """Where a key of a mapping stands, or the mapping itself."""
+    """Return the position of a key, or of the mapping itself."""
     if not isinstance(mapping, YamlMap):
         return Position("", 1, 1)
     place = mapping.keys_at.get(key, mapping.place)
@@ -76,12 +76,12 @@ def position(mapping: Any, key: object = None) -> Position:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """By file, line and column."""
+    """Sort problems by file, line and column."""
     return sorted(problems, key=lambda each: (each.file, each.line, each.column, each.message))
 
 
-def told(problem: Problem) -> dict[str, Any]:
-    """A problem as `-o json` has it."""
+def problem_row(problem: Problem) -> dict[str, Any]:
+    """Return a problem as a row of the JSON output."""
     return {
         "file": problem.file,
         "line": problem.line,
@@ -93,14 +93,14 @@ def told(problem: Problem) -> dict[str, Any]:
 
 
 def errors_of(problems: Iterable[Problem]) -> list[Problem]:
-    """Those with which a playbook does not run."""
+    """Return the problems that prevent a run."""
     return [each for each in problems if not each.warning]
 
 
 def as_error(problems: Sequence[Problem], file: str) -> InvalidFile:
-    """All of them as one error: the message has the first few, details["problems"] each."""
+    """Return an error for all problems: the message holds the first few, details["problems"] all of them."""
     rows: list[Mapping[str, Any]] = [
-        {"subject": str(each.position), "reason": _line(each), **told(each)} for each in problems
+        {"subject": str(each.position), "reason": _line(each), **problem_row(each)} for each in problems
     ]
     if len(problems) == 1:
         only = problems[0]

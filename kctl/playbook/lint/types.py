@@ -1,4 +1,4 @@
-"""What kind of value an expression has, as far as that can be seen before it has one; and where it cannot fit."""
+"""Infer the types of expressions before the run, and report values whose type does not fit."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ _OF_FILTERS = {
     ),
 }  # fmt: skip
 _OF_MEMBERS = {"exit_code": "integer", "changed": "boolean", "status": "string"}
-_SAID = {
-    "boolean": "true or false", "list": "a list", "mapping": "a mapping", "string": "text", "integer": "a whole number",
-    "number": "a number", "duration": "a duration", "size": "a size", "null": "null",
+_TYPE_NAMES = {
+    "boolean": "true or false", "list": "a list", "mapping": "a mapping", "string": "a string",
+    "integer": "an integer", "number": "a number", "duration": "a duration", "size": "a size", "null": "null",
 }  # fmt: skip
 _SCALARS = frozenset({"string", "integer", "number", "duration", "size", "boolean"})
 _FITS = {
     "flag": frozenset({"boolean"}),
-    "integer": frozenset({"integer", "number"}),  # what a calculation gives may be whole
+    "integer": frozenset({"integer", "number"}),  # the result of a calculation may be an integer
     "number": frozenset({"integer", "number"}),
     "text": _SCALARS,
 }
 _BOOLEAN = frozenset({"boolean"})
 _DURATION = frozenset({"duration", "string", "integer", "number"})
-_MUST = {"flag": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}
+_MUST = {"flag": "true or false", "integer": "an integer", "number": "a number", "text": "a string"}
 _KEYS: dict[str, tuple[str, frozenset[str], str | None]] = {
-    "loop": ("loop is a list", frozenset({"list"}), "a mapping becomes one by `| items`"),
-    "retries": ("retries is a whole number", frozenset({"integer", "number"}), None),
-    "delay": ("delay is a duration", _DURATION, None),
-    "timeout": ("timeout is a duration", _DURATION, None),
+    "loop": ("loop must be a list", frozenset({"list"}), "convert a mapping with `| items`"),
+    "retries": ("retries must be an integer", frozenset({"integer", "number"}), None),
+    "delay": ("delay must be a duration", _DURATION, None),
+    "timeout": ("timeout must be a duration", _DURATION, None),
 }
 
 
 def type_of(tree: nodes.Expr, playbook: Playbook, registers: frozenset[str]) -> str | None:
-    """A parameter's type, boolean …; None when it is not known before the run."""
+    """Return the type of an expression: a parameter's type, boolean, …; None if it is unknown before the run."""
     kind = type(tree).__name__
     if kind == "Const":
         return _of_constant(tree.value)  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ def _of_constant(value: Any) -> str:
 
 
 def fits(argument: Argument, kind: str, *, item: bool) -> bool:
-    """Whether a value of that kind can be an operation's argument, or an item of one that takes many."""
+    """Return True if a value of this type is valid for an operation's argument, or for an item of its list."""
     if kind in _FITS[argument.kind]:
         return True
     if item or not argument.many:
@@ -87,13 +87,14 @@ def fits(argument: Argument, kind: str, *, item: bool) -> bool:
 
 
 def check_types(problems: Problems, step: Step, playbook: Playbook, registers: frozenset[str]) -> None:
-    """Add what cannot fit: conditions, loops and an operation's arguments. registers: of steps without a loop."""
+    """Report types that do not fit: conditions, loops, an operation's arguments. registers: of steps without a loop."""
     check = _Check(problems, playbook, registers)
     for site in sites_of(step):
         if site.alone:
-            hint = "compare it, for example `… | length > 0`"
-            check.site(site, f"{site.key if isinstance(site.key, str) else 'that'} is true or false", _BOOLEAN, hint)
-        elif site.holder is step.written and site.key in _KEYS:
+            hint = "compare it, e.g. `… | length > 0`"
+            name = site.key if isinstance(site.key, str) else "that"
+            check.site(site, f"{name} must be true or false", _BOOLEAN, hint)
+        elif site.holder is step.body and site.key in _KEYS:
             check.site(site, *_KEYS[site.key])
     if step.is_operation:
         _arguments(check, step)
@@ -105,7 +106,7 @@ def _arguments(check: _Check, step: Step) -> None:
         argument = operation.argument(str(name))
         if argument is None:
             continue
-        said = f"{argument.name} is {_MUST[argument.kind]}"
+        said = f"{argument.name} must be {_MUST[argument.kind]}"
         if isinstance(value, str):
             check.argument(step.arguments, name, argument, said, item=False)
         elif argument.many and isinstance(value, (YamlMap, YamlList)):
@@ -120,26 +121,26 @@ class _Check:
         self._registers = registers
 
     def site(self, site: Site, said: str, wanted: frozenset[str], hint: str | None) -> None:
-        """Whether an expression can be one of these."""
+        """Check the type of an expression."""
         kind = self._kind(site)
         if kind is not None and kind not in wanted:
-            self._problems.value(site.holder, site.key, f"{said}, and this is {_SAID[kind]}", hint)
+            self._problems.value(site.holder, site.key, f"{said}, not {_TYPE_NAMES[kind]}", hint)
 
     def argument(self, holder: Any, key: Any, argument: Argument, said: str, *, item: bool) -> None:
-        """Whether a text with expressions can be an operation's argument; one without was looked at already."""
+        """Check the type of an argument with expressions. Other arguments were already checked."""
         text = holder[key]
         if not is_expression(text):
             return
         kind = self._kind(Site(holder, key, text, alone=False))
         if kind is not None and not fits(argument, kind, item=item):
-            self._problems.value(holder, key, f"{said}, and this is {_SAID[kind]}")
+            self._problems.value(holder, key, f"{said}, not {_TYPE_NAMES[kind]}")
 
     def _kind(self, site: Site) -> str | None:
         try:
             if site.alone:
                 return type_of(parse(site.text).tree, self._playbook, self._registers)
             parts = parse_text(site.text)
-        except ExpressionError:  # told already
+        except ExpressionError:  # already reported
             return None
         if len(parts) == 1 and isinstance(parts[0], TextExpression):
             return type_of(parts[0].expression.tree, self._playbook, self._registers)

@@ -1,1 +1,1 @@
-"""Running playbooks, with a journal from which a run continues."""
+"""Run playbooks, with a journal from which a run can be resumed."""

@@ -1,4 +1,4 @@
-"""What the steps do that are no operations: wait, assert, confirm, run, set, tell. `include` is the engine's."""
+"""Run the built-in steps: wait, assert, confirm, run, set, tell. The engine runs `include`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.run.check import NO_DRY_RUN
 from kctl.playbook.run.run_environment import RunEnvironment
-from kctl.playbook.run.states import Result, State
+from kctl.playbook.run.states import StepResult, StepState
 from kctl.playbook.run.step_settings import StepSettings
 
-PURE = frozenset({"assert", "set", "tell"})  # they only look at values, and are done again for nothing
-NAMING = frozenset({"set", "wait"})  # their value is variables: those that `set` names, what a wait saw in the end
+PURE = frozenset({"assert", "set", "tell"})  # without side effects: can be repeated at no cost
+NAMING = frozenset({"set", "wait"})  # their value is a mapping of variables to define
 WAIT_TIMEOUT = "5m"
 WAIT_EVERY = "1s"
 RUN_TIMEOUT_S = 3600.0
-_SHORTEST_S = 0.05  # between two looks, also with `every: 0s`
-MAX_OUTPUT_BYTES = 1 << 20  # of a program's stdout, and of its stderr, that is kept
-MAX_LINES = 50  # of a program's stderr, that are told
-_SAID = 500  # characters of a program's last line
+_MIN_INTERVAL_S = 0.05  # between two evaluations, even with `every: 0s`
+MAX_OUTPUT_BYTES = 1 << 20  # stored per stream of a program
+MAX_LINES = 50  # displayed of a program's stderr
+_MAX_LINE = 500  # characters of a program's last line in an error message
 _CONDITIONS = {"assert": "that", "wait": "until"}
 
 
 def arguments_of(step: Step, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a step with their values; conditions and the message of an assert are left as they are written.
-    Raises ExpressionError."""
+    """Return the evaluated arguments of a step. Conditions and the message of an assert are returned as written.
+
+    Raises ExpressionError.
+    """
     raw = {_CONDITIONS.get(step.kind), "message" if step.kind == "assert" else None}
     return {
         str(name): value if name in raw else render(value, variables)
@@ -42,17 +44,17 @@ def arguments_of(step: Step, variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_argv(step: Step, arguments: Mapping[str, Any], redactor: Redactor) -> None:
-    """Raise UsageError when an expression would put a secret into a command line, which others see."""
+    """Raise UsageError if an expression puts a secret on a command line, where other users can see it."""
     if step.kind != "run":
         return
-    written, given = step.arguments.get("argv"), arguments.get("argv")
+    body, given = step.arguments.get("argv"), arguments.get("argv")
     if not isinstance(given, list):
         return
     for index, word in enumerate(given):
-        made = is_expression(written[index] if isinstance(written, list) else written)
+        made = is_expression(body[index] if isinstance(body, list) else body)
         if made and redactor.value(word) != word:
             raise UsageError(
-                f"argv[{index}] has a secret in it, and others see command lines", hint="give it by env or stdin"
+                f"argv[{index}] contains a secret; other users can see command lines", hint="pass it with env or stdin"
             )
 
 
@@ -66,81 +68,81 @@ def run_builtin_step(
     *,
     check: bool,
     note: Callable[[str], None],
-    look: Callable[[], Mapping[str, Any]],
-) -> Result:
-    """Do it once. check: a dry run; look: the registers that a wait asks for, seen anew. Raises KctlError."""
+    refresh: Callable[[], Mapping[str, Any]],
+) -> StepResult:
+    """Run the step once. check: dry run. refresh: reads the registers of a wait's condition again. Raises KctlError."""
     if step.kind == "assert":
         return _assert(arguments, variables)
     if step.kind == "set":
-        return Result(State.OK, dict(arguments), 0)
+        return StepResult(StepState.OK, dict(arguments), 0)
     if step.kind == "tell":
-        return Result(State.OK, None, 0, " ".join(str(arguments["message"]).split()))
+        return StepResult(StepState.OK, None, 0, " ".join(str(arguments["message"]).split()))
     if step.kind == "wait":
-        return _wait(arguments, variables, environment, look, check=check)
+        return _wait(arguments, variables, environment, refresh, check=check)
     if step.kind == "confirm":
         if not check:
             environment.person.confirm(str(arguments["message"]))
-        return Result(State.OK, None, 0)
+        return StepResult(StepState.OK, None, 0)
     if check:
-        return Result(State.WOULD_CHANGE, message=NO_DRY_RUN, changed=True)
+        return StepResult(StepState.WOULD_CHANGE, message=NO_DRY_RUN, changed=True)
     return _run(playbook, step, arguments, settings, environment, note)
 
 
-def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> Result:
+def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> StepResult:
     that = arguments["that"]
     wrong = [each for each in (that if isinstance(that, list) else [that]) if not condition(each, variables)]
     if not wrong:
-        return Result(State.OK, None, 0)
+        return StepResult(StepState.OK, None, 0)
     message = render(arguments.get("message"), variables)
     said = str(message) if message is not None else f"not true: {'; '.join(' '.join(str(e).split()) for e in wrong)}"
-    return Result(State.FAILED, None, int(ExitCode.UNHEALTHY), said)
+    return StepResult(StepState.FAILED, None, int(ExitCode.UNHEALTHY), said)
 
 
 def _wait(
     arguments: Mapping[str, Any],
     variables: Mapping[str, Any],
     environment: RunEnvironment,
-    look: Callable[[], Mapping[str, Any]],
+    refresh: Callable[[], Mapping[str, Any]],
     *,
     check: bool,
-) -> Result:
+) -> StepResult:
     until = arguments.get("until")
     if until is None:
         seconds = _seconds(arguments["duration"])
         if not check:
             environment.clock.sleep(seconds)
-        return Result(State.OK, None, 0)
+        return StepResult(StepState.OK, None, 0)
     said = " ".join(str(until).split())
     limit, every = _seconds(arguments.get("timeout", WAIT_TIMEOUT)), _seconds(arguments.get("every", WAIT_EVERY))
     end = environment.clock.now_s() + limit
-    seen: Mapping[str, Any] = {}
-    while not _holds(until, variables, seen):
+    refreshed: Mapping[str, Any] = {}
+    while not _holds(until, variables, refreshed):
         if check:
-            return Result(State.UNKNOWN, message=f"{said} is not true now; a run waits for it")
-        left = end - environment.clock.now_s()
-        if left <= 0:
-            wrong = [str(each["error"]) for each in seen.values() if each["error"]]
+            return StepResult(StepState.UNKNOWN, message=f"{said} is not true yet; a run would wait")
+        remaining_s = end - environment.clock.now_s()
+        if remaining_s <= 0:
+            wrong = [str(each["error"]) for each in refreshed.values() if each["error"]]
             raise TimedOut(
-                f"{said} is still not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
+                f"{said} is not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
             )
-        environment.clock.sleep(min(max(every, _SHORTEST_S), left))
-        seen = {**seen, **look()}
-    return Result(State.OK, dict(seen) or None, 0)
+        environment.clock.sleep(min(max(every, _MIN_INTERVAL_S), remaining_s))
+        refreshed = {**refreshed, **refresh()}
+    return StepResult(StepState.OK, dict(refreshed) or None, 0)
 
 
-def _holds(until: Any, variables: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
-    """Whether it is true; not yet, while what it asks for could not be seen."""
+def _holds(until: Any, variables: Mapping[str, Any], refreshed: Mapping[str, Any]) -> bool:
+    """Evaluate the condition; False if it cannot be evaluated because a register could not be refreshed."""
     try:
-        return condition(until, {**variables, **seen})
+        return condition(until, {**variables, **refreshed})
     except ExpressionError:
-        if any(each["error"] for each in seen.values()):
+        if any(each["error"] for each in refreshed.values()):
             return False
         raise
 
 
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise UsageError(f"{value!r} is no duration", hint="for example 500ms, 30s or 5m")
+        raise UsageError(f"{value!r} is not a duration", hint="e.g. 500ms, 30s or 5m")
     return parse_duration_ms(str(value)) / 1000
 
 
@@ -154,8 +156,8 @@ def _run(
     settings: StepSettings,
     environment: RunEnvironment,
     note: Callable[[str], None],
-) -> Result:
-    """The program in a process group of its own, which is killed when it takes too long."""
+) -> StepResult:
+    """Run the program in its own process group, which is killed at the timeout."""
     argv = _argv(arguments["argv"])
     try:
         done = environment.programs(
@@ -166,12 +168,14 @@ def _run(
             input=settings.stdin,
         )
     except TimedOut as exc:
-        return Result(State.FAILED, None, int(exc.exit_code), exc.message, "timeout: is its limit", changed=True)
+        return StepResult(
+            StepState.FAILED, None, int(exc.exit_code), exc.message, "raise `timeout` of the step", changed=True
+        )
     stdout, cut = _decode_output(done.stdout)
     stderr, _ = _decode_output(done.stderr)
     lines = [line for line in stderr.splitlines() if line.strip()]
     if len(lines) > MAX_LINES:
-        note(f"… {len(lines) - MAX_LINES:,} lines before these")
+        note(f"… {len(lines) - MAX_LINES:,} earlier lines")
     if lines:
         note("\n".join(lines[-MAX_LINES:]))
     value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or done.truncated}
@@ -180,28 +184,28 @@ def _run(
         try:
             value["json"] = value_of_json(stdout)
         except ValueError:
-            value["json"], wrong = None, "what it printed is no JSON"
+            value["json"], wrong = None, "the output is not valid JSON"
     if done.returncode not in step.accept:
         last = next((line.strip() for line in reversed((stderr or stdout).splitlines()) if line.strip()), "")
         ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        wrong = f"{argv[0]}: {ended}{f': {last[:_SAID]}' if last else ''}"
+        wrong = f"{argv[0]}: {ended}{f': {last[:_MAX_LINE]}' if last else ''}"
     if wrong is not None:
-        return Result(State.FAILED, value, int(ExitCode.FAILED), wrong, changed=True)
-    return Result(State.CHANGED, value, done.returncode, changed=True)
+        return StepResult(StepState.FAILED, value, int(ExitCode.FAILED), wrong, changed=True)
+    return StepResult(StepState.CHANGED, value, done.returncode, changed=True)
 
 
 def _argv(value: Any) -> list[str]:
     if not isinstance(value, list) or not value:
-        raise UsageError("argv is a list of texts, and not empty")
+        raise UsageError("argv must be a non-empty list of strings")
     texts = [_word(each) for each in value]
     if not texts[0]:
-        raise UsageError("the program has no name")
+        raise UsageError("the first item of argv, the program, is empty")
     return texts
 
 
 def _word(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or "\0" in str(value):
-        raise UsageError(f"an argument of a program is text, not {value!r}")
+        raise UsageError(f"an argument of a program must be a string, not {value!r}")
     return str(value)
 
 
@@ -209,7 +213,7 @@ def _program_variables(value: Any) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or any(not name or "=" in str(name) for name in value):
-        raise UsageError("env is a mapping of names to texts")
+        raise UsageError("env must be a mapping of names to strings")
     return {_word(name): _word(each) for name, each in value.items()}
 
 
@@ -217,10 +221,10 @@ def _folder(playbook: Playbook, given: Any) -> Path | None:
     base = playbook.source.resolve().parent if playbook.source is not None else Path.cwd()
     if given is None:
         return base
-    found = base / Path(_word(given)).expanduser()
-    if not found.is_dir():
-        raise InvalidFile(f"there is no folder {found}")
-    return found
+    path = base / Path(_word(given)).expanduser()
+    if not path.is_dir():
+        raise InvalidFile(f"folder {path} does not exist")
+    return path
 
 
 def _decode_output(data: bytes) -> tuple[str, bool]:

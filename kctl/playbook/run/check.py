@@ -1,4 +1,4 @@
-"""A dry run: what operations tell that they would do, and what cannot be told before it is done."""
+"""Interpret the results of a dry run."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from dataclasses import replace
 from typing import Any
 
 from kctl.errors import ExitCode
-from kctl.playbook.operations import Operation, Outcome
-from kctl.playbook.run.states import Result, State
+from kctl.playbook.operations import Operation, OperationResult
+from kctl.playbook.run.states import StepResult, StepState
 
-NO_DRY_RUN = "it cannot tell before what it does"
+NO_DRY_RUN = "this step has no dry run"
 
 
 def lacks_dry_run(operation: Operation, arguments: Mapping[str, Any]) -> bool:
-    """Whether the operation changes something and has no dry run, so that a dry run leaves it out."""
+    """Return True if the operation may change something and has no dry run, so a dry run skips it."""
     return not operation.dry_run and operation.can_change(arguments)
 
 
-def is_met(outcome: Outcome) -> bool:
-    """Whether the exit code of an operation's dry run is no failure: some exit with 1 when something differs."""
+def is_met(outcome: OperationResult) -> bool:
+    """Return True if a dry run succeeded although it exits with 1, as some do to report differences."""
     return outcome.exit_code == ExitCode.UNHEALTHY and outcome.changed is True
 
 
-def as_check_result(result: Result, *, uncertain: bool) -> Result:
-    """A failure of a dry run is one only when nothing before it would have changed anything: what the step needs may be
-    what an earlier one would have made. uncertain: something would have changed."""
+def as_check_result(result: StepResult, *, uncertain: bool) -> StepResult:
+    """Return the result, as UNKNOWN if it failed but an earlier change might have prevented the failure.
+
+    uncertain: an earlier step would have changed something.
+    """
     if not result.failed or not uncertain or result.exit_code == ExitCode.UNREACHABLE:
         return result
-    said = f"as it is now: {result.message}" if result.message else "not as it is now"
-    return replace(result, state=State.UNKNOWN, message=said, hint=None)
+    said = f"in the current state: {result.message}" if result.message else "fails in the current state"
+    return replace(result, state=StepState.UNKNOWN, message=said, hint=None)
 
 
-def is_uncertain(result: Result) -> bool:
-    """Whether what comes after the step may find something else than a dry run does."""
-    return result.state in {State.WOULD_CHANGE, State.UNKNOWN}
+def is_uncertain(result: StepResult) -> bool:
+    """Return True if later steps may run in a state that the dry run cannot see."""
+    return result.state in {StepState.WOULD_CHANGE, StepState.UNKNOWN}

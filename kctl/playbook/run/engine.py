@@ -1,7 +1,7 @@
-"""Runs a playbook: its steps, the handlers of a failure, the final steps; and again after a crash.
+"""Run a playbook: its steps, the on_failure steps, the final steps.
 
-A run that is resumed goes through the steps from the first on; what the journal says of those that ended stands for
-doing them. So where a run goes on is nowhere else than where it stopped: within loops and includes as well.
+A resumed run starts at the first step again. Each step that the journal has as ended is replaced by its recorded
+result, so the run resumes exactly where it stopped, in loops and includes too.
 """
 
 from __future__ import annotations
@@ -23,22 +23,30 @@ from kctl.playbook.run.frames import Frame, of_item
 from kctl.playbook.run.includes import inner_frame, result_of
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
-from kctl.playbook.run.run_environment import Choice, RunEnvironment
-from kctl.playbook.run.run_journal import Done, RunJournal
+from kctl.playbook.run.run_environment import RunEnvironment, StepChoice
+from kctl.playbook.run.run_journal import EndedStep, RunJournal
 from kctl.playbook.run.secret_values import derived_secret_names, names_with_secrets, values_with_secrets
 from kctl.playbook.run.selection import Selection
-from kctl.playbook.run.states import Failure, Result, State, exit_code_of_run, failed_result, of_items, skipped_result
+from kctl.playbook.run.states import (
+    Failure,
+    StepResult,
+    StepState,
+    exit_code_of_run,
+    failed_result,
+    of_items,
+    skipped_result,
+)
 from kctl.playbook.run.step_settings import items_of, settings_of
 from kctl.playbook.run.step_task import StepTask, perform, show_plan
 
-_INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
-_HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")
+_INTERRUPTED = StepResult(StepState.UNKNOWN, message="interrupted; outcome unknown")
+_HARMLESS = StepResult(StepState.UNKNOWN, message="interrupted; the step changes nothing")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """check: a dry run; diff: plans are shown before; ask: before each step. confirmed: context (or place) → the name
-    that confirms a change of its protected cluster."""
+    """The settings of a run. check: dry run. diff: show plans before changes. ask: confirm each step. confirmed:
+    context or address → the name that confirms changes of its protected cluster."""
 
     check: bool = False
     diff: bool = False
@@ -49,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended. failure: the first one, unless it was carried on from."""
+    """The end of a run. failure: the first failure that was not ignored."""
 
     exit_code: int
     failure: Failure | None
@@ -58,28 +66,28 @@ class RunOutcome:
 
 
 class Engine:
-    """One run."""
+    """Runs one playbook."""
 
     def __init__(
         self, environment: RunEnvironment, journal: RunJournal, settings: Settings, *, secrets: Sequence[object] = ()
     ) -> None:
-        """secrets: what nobody may see besides the secret parameters."""
+        """secrets: values to hide in addition to the secret parameters."""
         self._environment = environment
         self._journal = journal
         self._settings = settings
         self._secrets: list[object] = []
-        self._uncertain = False  # of a dry run: something would have changed
-        # What was begun and has no end may have changed something, whatever it finds the second time.
+        self._uncertain = False  # dry run: an earlier step would have changed something
+        # A step without an end may have changed something, whatever its repetition reports.
         self._changed = any(each.may_have_changed for each in journal.state.open.values())
-        self._inner: dict[str, Failure] = {}  # of includes, by their keys
+        self._inner: dict[str, Failure] = {}  # of includes, by key
         self._interrupts: list[KeyboardInterrupt] = []
-        self._asked: StepReport | None = None  # the step that somebody is being asked about
-        self._planned: StepReport | None = None  # the one whose plan was shown for that
+        self._asked: StepReport | None = None  # the step that waits for the user's choice
+        self._planned: StepReport | None = None  # the step whose plan was shown for that choice
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
     def run(self, playbook: Playbook, values: Values, where: Where) -> RunOutcome:
-        """From the first step that has no end to the last final one. Raises nothing that a step can cause."""
+        """Run all steps that have not ended. Errors of steps are not raised but returned."""
         self._hide([values.values[name] for name in values.secrets])
         trail = (str(playbook.source.resolve()),) if playbook.source is not None else ("",)
         variables = {**values.values, "run_id": self._journal.run_id}
@@ -100,7 +108,7 @@ class Engine:
 
     @property
     def redactor(self) -> Redactor:
-        """Hides all secrets that the run has met."""
+        """Return a redactor for all secrets seen so far."""
         return self._journal.redactor
 
     def _hide(self, secrets: Sequence[object]) -> None:
@@ -132,8 +140,8 @@ class Engine:
         return failure or late
 
     def _part(self, frame: Frame, part: Part) -> Failure | None:
-        """The first failure. It ends the part, but for final steps: those are all done, also when one is interrupted,
-        unless it is the second time. Raises the KeyboardInterrupt at the end."""
+        """Run a part and return its first failure. A failure ends the part, except for the final steps: all of them
+        run, even if one is interrupted, until a second interrupt. Raises the KeyboardInterrupt at the end."""
         steps = {"steps": frame.playbook.steps, "on_failure": frame.playbook.on_failure}.get(
             part, frame.playbook.finally_
         )
@@ -160,21 +168,21 @@ class Engine:
         return first
 
     def _report_interrupt(self, frame: Frame, interrupt: KeyboardInterrupt) -> None:
-        """Once for each; the playbooks around an included one see the same."""
+        """Report an interrupt once; it also passes through the including playbooks."""
         if any(each is interrupt for each in self._interrupts):
             return
         self._interrupts.append(interrupt)
         if len(self._interrupts) == 1 and frame.playbook.finally_:
             self._environment.observer.interrupted()
 
-    def _end(self, report: StepReport, result: Result) -> None:
+    def _end(self, report: StepReport, result: StepResult) -> None:
         report.take(result, self.redactor)
         self._environment.observer.ended(report)
 
     # --- one step
 
     def _step(self, frame: Frame, part: Part, step: Step, report: StepReport) -> Failure | None:
-        """Do it, or take what the journal says of it."""
+        """Run the step, or restore its result from the journal."""
         key, handler = report.step, part != "steps" or frame.in_handler
         done = self._journal.done(key)
         if done is not None and not self._again(step, key, done):
@@ -187,28 +195,28 @@ class Engine:
         except KeyboardInterrupt:
             report.duration_ms = round((clock.now_s() - started) * 1000)
             ended = _INTERRUPTED if self._can_change(step) else _HARMLESS
-            self._end(report, skipped_result("interrupted before it began") if report is self._asked else ended)
+            self._end(report, skipped_result("interrupted before it started") if report is self._asked else ended)
             raise
         result = self._store(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
         return self._leave(frame, step, report, result)
 
-    def _again(self, step: Step, key: str, done: Done) -> bool:
-        """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
+    def _again(self, step: Step, key: str, done: EndedStep) -> bool:
+        """Return True if an ended step must run again for its value, which the journal lacks, and changes nothing."""
         if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
             return False
         return not self._can_change(step)
 
-    def _whole(self, step: Step, key: str, done: Done) -> bool:
+    def _whole(self, step: Step, key: str, done: EndedStep) -> bool:
         return done.whole and (step.loop is None or all(each.whole for each in self._items(key)))
 
-    def _items(self, key: str) -> list[Done]:
-        found: list[Done] = []
-        while (done := self._journal.done(f"{key}[{len(found)}]")) is not None:
-            found.append(done)
-        return found
+    def _items(self, key: str) -> list[EndedStep]:
+        ended_items: list[EndedStep] = []
+        while (done := self._journal.done(f"{key}[{len(ended_items)}]")) is not None:
+            ended_items.append(done)
+        return ended_items
 
-    def _restore(self, frame: Frame, step: Step, report: StepReport, done: Done) -> Failure | None:
+    def _restore(self, frame: Frame, step: Step, report: StepReport, done: EndedStep) -> Failure | None:
         report.before = True
         result = done.result
         if not self._whole(step, report.step, done) and step.register is not None:
@@ -218,11 +226,11 @@ class Engine:
             result = of_items([each.result for each in items])
         return self._leave(frame, step, report, result)
 
-    def _leave(self, frame: Frame, step: Step, report: StepReport, result: Result) -> Failure | None:
-        """What the step leaves behind: its values, its report, and the failure when the part ends with it."""
+    def _leave(self, frame: Frame, step: Step, report: StepReport, result: StepResult) -> Failure | None:
+        """Set the variables and the report of an ended step. Return its failure if it ends the part."""
         self._changed |= result.changed and not self._settings.check
         self._uncertain |= self._settings.check and dry.is_uncertain(result)
-        if result.state is State.SKIPPED:
+        if result.state is StepState.SKIPPED:
             frame.leave_out(step, result)
         elif step.register is not None:
             frame.variables[step.register] = result.registered()
@@ -231,22 +239,22 @@ class Engine:
         self._end(report, result)
         if not result.failed or step.on_error == "continue":
             return None
-        inner = self._inner.pop(report.step, None)  # what its handlers changed came after it failed
+        inner = self._inner.pop(report.step, None)  # changes by its on_failure steps came after the failure
         changed = self._changed if inner is None else inner.changed
         code = result.exit_code or int(ExitCode.FAILED)
         return Failure(report.step, report.message or "", code, report.hint, changed)
 
-    def _store(self, step: Step, key: str, result: Result, handler: bool) -> Result:
-        """As the journal has it; failed when it cannot have it."""
+    def _store(self, step: Step, key: str, result: StepResult, handler: bool) -> StepResult:
+        """Write the end of the step to the journal. Return the result, failed if it cannot be written."""
         try:
-            kept = result if step.loop is None or step.kind in PURE else replace(result, value=None)
-            self._journal.step_ended(key, kept, fatal=result.failed and step.on_error == "fail", handler=handler)
+            stored = result if step.loop is None or step.kind in PURE else replace(result, value=None)
+            self._journal.step_ended(key, stored, fatal=result.failed and step.on_error == "fail", handler=handler)
         except KctlError as exc:
             return failed_result(exc, changed=result.changed, value=result.value)
         return result
 
-    def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> Result:
-        """What becomes of a step; errors are results."""
+    def _result(self, frame: Frame, part: Part, step: Step, report: StepReport, handler: bool) -> StepResult:
+        """Run a step; errors are returned as results."""
         try:
             reason = self._reason_against(frame, part, step)
             if reason is not None:
@@ -254,19 +262,19 @@ class Engine:
             frame.check_lost(step)
             self._environment.observer.began(report)
             items = items_of(step, frame.variables)
-            asked = self._settings.ask and frame.depth == 1 and part == "steps"
-            if asked and self._choice(frame, step, report, items) is Choice.SKIP:
+            needs_choice = self._settings.ask and frame.depth == 1 and part == "steps"
+            if needs_choice and self._choice(frame, step, report, items) is StepChoice.SKIP:
                 return skipped_result("--step")
             if items is None:
                 return self._perform(frame, step, report, report.step, frame.variables, handler)
             return self._loop(frame, step, report, items, handler)
         except KctlError as exc:
             return self._check_result(failed_result(exc))
-        except Exception as exc:  # noqa: BLE001 - what nobody foresaw fails a step; the final ones are done all the same
+        except Exception as exc:  # noqa: BLE001 - an unforeseen error fails the step; final steps must still run
             return failed_result(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
 
-    def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> Choice:
-        """What somebody says to it, who has seen its plan when that is wanted and it is one. Raises KctlError."""
+    def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> StepChoice:
+        """Return the user's choice for a step, after showing its plan with --diff. Raises KctlError."""
         self._asked = report
         if self._settings.diff and step.is_operation and items is None:
             self._hide_derived_secrets(frame, step, frame.variables)
@@ -274,7 +282,7 @@ class Engine:
             self._planned = report
         choice = self._environment.person.choose(report)
         self._asked = None
-        if choice is Choice.STOP:
+        if choice is StepChoice.STOP:
             raise NotConfirmed("not confirmed", hint="")
         return choice
 
@@ -290,10 +298,10 @@ class Engine:
             return None
         return f"when: {' '.join(str(step.when).split())}"
 
-    def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> Result:
-        """Item by item. One that fails ends the loop when the step can change something; a check looks at all."""
+    def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> StepResult:
+        """Run the step for each item. A failure ends the loop if the step can change something; a dry run continues."""
         report.items = len(items)
-        results: list[Result] = []
+        results: list[StepResult] = []
         for index, item in enumerate(items):
             variables = of_item(frame.variables, item, index)
             result = self._item(frame, step, report, variables, handler)
@@ -306,10 +314,12 @@ class Engine:
                 break
         total = of_items(results)
         if step.kind == "set" and not total.failed:
-            return Result(total.state, {k: v for each in results for k, v in (each.value or {}).items()}, 0)
+            return StepResult(total.state, {k: v for each in results for k, v in (each.value or {}).items()}, 0)
         return total
 
-    def _item(self, frame: Frame, step: Step, report: StepReport, variables: dict[str, Any], handler: bool) -> Result:
+    def _item(
+        self, frame: Frame, step: Step, report: StepReport, variables: dict[str, Any], handler: bool
+    ) -> StepResult:
         key = f"{report.step}[{variables['index']}]"
         done = None if step.kind in PURE else self._journal.done(key)
         if done is not None:
@@ -334,8 +344,8 @@ class Engine:
     def _perform(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
         *, looped: bool = False,
-    ) -> Result:  # fmt: skip
-        """Do the step, or one item of it; the journal knows before. Raises KctlError."""
+    ) -> StepResult:  # fmt: skip
+        """Run the step, or one item of it, after writing its start to the journal. Raises KctlError."""
         named = self._hide_derived_secrets(frame, step, variables)
         task = self._ready(frame, step, report, variables)
         inner = None
@@ -360,10 +370,10 @@ class Engine:
         return self._check_result(perform(task, self._environment, check=self._settings.check, diff=diff))
 
     def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> StepTask:
-        """Its arguments with their values. Raises KctlError."""
+        """Return the step with its arguments evaluated. Raises KctlError."""
         arguments = arguments_of(step, variables)
         if step.kind == "confirm":
-            arguments = self.redactor.value(arguments)  # a person reads it
+            arguments = self.redactor.value(arguments)  # displayed
         check_argv(step, arguments, self.redactor)
         return StepTask(
             frame, step, arguments, variables, settings_of(step, variables),
@@ -372,7 +382,7 @@ class Engine:
         )  # fmt: skip
 
     def _hide_derived_secrets(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
-        """Hide what the step makes of secrets; what it names of that."""
+        """Hide values that the step derives from secrets. Return the names it gives to them."""
         if not frame.secret:
             return frozenset()
         secret = names_with_secrets(step, frame.secret)
@@ -382,17 +392,17 @@ class Engine:
             frame.secret |= named
         return named
 
-    def _check_result(self, result: Result) -> Result:
+    def _check_result(self, result: StepResult) -> StepResult:
         return dry.as_check_result(result, uncertain=self._uncertain) if self._settings.check else result
 
     def _note(self, report: StepReport, text: str) -> None:
-        for said in map(cut, self.redactor.text(text).split("\n")):  # as a whole: secrets may go over lines
+        for said in map(cut, self.redactor.text(text).split("\n")):  # before splitting: secrets may span lines
             report.note(said)
             self._environment.observer.noted(report, said)
 
 
 def _of_each_item(step: Step) -> bool:
-    """Whether `when` is about each item of the loop."""
+    """Return True if `when` must be evaluated for each item of the loop."""
     if step.loop is None or not isinstance(step.when, str):
         return False
     return any(used.name in {"item", "index"} for used in parse(step.when).names)

@@ -1,4 +1,4 @@
-"""One playbook while it runs: its values, and where it is. An included one has a frame of its own."""
+"""The variables and the position of a running playbook. An included playbook has its own frame."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from kctl.errors import Refused
 from kctl.playbook.lint.names import expressions_of, sites_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
-from kctl.playbook.run.states import Failure, Result, skipped_result
+from kctl.playbook.run.states import Failure, StepResult, skipped_result
 
 
 @dataclass
 class Frame:
-    """variables: parameters, registers, what `set` named. confirmed: context → the name that confirms a change of its
-    cluster. prefix: of the keys of its steps. trail: the playbooks that led here. lost: registers of which the journal
-    has no values any more, and their steps. in_handler: it is within a final step. secret: names of secret variables.
+    """A running playbook.
+
+    variables: parameters, registers, and variables of `set`. confirmed: context → the name that confirms changes of its
+    cluster. prefix: of the step keys. trail: paths of the including playbooks and this one. lost: register whose value
+    the journal lacks → its step. in_handler: runs within on_failure or finally. secret: names of secret variables.
     """
 
     playbook: Playbook
@@ -35,19 +37,19 @@ class Frame:
         return len(self.trail)
 
     def where_of(self, context: str | None) -> Where:
-        """The cluster of a step: the run's, or that of the context that it names."""
+        """Return the target of a step: the run's, or that of the step's context."""
         if context is None:
             return self.where
         return Where(context=context, confirm_cluster=self.confirmed.get(context), timeout=self.where.timeout)
 
     def enter_handlers(self, failure: Failure | None) -> None:
-        """From here on `failure` is known, and what steps that were not done would have left behind."""
+        """Define `failure`, and the variables of all steps that did not run."""
         self.variables["failure"] = None if failure is None else failure.registered()
         for step in (*self.playbook.steps, *self.playbook.on_failure):
             self.leave_out(step)
 
-    def leave_out(self, step: Step, result: Result | None = None) -> None:
-        """A step was not done: what it would have left is there, and says so. A value from before stays."""
+    def leave_out(self, step: Step, result: StepResult | None = None) -> None:
+        """Define the variables of a step that did not run; existing values are kept."""
         if step.register is not None:
             self.variables.setdefault(step.register, (result or skipped_result("")).registered())
         if step.kind == "set":
@@ -55,22 +57,22 @@ class Frame:
                 self.variables.setdefault(str(name), None)
 
     def check_lost(self, step: Step) -> None:
-        """Raise Refused when the step asks for a value that the journal does not have."""
+        """Raise Refused if the step uses a value that the journal lacks."""
         for name in names_in(step):
             if name in self.lost:
                 raise Refused(
-                    f"the journal does not have all of {name}: it was very large, or had a secret in it",
-                    hint=f"kctl playbook resume --redo {self.lost[name]} does its step again",
+                    f"the journal lacks the full value of {name}: it was too large or contained a secret",
+                    hint=f"run its step again: kctl playbook resume --redo {self.lost[name]}",
                 )
 
 
 def names_in(step: Step) -> Iterator[str]:
-    """The names in all expressions of a step."""
+    """Yield the names used in a step's expressions."""
     for site in sites_of(step):
         for expression, _ in expressions_of(site):
             yield from (used.name for used in expression.names)
 
 
 def of_item(variables: Mapping[str, Any], item: Any, index: int) -> dict[str, Any]:
-    """The variables within a loop."""
+    """Return the variables for one item of a loop."""
     return {**variables, "item": item, "index": index}

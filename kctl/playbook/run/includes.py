@@ -1,4 +1,4 @@
-"""A playbook within a playbook: read when its step is reached, and taken from the journal when that began before."""
+"""Included playbooks. They are read when their step starts; a resumed run takes them from the journal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kctl.playbook.run.frames import Frame
 from kctl.playbook.run.report import StepReport
 from kctl.playbook.run.run_environment import RunEnvironment
 from kctl.playbook.run.run_journal import RunJournal
-from kctl.playbook.run.states import Failure, Result, State
+from kctl.playbook.run.states import Failure, StepResult, StepState
 from kctl.playbook.run.step_settings import StepSettings
 from kctl.playbook.shipped import find, text_of
 
 
 @dataclass(frozen=True)
-class Inner:
-    """An included playbook, ready to run. entry: what the journal keeps of it. secrets: its secret values."""
+class IncludedRun:
+    """An included playbook, ready to run. entry: its record in the journal. secrets: its secret values."""
 
     frame: Frame
     entry: dict[str, Any]
@@ -37,22 +37,22 @@ def inner_frame(
     journal: RunJournal,
     environment: RunEnvironment,
     secret: frozenset[str],
-) -> Inner:
-    """secret: parameters that the step makes of secrets.
+) -> IncludedRun:
+    """Prepare an included playbook. secret: parameters whose values derive from secrets.
 
-    Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for a loop of includes."""
+    Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for recursive includes."""
     entry = journal.included(key) or _entry(frame, str(arguments["playbook"]))
     source = None if entry["source"] is None else Path(entry["source"])
     here = "" if source is None else str(source.resolve())
     if here in frame.trail:
-        raise Refused(f"{entry['file']} includes itself", hint="a playbook is no loop; use `loop`")
+        raise Refused(f"{entry['file']} includes itself", hint="to repeat a step, use `loop`")
     if frame.depth > MAX_INCLUDE_DEPTH:
-        raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
+        raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels")
     found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=environment.known)
     playbook = without_errors(found, problems, entry["file"])
     given = arguments.get("parameters") or {}
     if not isinstance(given, Mapping):
-        raise UsageError("the parameters of an include are a mapping", hint="parameters: {name: value}")
+        raise UsageError("the parameters of an include must be a mapping", hint="e.g. parameters: {name: value}")
     redactor = journal.redactor
     hidden = frozenset(name for name, value in given.items() if redactor.value(value) != value)
     values = included(playbook, given, hidden | secret)
@@ -60,7 +60,7 @@ def inner_frame(
         playbook, {**values.values, "run_id": journal.run_id}, frame.where_of(settings.context), frame.confirmed,
         prefix=f"{key}/", trail=(*frame.trail, here), secret=values.secrets,
     )  # fmt: skip
-    return Inner(inside, entry, [values.values[name] for name in values.secrets])
+    return IncludedRun(inside, entry, [values.values[name] for name in values.secrets])
 
 
 def _entry(frame: Frame, name: str) -> dict[str, Any]:
@@ -69,15 +69,14 @@ def _entry(frame: Frame, name: str) -> dict[str, Any]:
     return {"file": found.file, "source": str(found.path.resolve()), "text": text}
 
 
-def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> Result:
-    """The include's result, of what became of its steps."""
+def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> StepResult:
+    """Return the result of an include from the reports of its steps."""
     changed = any(each.changed for each in reports)
     if failure is not None:
-        return Result(
-            State.FAILED, None, failure.exit_code, f"{failure.step}: {failure.message}", failure.hint, changed
+        return StepResult(
+            StepState.FAILED, None, failure.exit_code, f"{failure.step}: {failure.message}", failure.hint, changed
         )
     states = {each.state for each in reports}
-    state = next(
-        (each for each in (State.UNKNOWN, State.WOULD_CHANGE, State.CHANGED) if each in states), State.OK
-    )  # fmt: skip
-    return Result(state, None, 0, changed=changed)
+    order = (StepState.UNKNOWN, StepState.WOULD_CHANGE, StepState.CHANGED)
+    state = next((each for each in order if each in states), StepState.OK)
+    return StepResult(state, None, 0, changed=changed)

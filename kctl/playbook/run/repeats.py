@@ -1,6 +1,6 @@
-"""Which steps must not be done a second time unasked, when nobody knows whether they were done.
+"""Steps that must not be repeated silently if it is unknown whether they ran.
 
-Operations describe the state that shall be, or take their own journals up; so they are harmless twice. These are not.
+Most operations describe a target state or resume from their own journals, so repeating them is safe. These are not.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ def _given(name: str) -> Callable[[Arguments], bool]:
     return lambda arguments: arguments.get(name) is not None
 
 
-# Operation → whether with these arguments it does something else the second time.
+# Operation → returns True if repeating it with these arguments has a different effect.
 NOT_TWICE: dict[str, Callable[[Arguments], bool]] = {
-    "produce": _always,  # the records would be there twice
-    "consume": _given("group"),  # goes on where the first one committed
-    "group.reset_offsets": _given("shift_by"),  # would go further
-    "cluster.kill": _always,  # the leader, or the controller, is another one by now
+    "produce": _always,  # produces duplicates
+    "consume": _given("group"),  # continues at the committed offsets
+    "group.reset_offsets": _given("shift_by"),  # shifts again
+    "cluster.kill": _always,  # the leader or controller may have changed
     "cluster.pause": _always,
 }
 
 
 def repeatable(step: Step, arguments: Arguments) -> bool:
-    """Whether the step may be done again when nobody knows whether it was done."""
+    """Return True if the step may be repeated when it is unknown whether it ran."""
     if step.dry_run:
         return True
     if step.kind == "run":

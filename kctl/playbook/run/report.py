@@ -1,4 +1,4 @@
-"""What came of a run: a value, of which text, JSON and JUnit XML are made."""
+"""The report of a run, from which text, JSON and JUnit XML are made."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import Any, Literal
 
 from kctl.base.secrets import Redactor
 from kctl.playbook.model import Step
-from kctl.playbook.run.states import Result, State
+from kctl.playbook.run.states import StepResult, StepState
 
 Part = Literal["steps", "on_failure", "finally"]
 MAX_VALUE_BYTES = 64 << 10
 MAX_NOTES = 100
-MAX_TEXT = 4000  # characters of a message, a hint, a note
+MAX_TEXT = 4000  # characters of a message, hint or note
 
 
 @dataclass(slots=True)
 class StepReport:
-    """One step. step: its path («prepare/topics»); part: steps, on_failure or finally; number of `of`: its place there.
+    """The report of one step.
 
-    state None: it runs. value: what the operation told; None, with value_omitted, when that is very much. items: of a
-    loop. before: it was done before the run was resumed. depth: of includes.
+    step: its path ("prepare/topics"). part: steps, on_failure or finally; `number` of `of` in that part. state: None
+    while it runs. value: output of the operation; None with value_omitted if it is too large. items: of a loop. before:
+    ran before the run was resumed. depth: of includes.
     """
 
     step: str
     name: str
     part: Part
     operation: str
-    state: State | None
+    state: StepState | None
     changed: bool
     exit_code: int | None
     message: str | None
@@ -48,12 +49,12 @@ class StepReport:
     depth: int
 
     def note(self, line: str) -> None:
-        """Keep what was said, up to a limit."""
+        """Add a line, up to MAX_NOTES."""
         if len(self.notes) < MAX_NOTES:
             self.notes.append(line)
 
-    def take(self, result: Result, redactor: Redactor) -> None:
-        """What became of it."""
+    def take(self, result: StepResult, redactor: Redactor) -> None:
+        """Set the result."""
         self.state, self.changed = result.state, result.changed
         self.exit_code, self.attempts = result.exit_code, result.attempts
         self.message = None if result.message is None else cut(redactor.text(result.message))
@@ -61,7 +62,7 @@ class StepReport:
         self.value, self.value_omitted = _bounded(result.value, redactor)
 
     def hide(self, redactor: Redactor) -> None:
-        """Hide what only a later step made a secret: an include may call so what was told before."""
+        """Hide values in earlier output that became secret later, in a parameter of an include."""
         self.message = None if self.message is None else redactor.text(self.message)
         self.hint = None if self.hint is None else redactor.text(self.hint)
         self.value = redactor.value(self.value)
@@ -69,7 +70,7 @@ class StepReport:
 
 
 def report_of(step: Step, part: Part, *, prefix: str, number: int, of: int, depth: int) -> StepReport:
-    """The report of a step of which nothing is known yet."""
+    """Return the report of a step that has not started."""
     included = step.arguments.get("playbook") if step.kind == "include" else None
     return StepReport(
         step=prefix + step.id, name=step.name, part=part,
@@ -81,7 +82,7 @@ def report_of(step: Step, part: Part, *, prefix: str, number: int, of: int, dept
 
 
 def cut(text: str) -> str:
-    """A text that a person reads, without its end when it is very long."""
+    """Truncate a long text for display."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text):,} characters)"
 
 
@@ -96,8 +97,8 @@ def _bounded(value: Any, redactor: Redactor) -> tuple[Any, bool]:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """status: «ok», «changed», «failed» or «interrupted», of a dry run also «would change». counts: steps by state.
-    run: None for a dry run, which leaves no journal."""
+    """The report of a run. status: "ok", "changed", "failed" or "interrupted", in a dry run also "would change".
+    counts: steps by state. run: None for a dry run, which has no journal."""
 
     run: str | None
     playbook: str
@@ -118,18 +119,18 @@ class RunReport:
 
 
 def counts_of(steps: list[StepReport]) -> dict[str, int]:
-    """How many steps are in each state; an include counts beside its steps."""
-    return {state.value: sum(each.state is state for each in steps) for state in State}
+    """Return the number of steps by state. An include counts in addition to its steps."""
+    return {state.value: sum(each.state is state for each in steps) for state in StepState}
 
 
 def status_of(steps: list[StepReport], *, exit_code: int, interrupted: bool) -> str:
-    """The run in a word."""
+    """Return the status of the run."""
     if interrupted:
         return "interrupted"
     if exit_code:
         return "failed"
     states = {each.state for each in steps}
-    for state in (State.CHANGED, State.WOULD_CHANGE, State.OK):
+    for state in (StepState.CHANGED, StepState.WOULD_CHANGE, StepState.OK):
         if state in states:
             return str(state.value)
     return "ok"

@@ -1,7 +1,7 @@
-"""A run as JUnit XML, for CI systems: a testcase for each step.
+"""JUnit XML of a run, for CI systems: one testcase per step.
 
-The format is what Jenkins, GitLab and GitHub's reporters read (https://github.com/testmoapp/junitxml): a check that is
-not fulfilled is a failure, what else failed or was interrupted an error, what was not done is skipped.
+The format is the one that Jenkins, GitLab and GitHub reporters read (https://github.com/testmoapp/junitxml). A failed
+check is a failure, any other failure or an interrupt is an error, and a step that did not run is skipped.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from xml.etree import ElementTree as ET
 from kctl.base.text import printable
 from kctl.errors import ExitCode
 from kctl.playbook.run.report import RunReport, StepReport
-from kctl.playbook.run.states import State
+from kctl.playbook.run.states import StepState
 
-Outcome = Literal["failure", "error", "skipped"]
-_NOT_DONE = frozenset({State.SKIPPED, State.UNKNOWN, None})
+CaseOutcome = Literal["failure", "error", "skipped"]
+_NOT_DONE = frozenset({StepState.SKIPPED, StepState.UNKNOWN, None})
 _NOT_IN_XML = re.compile(
     "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )  # https://www.w3.org/TR/xml/#charsets
 
 
 def junit(report: RunReport) -> str:
-    """The document."""
+    """Return the XML document."""
     steps = [each for each in report.steps if not _shown_by_steps(each, report.steps)]
     outcomes = [_outcome(each, check=report.check) for each in steps]
     suite = {
@@ -49,23 +49,23 @@ def junit(report: RunReport) -> str:
 
 
 def _shown_by_steps(step: StepReport, steps: list[StepReport]) -> bool:
-    """Of an include, when one of its steps is in the same state: it would be counted twice, and its time as well."""
+    """Return True for an include with the same state as one of its steps, which would be counted twice."""
     within = (f"{step.step}/", f"{step.step}[")
     return step.operation.startswith("include ") and any(
         each.state is step.state and each.step.startswith(within) for each in steps
     )
 
 
-def _outcome(step: StepReport, *, check: bool) -> Outcome | None:
-    """None for what is done. What was interrupted is an error: nobody looks at an exit code here."""
-    if step.state is State.FAILED:
+def _outcome(step: StepReport, *, check: bool) -> CaseOutcome | None:
+    """Return the outcome; None for success. An interrupted step is an error, as CI does not see the exit code."""
+    if step.state is StepState.FAILED:
         return "failure" if step.exit_code == ExitCode.UNHEALTHY else "error"
-    if step.state is State.UNKNOWN and not check:
+    if step.state is StepState.UNKNOWN and not check:
         return "error"
     return "skipped" if step.state in _NOT_DONE else None
 
 
-def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: Outcome | None) -> None:
+def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: CaseOutcome | None) -> None:
     attributes = {
         "classname": _text(f"{report.playbook}.{step.part}"),
         "name": _text(f"{step.step}: {step.name}"),
@@ -87,7 +87,7 @@ def _case(suite: ET.Element, report: RunReport, step: StepReport, outcome: Outco
 
 
 def _text(text: str) -> str:
-    """Text that XML can hold and a terminal can show: everything else is an escape."""
+    """Escape characters that XML does not allow or a terminal cannot display."""
     return _NOT_IN_XML.sub(lambda found: f"\\u{ord(found.group()):04x}", printable(text))
 
 

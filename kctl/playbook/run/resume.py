@@ -1,4 +1,4 @@
-"""Going on with a run that did not come to its end, and what there is of runs."""
+"""Resume unfinished runs, and list runs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
 
 @dataclass(frozen=True, slots=True)
 class RunOverview:
-    """state: running, complete, failed, interrupted, or stopped when its process ended without a word. steps_done of
-    `steps` (those of its part «steps», without includes'). at: the steps that began and have no end, or that failed;
-    without such the one that comes next.
-    unsure: those among them that are not done again unasked."""
+    """The status of a run.
+
+    state: running, complete, failed, interrupted; stopped if its process ended without a final entry. steps_done: of
+    `steps`, the steps of part "steps" without those of includes. at: steps that started without end or failed; else the
+    next step. unsure: steps among them that are repeated only on request.
+    """
 
     run: str
     playbook: str
@@ -44,12 +46,12 @@ class RunOverview:
 
 
 def overview(path: Path, state: RunState) -> RunOverview:
-    """A run as its journal shows it."""
+    """Return the status of a run from its journal."""
     ended = state.ended
     running = journal.held(path)
     ids = list(state.header.get("steps", []))
     failed = [key for key, done in state.done.items() if done.fatal and "/" not in key and "[" not in key]
-    left = [] if state.complete else [each for each in ids if each not in state.done]
+    remaining = [] if state.complete else [each for each in ids if each not in state.done]
     again = run_journal.state_of(path)
     again.take_up()
     return RunOverview(
@@ -62,7 +64,7 @@ def overview(path: Path, state: RunState) -> RunOverview:
         last_at=state.last_at,
         steps_done=sum(1 for each in ids if each in state.done and not state.done[each].fatal),
         steps=len(ids),
-        at=list(dict.fromkeys([*map(without_items, state.open), *failed])) or left[:1],
+        at=list(dict.fromkeys([*map(without_items, state.open), *failed])) or remaining[:1],
         unsure=[without_items(each.key) for each in again.unsure()],
         exit_code=None if ended is None else ended["exit_code"],
         message=None if ended is None else ended["message"],
@@ -72,16 +74,16 @@ def overview(path: Path, state: RunState) -> RunOverview:
 
 
 def overviews() -> tuple[list[RunOverview], list[KctlError]]:
-    """All runs of this machine, the newest first; and what is wrong with journals that cannot be read."""
-    found, failed = run_journal.read_all()
-    return [overview(path, state) for path, state in found], failed
+    """Return all runs on this machine, newest first, and the errors of unreadable journals."""
+    runs, failed = run_journal.read_all()
+    return [overview(path, state) for path, state in runs], failed
 
 
 def to_resume(run: str | None) -> Path:
-    """The run that is meant: without a name the newest one that is not complete.
+    """Return the journal of the run to resume. run: None for the newest run that is not complete.
 
-    Raises NotFound; Refused when it is complete, or was given up: the same playbook came to its end on the same target
-    since; and the error of a journal that cannot be read, as that may be the run.
+    Raises NotFound; Refused if the run is complete, or if a later run of the same playbook on the same target completed
+    after it failed; and the error of an unreadable journal, which may be the run.
     """
     if run is not None:
         path = run_journal.path_of(run)
@@ -89,57 +91,57 @@ def to_resume(run: str | None) -> Path:
         if state.complete:
             raise _complete(path, state)
         return path
-    found, failed = run_journal.read_all()
+    runs, failed = run_journal.read_all()
     if failed:
-        failed[0].hint = "; ".join(filter(None, [failed[0].hint, "or name a run: kctl playbook resume RUN"]))
+        failed[0].hint = "; ".join(filter(None, [failed[0].hint, "or name a run: `kctl playbook resume RUN`"]))
         raise failed[0]
-    for number, (path, state) in enumerate(found):
+    for number, (path, state) in enumerate(runs):
         if state.complete:
             continue
-        later = next((each for each in found[:number] if _takes_its_place(each[1], state)), None)
+        later = next((each for each in runs[:number] if _takes_its_place(each[1], state)), None)
         if later is not None:
             raise _complete(*later, older=path)
         return path
-    if not found:
-        raise NotFound("no playbook has run on this machine")
-    raise _complete(*found[0])
+    if not runs:
+        raise NotFound("no playbook has been run on this machine")
+    raise _complete(*runs[0])
 
 
 def _takes_its_place(later: RunState, run: RunState) -> bool:
-    """Whether a later run of the same playbook completed what a failed run left. A killed run reported nothing."""
+    """Return True if a later run of the same playbook completed. A killed run is never replaced."""
     same = all(later.header[key] == run.header[key] for key in ("name", "cluster_id", "target"))
     return run.ended is not None and later.complete and same
 
 
 def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused:
-    before = "" if older is None else f", and {older.stem} failed before it; name that run to resume it"
-    return Refused(
-        f"run {path.stem} of {state.header['name']} is complete{before}", hint="kctl playbook status lists all runs"
-    )
+    before = "" if older is None else f", and the earlier run {older.stem} failed; name it to resume it"
+    return Refused(f"run {path.stem} of {state.header['name']} is complete{before}", hint="see `kctl playbook status`")
 
 
 def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
-    """The playbook as it was when the run began. Raises InvalidFile when this kctl cannot run it any more."""
+    """Return the playbook as recorded in the journal. Raises InvalidFile if this kctl cannot run it."""
     header = state.header
     source = None if header["source"] is None else Path(header["source"])
     playbook, problems = examine_text(header["text"], source=source, file=header["file"], known=known)
     return without_errors(playbook, problems, header["file"])
 
 
-def check_names(state: RunState, playbook: Playbook, given: Sequence[str]) -> None:
+def check_names(state: RunState, playbook: Playbook, names: Sequence[str]) -> None:
     """Raise UsageError for steps of --redo and --skip that the run does not have."""
     known = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.begun)}
-    for name in given:
+    for name in names:
         if name not in known:
             raise UsageError(
                 f"the run has no step {name}",
-                hint=did_you_mean(name, known) or "kctl playbook status RUN shows where it is",
+                hint=did_you_mean(name, known) or f"see `kctl playbook status {state.header['run']}`",
             )
 
 
 def check_unsure(state: RunState) -> None:
-    """Raise Refused while there are steps of which nobody knows whether they were done, and which must not be done
-    twice. state: with --redo and --skip taken into account."""
+    """Raise Refused if any step may have run and must not be repeated without --redo or --skip.
+
+    state: after applying --redo and --skip.
+    """
     unsure = state.unsure()
     if not unsure:
         return
@@ -147,20 +149,20 @@ def check_unsure(state: RunState) -> None:
     step = without_items(first.key)
     more = f" (and {len(unsure) - 1} more)" if len(unsure) > 1 else ""
     raise Refused(
-        f"{first.key} ({first.kind}) began at {first.at} and has no good end: it may have been done{more}",
-        hint=f"look, then --redo {step} does it again, --skip {step} takes it for done",
+        f"outcome unknown: {first.key} ({first.kind}) started at {first.at} and may have run{more}",
+        hint=f"check whether it ran, then use --redo {step} to run it again or --skip {step} to skip it",
         details={"steps": [without_items(each.key) for each in unsure]},
     )
 
 
 def check_cluster(state: RunState, cluster_id: str | None) -> bool:
-    """Raise Refused for another cluster than the run's; False when that cannot be told, as one does not answer."""
+    """Raise Refused if this is not the run's cluster. Return False if that is unknown, as a cluster is unreachable."""
     before: Any = state.header["cluster_id"]
     if before is None or cluster_id is None:
         return before is None
     if before != cluster_id:
         raise Refused(
-            f"the run is on the cluster {before}, and this is {cluster_id}",
-            hint=f"it began on {state.header['target']}; give the options that name it",
+            f"the run is for cluster {before}, but this is cluster {cluster_id}",
+            hint=f"it started on {state.header['target']}; name that cluster in the options",
         )
     return True

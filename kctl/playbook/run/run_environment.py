@@ -1,4 +1,4 @@
-"""What a run needs of the world, and whom it tells what happens: given by the command, and by tests."""
+"""What a run needs from outside: clock, programs, prompts, output. Set by the command, and by tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kctl.playbook.run.report import StepReport
 
 
-class Choice(str, Enum):
-    """What somebody says who is asked before each step."""
+class StepChoice(str, Enum):
+    """An answer to the prompt before each step (--step)."""
 
     DO = "do"
     SKIP = "skip"
@@ -27,7 +27,7 @@ class Choice(str, Enum):
 
 
 class Clock(Protocol):
-    """now_s goes on steadily; wall is the time of day, in UTC."""
+    """now_s is monotonic; wall is the time of day in UTC."""
 
     def now_s(self) -> float: ...
 
@@ -37,7 +37,7 @@ class Clock(Protocol):
 
 
 class Programs(Protocol):
-    """How `run` runs a program: kctl.deploy.process.run."""
+    """Runs a program: kctl.deploy.process.run."""
 
     def __call__(
         self,
@@ -51,33 +51,33 @@ class Programs(Protocol):
 
 
 class Person(Protocol):
-    """Who sits there."""
+    """Asks the user."""
 
     def confirm(self, question: str) -> None:
-        """Raises NotConfirmed."""
+        """Ask for confirmation. Raises NotConfirmed."""
 
-    def choose(self, report: StepReport) -> Choice:
-        """Before a step, with --step. Raises NotConfirmed when nobody is there."""
+    def choose(self, report: StepReport) -> StepChoice:
+        """Ask what to do with a step (--step). Raises NotConfirmed without a terminal."""
 
 
 class Observer(Protocol):
-    """Who is told what happens, while it does. Texts have no secrets any more."""
+    """Called as the run proceeds. Secrets are already hidden."""
 
     def began(self, report: StepReport) -> None: ...
 
     def planned(self, report: StepReport, value: Any) -> None:
-        """What an operation's dry run printed."""
+        """Show the output of an operation's dry run."""
 
     def noted(self, report: StepReport, line: str) -> None: ...
 
     def ended(self, report: StepReport) -> None: ...
 
     def interrupted(self) -> None:
-        """The final steps are all that is still done."""
+        """Report that only the final steps will run."""
 
 
 class RealClock:
-    """Time as it is."""
+    """The system clock."""
 
     def now_s(self) -> float:
         return time.monotonic()
@@ -91,7 +91,7 @@ class RealClock:
 
 @dataclass(frozen=True)
 class RunEnvironment:
-    """What a run acts on and reports to. program_variables: the environment of programs, without secrets."""
+    """The environment of a run. program_variables: environment variables of programs, without secrets."""
 
     known: Operations
     clock: Clock
@@ -102,7 +102,7 @@ class RunEnvironment:
 
 
 def without_parameters(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment for programs: values of parameters are for the playbook, which may give them on."""
+    """Return the environment without parameters, which programs see only if the playbook passes them."""
     from kctl.playbook.parameters import ENVIRONMENT
 
     return {name: value for name, value in environment.items() if not name.startswith(ENVIRONMENT)}

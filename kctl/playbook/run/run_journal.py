@@ -1,7 +1,7 @@
-"""The journal of a run: what is needed to go on with it after a crash, and what it shows.
+"""The journal of a run: what is needed to resume and display it.
 
-`playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. A step is named by its key: its id, behind
-the includes that it is in, with the number of a loop's item: «prepare/topics[2]». Nothing in it is secret.
+File: `playbooks/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. The key of a step is its id, after the
+ids of the includes around it, with the index of a loop item: "prepare/topics[2]". It contains no secrets.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from kctl.base.journal import Journal
 from kctl.base.secrets import Redactor
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
-from kctl.playbook.own_steps import OWN_STEPS
-from kctl.playbook.run.states import Result, State, as_entry, from_entry
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
+from kctl.playbook.run.states import StepResult, StepState, as_entry, from_entry
 
 FORMAT = 1
-MAX_VALUE_BYTES = 256 << 10  # of a result; a larger one is left out, and the step that needs it is told
+MAX_VALUE_BYTES = 256 << 10  # of a result; larger values are not stored
 _INDEX = re.compile(r"\[[0-9]+\]")
 _NOTHING_CHANGED = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
-_BY_HAND = frozenset({"--skip", "--step"})  # why somebody left a step out
-_TAKES_TIME = frozenset({"wait", "confirm"})  # once is enough
+_BY_HAND = frozenset({"--skip", "--step"})  # skipped by the user
+_TAKES_TIME = frozenset({"wait", "confirm"})  # not repeated
 
 
 class Entry(str, Enum):
-    """What an entry says. STEP_BEGAN without STEP_ENDED: nobody knows how far it came."""
+    """Types of journal entries. STEP_BEGAN without STEP_ENDED: outcome unknown."""
 
     RUN_BEGAN = "run began"
     STEP_BEGAN = "step began"
@@ -43,10 +43,10 @@ class Entry(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A step that ended. whole: the result has all of its value. fatal: the run's part ended with it."""
+class EndedStep:
+    """A step that ended. whole: the complete value is stored. fatal: the failure ended the part."""
 
-    result: Result
+    result: StepResult
     whole: bool
     fatal: bool
     handler: bool
@@ -54,8 +54,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class StartedStep:
-    """A step that began and has no end, or failed and may have done a part of it. looks: it is an operation that
-    changes nothing."""
+    """A step that started. looks: it is an operation that changes nothing."""
 
     key: str
     name: str
@@ -69,29 +68,29 @@ class StartedStep:
 
     @property
     def may_have_changed(self) -> bool:
-        """Whether the step, which has no end, may have changed something."""
-        return OWN_STEPS[self.kind].changes if self.kind in OWN_STEPS else not self.looks
+        """Return True if the step may have changed something before it was interrupted."""
+        return BUILTIN_STEPS[self.kind].changes if self.kind in BUILTIN_STEPS else not self.looks
 
 
 @dataclass(slots=True)
 class RunState:
-    """What a journal says. ended: how, when the last process that worked on it came to its end."""
+    """The content of a journal. ended: the last entry, if the last process ended regularly."""
 
     header: dict[str, Any]
-    done: dict[str, Done] = field(default_factory=dict)
-    begun: dict[str, StartedStep] = field(default_factory=dict)  # all, also those that ended
-    open: dict[str, StartedStep] = field(default_factory=dict)
+    done: dict[str, EndedStep] = field(default_factory=dict)
+    begun: dict[str, StartedStep] = field(default_factory=dict)  # including ended steps
+    open: dict[str, StartedStep] = field(default_factory=dict)  # without end, or failed and partly done
     ended: dict[str, Any] | None = None
     last_at: str = ""
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Return True if nothing remains to be done."""
         return self.ended is not None and self.ended.get("exit_code") == 0
 
     def take_up(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
-        """As a process that goes on sees it: of a run that came to its end, what failed is to be done again, and so are
-        the steps for failures, the final ones, and those that have only looked since something was last changed."""
+        """Prepare the state for resuming. After a regular end, these run again: failed steps, on_failure and final
+        steps, and steps that only read since the last change."""
         if self.ended is not None:
             self._retry()
         self.ended = None
@@ -102,7 +101,9 @@ class RunState:
         for name in skip:
             for key in [key for key in self.open if without_items(key) == name] or [name]:
                 self.open.pop(key, None)
-                self.done[key] = Done(Result(State.SKIPPED, message="--skip"), whole=True, fatal=False, handler=False)
+                self.done[key] = EndedStep(
+                    StepResult(StepState.SKIPPED, message="--skip"), whole=True, fatal=False, handler=False
+                )
 
     def _retry(self) -> None:
         again = {key: done for key, done in self.done.items() if done.fatal or done.handler}
@@ -116,44 +117,44 @@ class RunState:
         self._look_again()
 
     def _look_again(self) -> None:
-        """What a check is about may have been mended since: the steps before it that looked are done again."""
+        """Forget read-only steps before the failed one: the cause of a failed check may have been fixed since."""
         for key in reversed(list(self.done)):
             begun = self.begun.get(key) or self.begun.get(f"{key}[0]")
             if self.done[key].result.message in _BY_HAND:
                 continue
-            if begun is None or begun.looks:  # without entry: assert, set, what was skipped
+            if begun is None or begun.looks:  # no start entry: assert, set, or skipped
                 del self.done[key]
             elif begun.kind not in _TAKES_TIME:
                 break
 
     def unsure(self) -> list[StartedStep]:
-        """The steps of which nobody knows whether they were done, and which must not be done twice."""
+        """Return the steps that may have run and must not be repeated silently."""
         return [each for each in self.open.values() if not each.repeatable]
 
 
-def _may_have_acted(result: Result) -> bool:
+def _may_have_acted(result: StepResult) -> bool:
     return result.exit_code not in _NOTHING_CHANGED
 
 
 def _includes_of(key: str) -> list[str]:
-    """The keys of the includes that a step is in, outermost first."""
+    """Return the keys of the includes around a step, outermost first."""
     parts = key.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def without_items(key: str) -> str:
-    """A step's path: its key without the items of loops."""
+    """Return a step's path: its key without loop indexes."""
     return _INDEX.sub("", key)
 
 
 def _matches(key: str, names: set[str]) -> bool:
-    """Whether a key, or an include that it is in, is among the names."""
+    """Return True if the key, or an include around it, is among the names."""
     path = without_items(key)
     return path in names or any(path.startswith(f"{name}/") for name in names)
 
 
 def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
-    """What a journal's entries say. Raises InvalidFile for a journal that is none of a playbook's run."""
+    """Return the state that results from a journal's entries. Raises InvalidFile if it is not a playbook journal."""
     try:
         if not entries or entries[0]["step"] != Entry.RUN_BEGAN or entries[0]["format"] != FORMAT:
             raise KeyError("format")
@@ -161,7 +162,7 @@ def replay(entries: Sequence[Mapping[str, Any]], name: str) -> RunState:
         for entry in entries[1:]:
             _apply(state, entry)
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
-        raise InvalidFile(f"{name} is no journal of a playbook that this kctl can read", hint=f"{exc!r}") from exc
+        raise InvalidFile(f"{name} is not a playbook journal of this kctl version", hint=f"{exc!r}") from exc
     return state
 
 
@@ -176,7 +177,7 @@ def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
         state.begun[begun.key] = state.open[begun.key] = begun
     elif kind is Entry.STEP_ENDED:
         state.open.pop(entry["key"], None)
-        state.done[entry["key"]] = Done(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
+        state.done[entry["key"]] = EndedStep(from_entry(entry), entry["whole"], entry["fatal"], entry["handler"])
     elif kind is Entry.RUN_RESUMED:
         state.take_up(entry["redo"], entry["skip"])
     elif kind is Entry.RUN_ENDED:
@@ -187,9 +188,9 @@ def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
 
 
 class RunJournal:
-    """What the engine writes to, and asks for what was done before. held: None for a dry run, which leaves nothing.
+    """The journal of a run. held: the open file; None for a dry run, which writes nothing.
 
-    When the disk is full the run fails; its final steps are done all the same, and leave no entries any more.
+    If a write fails, the run fails; its final steps still run, without entries.
     """
 
     def __init__(self, held: Journal | None, state: RunState | None = None) -> None:
@@ -200,39 +201,39 @@ class RunJournal:
 
     @property
     def run_id(self) -> str:
-        """The run's own name; of a dry run, which has none, a word."""
+        """Return the id of the run; "dry-run" for a dry run."""
         return "dry-run" if self._held is None else self._held.path.stem
 
-    def done(self, key: str) -> Done | None:
-        """How a step ended, when it did."""
+    def done(self, key: str) -> EndedStep | None:
+        """Return how the step ended, or None."""
         return self.state.done.get(key)
 
     def included(self, key: str) -> dict[str, Any] | None:
-        """The playbook that an include began to run."""
+        """Return the record of the playbook of an include that started before."""
         begun = self.state.begun.get(key)
         return None if begun is None or begun.included is None else dict(begun.included)
 
     def digest_of(self, item: Any) -> str | None:
-        """By which the item of a loop is known again; None when a secret is in it, which could be guessed by it."""
+        """Return a digest that identifies a loop item; None if the item contains a secret, which could be guessed."""
         if self.redactor.value(item) != item:
             return None
         return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:32]
 
     def check_item(self, key: str, item: Any) -> None:
-        """Raise Refused when the item of a loop is another one than when it was done."""
+        """Raise Refused if a loop item differs from the one that was processed before."""
         begun, digest = self.state.begun.get(key), self.digest_of(item)
         if begun is not None and digest is not None and begun.item_digest not in {None, digest}:
             raise Refused(
-                f"the loop has another item than before at {key}", hint=f"--redo {without_items(key)} begins it again"
+                f"the loop item at {key} has changed", hint=f"use --redo {without_items(key)} to start the loop again"
             )
 
     def began(self, key: str, **fields: Any) -> None:
-        """A step is about to act. Raises OperationFailed."""
+        """Record the start of a step. Raises OperationFailed."""
         arguments, _ = self._storable(fields.pop("arguments"))
         self._append(Entry.STEP_BEGAN, key=key, arguments=arguments, **fields)
 
-    def step_ended(self, key: str, result: Result, *, fatal: bool, handler: bool) -> None:
-        """Raises OperationFailed."""
+    def step_ended(self, key: str, result: StepResult, *, fatal: bool, handler: bool) -> None:
+        """Record the end of a step. Raises OperationFailed."""
         value, whole = self._storable(result.value)
         hidden = as_entry(result) | {
             each: None if said is None else self.redactor.text(said)
@@ -243,12 +244,12 @@ class RunJournal:
         )
 
     def ended(self, exit_code: int, message: str | None) -> None:
-        """The run came to its end. Raises OperationFailed."""
+        """Record the end of the run. Raises OperationFailed."""
         said = None if message is None else self.redactor.text(message)
         self._append(Entry.RUN_ENDED, exit_code=exit_code, message=said)
 
     def _storable(self, value: Any) -> tuple[Any, bool]:
-        """What is stored of a value, and whether that is all of it."""
+        """Return the value to store and whether it is complete."""
         if self._held is None:
             return None, True
         try:
@@ -264,7 +265,7 @@ class RunJournal:
         if self._held is None or self._lost:
             return
         try:
-            with deferred_interrupts():  # half an entry would spoil the file
+            with deferred_interrupts():  # a partial entry would corrupt the file
                 self._held.append(step.value, **fields)
         except OperationFailed:
             self._lost = True
@@ -275,17 +276,17 @@ class RunJournal:
 
 
 def folder() -> Path:
-    """Where the journals are; it need not exist."""
+    """Return the folder of the journals, which may not exist yet."""
     return paths.state_dir() / "playbooks"
 
 
 def begin(header: Mapping[str, Any]) -> Journal:
-    """A new journal, held. header: what RUN_BEGAN says. Raises Refused when there can be none, OperationFailed."""
+    """Create a journal and lock it. header: fields of RUN_BEGAN. Raises Refused, OperationFailed."""
     try:
         with run_files.one_at_a_time(folder()):
             held = journal.create(folder() / run_files.new_name(folder()))
     except OperationFailed as exc:
-        raise Refused(exc.message, hint="nothing was done; XDG_STATE_HOME=/… names another folder for it") from exc
+        raise Refused(exc.message, hint="nothing was changed; set XDG_STATE_HOME to a writable folder") from exc
     try:
         held.append(Entry.RUN_BEGAN.value, format=FORMAT, run=held.path.stem, pid=os.getpid(), **header)
     except BaseException:
@@ -295,38 +296,38 @@ def begin(header: Mapping[str, Any]) -> Journal:
 
 
 def record_resume(held: Journal, redo: Sequence[str], skip: Sequence[str]) -> None:
-    """A process goes on with it. Raises OperationFailed."""
+    """Record that a process resumes the run. Raises OperationFailed."""
     held.append(Entry.RUN_RESUMED.value, pid=os.getpid(), redo=list(redo), skip=list(skip))
 
 
 def runs() -> list[Path]:
-    """The journals, the newest first."""
+    """Return the journals, newest first."""
     return sorted(folder().glob("*.jsonl"), reverse=True)
 
 
 def path_of(run: str) -> Path:
-    """The journal of a run. Raises NotFound, also for what is no run's name."""
+    """Return the journal of a run. Raises NotFound, also for an invalid name."""
     path = folder() / f"{run}.jsonl"
     if path.name != f"{run}.jsonl" or path.parent != folder() or not path.is_file():
-        raise NotFound(f"there is no run {run}", hint="kctl playbook status lists them")
+        raise NotFound(f"run {run} does not exist", hint="see `kctl playbook status`")
     return path
 
 
 def state_of(path: Path) -> RunState:
-    """What a run's journal says. Raises InvalidFile, NotFound, OperationFailed."""
+    """Return the state of a run. Raises InvalidFile, NotFound, OperationFailed."""
     return replay(journal.read(path), path.name)
 
 
 def read_all() -> tuple[list[tuple[Path, RunState]], list[KctlError]]:
-    """The runs whose journals can be read, the newest first, and what is wrong with the others. A journal that a crash
-    left empty says nothing, and is passed over."""
-    found: list[tuple[Path, RunState]] = []
+    """Return the readable runs, newest first, and the errors of the others. Journals left empty by a crash are
+    skipped."""
+    readable: list[tuple[Path, RunState]] = []
     failed: list[KctlError] = []
     for path in runs():
         try:
             entries = journal.read(path)
             if entries:
-                found.append((path, replay(entries, path.name)))
+                readable.append((path, replay(entries, path.name)))
         except KctlError as exc:
             failed.append(exc)
-    return found, failed
+    return readable, failed

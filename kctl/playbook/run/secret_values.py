@@ -1,4 +1,4 @@
-"""What a playbook's expressions make of secrets is as secret as they are: upper case, a part, a URL with one in it."""
+"""Find values derived from secrets, which are secret too: upper case, a substring, a URL that contains one."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from kctl.playbook.model import Step
 
 
 def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
-    """The names of variables that are secret within the step; secret: those outside it."""
-    looped = step.loop is not None and _names(sites_within(step.written, "loop", step.loop)) & secret
+    """Return the names of secret variables within the step. secret: those outside it."""
+    looped = step.loop is not None and _names(sites_within(step.body, "loop", step.loop)) & secret
     return secret | {"item"} if looped else secret
 
 
 def derived_secret_names(step: Step, secret: frozenset[str]) -> frozenset[str]:
-    """What a `set` names, or an include gives its playbook, that an expression makes of the secret names."""
+    """Return names in `set`, or parameters of an include, whose expressions use secrets."""
     if step.kind == "include":
-        given = step.arguments.get("parameters")
+        sources = step.arguments.get("parameters")
     else:
-        given = step.arguments if step.kind == "set" else None
-    if not isinstance(given, Mapping):
+        sources = step.arguments if step.kind == "set" else None
+    if not isinstance(sources, Mapping):
         return frozenset()
-    return frozenset(str(name) for name, value in given.items() if _names(sites_within(given, name, value)) & secret)
+    return frozenset(
+        str(name) for name, value in sources.items() if _names(sites_within(sources, name, value)) & secret
+    )
 
 
 def values_with_secrets(step: Step, variables: Mapping[str, Any], secret: frozenset[str]) -> list[object]:
-    """The values of all expressions of a step that name a secret; not of its conditions, which nobody is shown."""
-    found: list[object] = []
+    """Return the values of all expressions that use a secret, except conditions, which are never displayed."""
+    values: list[object] = []
     for expression in _expressions(site for site in sites_of(step) if not site.alone):
         if any(used.name in secret for used in expression.names):
-            with suppress(ExpressionError):  # the step fails by it
-                found.append(value_of(expression, variables))
-    return found
+            with suppress(ExpressionError):  # the step will fail
+                values.append(value_of(expression, variables))
+    return values
 
 
 def _names(sites: Iterator[Site]) -> frozenset[str]:

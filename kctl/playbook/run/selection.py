@@ -1,4 +1,4 @@
-"""Which steps are done: --from, --limit."""
+"""Select the steps to run: --from, --limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kctl.playbook.model import Playbook, Step
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """first: the step that is begun with; only: the steps that are done. Final steps always are."""
+    """The selected steps. first: the step to start with. only: the steps to run. Final steps always run."""
 
     first: str | None = None
     only: tuple[str, ...] = ()
 
     def reason_against(self, playbook: Playbook, step: Step) -> str | None:
-        """Why one of the playbook's steps is left out."""
+        """Return why a step is skipped, or None."""
         if self.only and step.id not in self.only:
             return "not in --limit"
         if self.first is not None:
@@ -29,10 +29,10 @@ class Selection:
 
 
 def selection(playbook: Playbook, first: str | None, only: Sequence[str]) -> Selection:
-    """Raises UsageError for steps that are not there."""
+    """Return the selection. Raises UsageError for unknown steps."""
     known = [each.id for each in playbook.steps]
-    for given in [*([first] if first is not None else []), *only]:
-        if given not in known:
-            hint = did_you_mean(given, known) or f"kctl playbook show {playbook.name} lists them"
-            raise UsageError(f"{playbook.name} has no step {given}", hint=hint)
+    for step_id in [*([first] if first is not None else []), *only]:
+        if step_id not in known:
+            hint = did_you_mean(step_id, known) or f"see `kctl playbook show {playbook.name}`"
+            raise UsageError(f"{playbook.name} has no step {step_id}", hint=hint)
     return Selection(first, tuple(only))

@@ -1,4 +1,4 @@
-"""What becomes of a step: its state, its result, and what others see of it."""
+"""The state and the result of a step."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from kctl.errors import ExitCode, KctlError
 
 
-class State(str, Enum):
-    """WOULD_CHANGE: of a dry run. UNKNOWN: interrupted, or a dry run that cannot tell."""
+class StepState(str, Enum):
+    """The state of a step. WOULD_CHANGE: dry run. UNKNOWN: interrupted, or a dry run cannot tell."""
 
     OK = "ok"
     CHANGED = "changed"
@@ -23,11 +23,11 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """exit_code: as commands have it; None when nothing was done. message: why it failed or was skipped. changed:
-    whether it changed something, or may have; of a dry run, whether it would."""
+class StepResult:
+    """The result of a step. exit_code: as that of commands; None if the step did not run. message: why it failed or was
+    skipped. changed: it changed something or may have; in a dry run: it would."""
 
-    state: State
+    state: StepState
     value: Any = None
     exit_code: int | None = None
     message: str | None = None
@@ -37,10 +37,10 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        return self.state is State.FAILED
+        return self.state is StepState.FAILED
 
     def registered(self) -> dict[str, Any]:
-        """What expressions see under a step's register."""
+        """Return the value of the step's register for expressions."""
         return {
             "value": self.value,
             "exit_code": self.exit_code,
@@ -52,7 +52,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The step that failed, by its path, and how. changed: whether the run had changed something by then."""
+    """A failed step, by path. changed: the run had changed something before the failure."""
 
     step: str
     message: str
@@ -61,36 +61,36 @@ class Failure:
     changed: bool = False
 
     def registered(self) -> dict[str, Any]:
-        """What expressions see as `failure`."""
+        """Return the value of `failure` for expressions."""
         return {"step": self.step, "message": self.message, "exit_code": self.exit_code}
 
 
-def skipped_result(reason: str) -> Result:
-    """Of a step that was not done."""
-    return Result(State.SKIPPED, message=reason)
+def skipped_result(reason: str) -> StepResult:
+    """Return the result of a step that did not run."""
+    return StepResult(StepState.SKIPPED, message=reason)
 
 
-def failed_result(error: KctlError, *, changed: bool = False, value: Any = None) -> Result:
-    """Of a step that an error ended."""
-    return Result(State.FAILED, value, int(error.exit_code), error.message, error.hint, changed)
+def failed_result(error: KctlError, *, changed: bool = False, value: Any = None) -> StepResult:
+    """Return the result of a step that ended with an error."""
+    return StepResult(StepState.FAILED, value, int(error.exit_code), error.message, error.hint, changed)
 
 
-_ORDER = (State.FAILED, State.UNKNOWN, State.WOULD_CHANGE, State.CHANGED, State.OK)
-_TOLD = 3  # failed items that are named; each is told when it fails
+_ORDER = (StepState.FAILED, StepState.UNKNOWN, StepState.WOULD_CHANGE, StepState.CHANGED, StepState.OK)
+_MAX_LISTED = 3  # failed items in the message; each is also reported when it fails
 
 
-def of_items(results: Sequence[Result]) -> Result:
-    """The result of a loop: the worst state of its items; value: theirs, in their order."""
+def of_items(results: Sequence[StepResult]) -> StepResult:
+    """Return the result of a loop: the worst state of its items, and the list of their values."""
     states = {each.state for each in results}
-    state = next((each for each in _ORDER if each in states), State.SKIPPED if results else State.OK)
+    state = next((each for each in _ORDER if each in states), StepState.SKIPPED if results else StepState.OK)
     wrong = [each for each in results if each.state is state and each.message]
     times = Counter(each.message or "" for each in wrong)
     said = [text if number == 1 else f"{text} ({number:,} times)" for text, number in times.items()]
-    message = "; ".join(said[:_TOLD])
-    if len(said) > _TOLD:
-        message += f"; and {len(said) - _TOLD:,} more"
+    message = "; ".join(said[:_MAX_LISTED])
+    if len(said) > _MAX_LISTED:
+        message += f"; and {len(said) - _MAX_LISTED:,} more"
     codes = [each.exit_code for each in results if each.state is state and each.exit_code is not None]
-    return Result(
+    return StepResult(
         state,
         value=[each.value for each in results],
         exit_code=max(codes, default=0),
@@ -101,8 +101,8 @@ def of_items(results: Sequence[Result]) -> Result:
     )
 
 
-def as_entry(result: Result) -> dict[str, Any]:
-    """A result as a journal has it."""
+def as_entry(result: StepResult) -> dict[str, Any]:
+    """Return the fields of a journal entry for a result."""
     return {
         "state": result.state.value,
         "value": result.value,
@@ -114,21 +114,21 @@ def as_entry(result: Result) -> dict[str, Any]:
     }
 
 
-def from_entry(entry: Mapping[str, Any]) -> Result:
-    """The result that an entry has. Raises ValueError, KeyError for what is none."""
-    return Result(
-        State(entry["state"]), entry["value"], entry["exit_code"], entry["message"], entry["hint"],
+def from_entry(entry: Mapping[str, Any]) -> StepResult:
+    """Return the result in a journal entry. Raises ValueError, KeyError if it is invalid."""
+    return StepResult(
+        StepState(entry["state"]), entry["value"], entry["exit_code"], entry["message"], entry["hint"],
         bool(entry["changed"]), int(entry["attempts"]),
     )  # fmt: skip
 
 
 def exit_code_of_run(failure: Failure | None) -> int:
-    """0, or that of the failure: 1 for a check that is not fulfilled; what says that nothing was changed (2, 3, 4) only
-    when that is so of all that was done before, else 5. What is done because of the failure does not count."""
+    """Return the exit code of the run: 0, or that of the failure. 1 is a failed check. 2, 3 and 4 state that nothing
+    was changed; if earlier steps changed something, it is 5. Changes by on_failure steps do not count."""
     if failure is None:
         return int(ExitCode.OK)
     code = failure.exit_code
-    told = {ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED}
-    if code == ExitCode.UNHEALTHY or (code in told and not failure.changed):
+    unchanged = {ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED}
+    if code == ExitCode.UNHEALTHY or (code in unchanged and not failure.changed):
         return code
     return int(ExitCode.FAILED)

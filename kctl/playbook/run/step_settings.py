@@ -1,4 +1,4 @@
-"""What the keys of a step say once their expressions have values."""
+"""The settings of a step after evaluating its expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kctl.playbook.read_steps import MAX_RETRIES
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """timeout: as the command line takes it, for an operation's --timeout; timeout_s: the same in seconds."""
+    """The settings of a step. timeout: for an operation's --timeout; timeout_s: the same in seconds."""
 
     retries: int
     delay_s: float
@@ -26,7 +26,7 @@ class StepSettings:
 
 
 def settings_of(step: Step, variables: Mapping[str, Any]) -> StepSettings:
-    """The settings of a step. Raises ExpressionError, UsageError for what is no duration."""
+    """Evaluate the settings of a step. Raises ExpressionError, and UsageError for invalid durations."""
     timeout = _text(step, "timeout", variables)
     stdin = _text(step, "stdin", variables) or ""
     return StepSettings(
@@ -40,13 +40,13 @@ def settings_of(step: Step, variables: Mapping[str, Any]) -> StepSettings:
 
 
 def items_of(step: Step, variables: Mapping[str, Any]) -> list[Any] | None:
-    """The items of a step's loop; None when it has none. Raises ExpressionError."""
+    """Return the items of a step's loop; None without a loop. Raises ExpressionError."""
     if step.loop is None:
         return None
-    found = render(step.loop, variables)
-    if not isinstance(found, list):
-        raise ExpressionError(f"the loop of {step.id} is no list", hint="a mapping becomes one by `| items`")
-    return found
+    items = render(step.loop, variables)
+    if not isinstance(items, list):
+        raise ExpressionError(f"the loop of {step.id} is not a list", hint="for a mapping, use `| items`")
+    return items
 
 
 def _text(step: Step, key: str, variables: Mapping[str, Any]) -> str | None:
@@ -54,14 +54,14 @@ def _text(step: Step, key: str, variables: Mapping[str, Any]) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ExpressionError(f"{key} of {step.id} is text")
+        raise ExpressionError(f"{key} of {step.id} must be a string")
     return str(value)
 
 
 def _retries(step: Step, variables: Mapping[str, Any]) -> int:
     value = render(step.retries, variables)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        raise ExpressionError(f"retries of {step.id} is a number from 0 to {MAX_RETRIES:,}, not {value!r}")
+        raise ExpressionError(f"retries of {step.id} must be 0 to {MAX_RETRIES:,}, not {value!r}")
     return value
 
 

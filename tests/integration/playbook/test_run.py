@@ -154,7 +154,7 @@ def test_another_cluster_is_refused(real: Book) -> None:
     path.write_text(re.sub(r', ?"check": ?"[0-9a-f]{16}"(?=})', "", path.read_text()))  # as kctl wrote them before
     other = real.resume()
     assert other.code == 4
-    assert "the run is on the cluster another, and this is " in other.err
+    assert "the run is for cluster another, but this is cluster " in other.err
     assert real.told() == ["failed check"]
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kctl.errors import ConnectionRefused, KctlError, NotFound, NotHealthy, OperationFailed, TimedOut, UsageError
-from kctl.playbook.operations import Outcome, Where
+from kctl.playbook.operations import OperationResult, Where
 from kctl.playbook.run.engine import Settings
-from kctl.playbook.run.run_environment import Choice
+from kctl.playbook.run.run_environment import StepChoice
 from kctl.playbook.run.selection import selection
 from playbook_runs import World, messages, playbook_from, run, states
 
 HEAD = "playbook: 1\nname: p\n"
-REFUSED = NotFound("there is no topic a")
+REFUSED = NotFound("unknown topic a")
 
 
 def _steps(text: str) -> str:
@@ -65,8 +65,8 @@ def test_states_and_registers() -> None:
         (REFUSED, False, 4),
         (REFUSED, True, 5),
         (OperationFailed("half"), False, 5),
-        (Outcome(1, None), False, 1),
-        (Outcome(7, None), False, 5),
+        (OperationResult(1, None), False, 1),
+        (OperationResult(7, None), False, 5),
     ],
 )
 def test_the_exit_code_is_that_of_the_failed_step(error: Any, before: bool, code: int) -> None:
@@ -109,12 +109,12 @@ def test_what_the_handlers_of_an_include_change_does_not_count(tmp_path: Path) -
 
 
 def test_an_accepted_code_is_no_failure() -> None:
-    world = World(answers={"lag": Outcome(1, [{"lag": 5}])})
+    world = World(answers={"lag": OperationResult(1, [{"lag": 5}])})
     ending = run(_steps(
         "- id: a\n  lag: {}\n  accept: [0, 1]\n  register: r\n- assert: r.exit_code == 1 and r.status == 'ok'\n"
     ), world)  # fmt: skip
     assert ending.exit_code == 0
-    world = World(answers={"topic.create": Outcome(5, None)})
+    world = World(answers={"topic.create": OperationResult(5, None)})
     ending = run(_steps("- id: a\n  topic.create: {names: [a]}\n  accept: [5]\n"), world)
     assert states(ending) == {"a": "changed"}, "what failed half-way may have changed something"
 
@@ -188,7 +188,7 @@ def test_a_loop_that_fails() -> None:
     """A step that changes something stops at once, so that no more is broken; a check looks at all."""
     world = World(answers={"topic.create": lambda arguments: REFUSED if arguments["names"] == ["b"] else []})
     ending = run(_steps('- id: l\n  loop: [a, b, c]\n  topic.create: {names: ["{{ item }}"]}\n'), world)
-    assert (len(world.calls), ending.exit_code, messages(ending)["l"]) == (2, 4, "there is no topic a")
+    assert (len(world.calls), ending.exit_code, messages(ending)["l"]) == (2, 4, "unknown topic a")
     world.calls.clear()
     ending = run(_steps(
         '- id: l\n  loop: [a, b, c]\n  on_error: continue\n  topic.create: {names: ["{{ item }}"]}\n'
@@ -215,17 +215,17 @@ def test_on_error_continue() -> None:
 
 
 def test_retries_and_until() -> None:
-    world = World(answers={"lag": [Outcome(0, 3), Outcome(0, 1), Outcome(0, 0)]})
+    world = World(answers={"lag": [OperationResult(0, 3), OperationResult(0, 1), OperationResult(0, 0)]})
     text = "- id: a\n  lag: {}\n  register: r\n  until: r.value == 0\n  retries: 5\n  delay: 2s\n"
     ending = run(_steps(text), world)
     assert (states(ending), world.slept, ending.steps[0].attempts) == ({"a": "ok"}, [2, 2], 3)
 
-    world = World(answers={"lag": Outcome(0, 3)})
+    world = World(answers={"lag": OperationResult(0, 3)})
     ending = run(_steps(text), world)
-    assert (messages(ending)["a"], ending.exit_code) == ("r.value == 0 is still not true", 1)
+    assert (messages(ending)["a"], ending.exit_code) == ("r.value == 0 is not true", 1)
     assert (world.slept, ending.steps[0].attempts) == ([2] * 5, 6)
 
-    world = World(answers={"lag": [OperationFailed("x"), OperationFailed("x"), Outcome(0, 3)]})
+    world = World(answers={"lag": [OperationFailed("x"), OperationFailed("x"), OperationResult(0, 3)]})
     ending = run(_steps("- id: a\n  lag: {}\n  retries: 2\n"), world)
     assert (states(ending), world.slept) == ({"a": "ok"}, [5, 5])
 
@@ -330,11 +330,11 @@ def test_a_long_condition_is_told_by_the_name_of_its_step() -> None:
     until = " and ".join(["r.value == 0"] * 9)
     ending = run(
         _steps(f"- name: It is none\n  lag: {{}}\n  register: r\n  until: {until}\n"),
-        World(answers={"lag": Outcome(0, 3)}),
+        World(answers={"lag": OperationResult(0, 3)}),
     )
     said = str(messages(ending)["it-is-none"])
-    assert said.startswith("It is none: «r.value == 0 and r.value == 0 and")
-    assert said.endswith("…» is still not true")
+    assert said.startswith("It is none: \"r.value == 0 and r.value == 0 and")
+    assert said.endswith('…" is not true')
 
 
 def test_all_checks_are_looked_at_before_one_fails_the_run() -> None:
@@ -364,7 +364,7 @@ def test_ctrl_c(where: str) -> None:
         "finally:\n- id: d\n  config.get: {resource: topic/a}\n"
     ), world)  # fmt: skip
     assert states(ending) == {"a": "unknown", "b": "skipped", "d": "ok"}
-    sure = "it changes nothing" if where in {"lag", "wait"} else "nobody knows how far it came"
+    sure = "the step changes nothing" if where in {"lag", "wait"} else "outcome unknown"
     assert messages(ending)["a"] == f"interrupted; {sure}"
     assert (ending.exit_code, ending.interrupted, world.done("config.get")) == (130, True, 1)
     assert "interrupted" in world.lines
@@ -417,23 +417,23 @@ LOOK = """\
 
 def test_wait_looks_again_at_what_it_waits_for() -> None:
     """Also when it cannot be seen for a moment."""
-    found = [Outcome(1, [1]), Outcome(1, [1]), ConnectionRefused("nobody"), Outcome(0, [])]
+    found = [OperationResult(1, [1]), OperationResult(1, [1]), ConnectionRefused("nobody"), OperationResult(0, [])]
     world = World(answers={"lag": found})
     assert run(_steps(LOOK), world).exit_code == 0
     assert (world.done("lag"), world.slept) == (4, [2, 2, 1])
-    world = World(answers={"lag": [Outcome(1, [1]), ConnectionRefused("nobody answers")]})
+    world = World(answers={"lag": [OperationResult(1, [1]), ConnectionRefused("nobody answers")]})
     ending = run(_steps(LOOK), world)
     assert (ending.exit_code, world.slept) == (5, [2, 2, 1])
-    assert messages(ending)["w"] == "seen.value == [] is still not true after 5s"
+    assert messages(ending)["w"] == "seen.value == [] is not true after 5s"
     assert ending.failure is not None
     assert ending.failure.hint == "nobody answers"
 
 
 def test_a_dry_run_does_not_wait() -> None:
-    world = World(answers={"lag": Outcome(1, [1])})
+    world = World(answers={"lag": OperationResult(1, [1])})
     ending = run(_steps(LOOK), world, settings=Settings(check=True))
     assert (world.slept, states(ending)["w"]) == ([], "unknown")
-    assert messages(ending)["w"] == "seen.value == [] is not true now; a run waits for it"
+    assert messages(ending)["w"] == "seen.value == [] is not true yet; a run would wait"
 
 
 def test_a_dry_run_looks_once_at_what_an_operation_would_wait_for() -> None:
@@ -472,7 +472,7 @@ def test_run() -> None:
     [
         ((3, b"", b"bad\nworse\n"), "date: exit code 3: worse", 5),
         ((-9, b"", b""), "date: signal 9", 5),
-        ((0, b"{", b""), "what it printed is no JSON", 5),
+        ((0, b"{", b""), "the output is not valid JSON", 5),
         (TimedOut("date did not end within 3 s"), "date did not end within 3 s", 5),
         (NotFound("cannot run date: date is not there"), "cannot run date: date is not there", 4),
     ],
@@ -486,11 +486,11 @@ def test_a_program_that_fails(answer: Any, said: str, code: int) -> None:
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        ('argv: "{{ 5 }}"', "argv is a list of texts, and not empty"),
-        ('argv: ["{{ [1] }}"]', "an argument of a program is text, not [1]"),
-        ("argv: [a], cwd: nowhere-at-all", "there is no folder"),
-        ('argv: [a], env: "{{ [1] }}"', "env is a mapping of names to texts"),
-        ("argv: [a], env: {'A=B': c}", "env is a mapping of names to texts"),
+        ('argv: "{{ 5 }}"', "argv must be a non-empty list of strings"),
+        ('argv: ["{{ [1] }}"]', "an argument of a program must be a string, not [1]"),
+        ("argv: [a], cwd: nowhere-at-all", "folder"),
+        ('argv: [a], env: "{{ [1] }}"', "env must be a mapping of names to strings"),
+        ("argv: [a], env: {'A=B': c}", "env must be a mapping of names to strings"),
     ],
 )
 def test_a_program_that_cannot_be_run(step: str, said: str, tmp_path: Path) -> None:
@@ -506,7 +506,7 @@ def test_no_secret_gets_into_a_command_line() -> None:
     text += "  register: r\n- id: b\n  run: [curl, '-u{{ r.value.stdout }}']\n"
     world = World(programs={"login": (0, b"x hunter22", b"")})
     ending = run(HEAD + text, world, secrets={"pw": "hunter22"})
-    assert messages(ending)["b"] == "argv[1] has a secret in it, and others see command lines"
+    assert messages(ending)["b"] == "argv[1] contains a secret; other users can see command lines"
     assert world.done("curl") == 0
     text = text.replace("'-u{{ r.value.stdout }}'", "hunter22, '{{ r.exit_code }}'")
     assert run(HEAD + text, World(), secrets={"pw": "hunter22"}).exit_code == 0, "what is written is no secret"
@@ -583,7 +583,7 @@ def test_ctrl_c_within_an_include(tmp_path: Path) -> None:
         "in": "unknown", "in/make": "changed", "in/check": "unknown", "in/secret": "skipped", "in/last": "ok",
         "z": "ok",
     }  # fmt: skip
-    assert (ending.exit_code, messages(ending)["in"]) == (130, "interrupted; nobody knows how far it came")
+    assert (ending.exit_code, messages(ending)["in"]) == (130, "interrupted; outcome unknown")
 
 
 def test_an_include_that_changed_meanwhile(tmp_path: Path) -> None:
@@ -600,7 +600,7 @@ def test_an_include_that_changed_meanwhile(tmp_path: Path) -> None:
     world = World(answers={"topic.list": rewritten})
     ending = run(_steps("- topic.list: {}\n" + text.partition("steps:\n")[2]), world, source=tmp_path / "p.yaml")
     assert ending.exit_code == 2
-    assert "there is no operation topic.lst" in (messages(ending)["in"] or "")
+    assert "unknown operation topic.lst" in (messages(ending)["in"] or "")
 
 
 # --- which steps ------------------------------------------------------------------------------------------------------
@@ -623,14 +623,14 @@ def test_from_and_limit() -> None:
 
 
 def test_asked_before_each_step() -> None:
-    world = World(choices=[Choice.DO, Choice.SKIP, Choice.STOP])
+    world = World(choices=[StepChoice.DO, StepChoice.SKIP, StepChoice.STOP])
     ending = run(_steps(THREE + "finally:\n- id: z\n  topic.list: {}\n"), world, settings=Settings(ask=True))
     assert states(ending) == {"a": "ok", "b": "skipped", "c": "failed", "z": "ok"}
     assert (world.asked, ending.exit_code) == (["a", "b", "c"], 4)
 
 
 def test_asked_with_the_plan_in_sight() -> None:
-    world = World(choices=[Choice.DO, Choice.SKIP])
+    world = World(choices=[StepChoice.DO, StepChoice.SKIP])
     steps = "- id: a\n  topic.create: {names: [a]}\n- id: b\n  topic.create: {names: [b]}\n"
     ending = run(_steps(steps), world, settings=Settings(ask=True, diff=True))
     assert states(ending) == {"a": "changed", "b": "skipped"}
@@ -646,7 +646,7 @@ def test_interrupted_where_it_asks() -> None:
     world = World(choices=[KeyboardInterrupt()])
     ending = run(_steps(THREE), world, settings=Settings(ask=True))
     assert (ending.interrupted, states(ending)["a"]) == (True, "skipped")
-    assert messages(ending)["a"] == "interrupted before it began"
+    assert messages(ending)["a"] == "interrupted before it started"
 
 
 def test_diff_shows_the_plan_before_it_acts() -> None:

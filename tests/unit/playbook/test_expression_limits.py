@@ -73,14 +73,14 @@ def test_nothing_is_made_as_often_as_it_is_named(source: str) -> None:
 )
 def test_work_is_counted_at_each_depth(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_WORK", 120_000)
-    with pytest.raises(ExpressionError, match=r"too much work|a result of more than"):
+    with pytest.raises(ExpressionError, match=r"takes too long|the result has more than"):
         evaluate(source, {**HOSTILE, "big": [{}] * 10_000})
 
 
 def test_the_expressions_of_a_step_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CPU_SECONDS", 0.3)
     started = time.process_time()
-    with pytest.raises(ExpressionError, match="too much work"):
+    with pytest.raises(ExpressionError, match="takes too long"):
         render(["{{ many | sort | length }}"] * 1000, HOSTILE)
     assert time.process_time() - started < 10
 
@@ -119,7 +119,7 @@ def test_what_is_missing_costs_nothing_until_somebody_is_told(monkeypatch: pytes
     row = {f"name{n}": n for n in range(100)}
     assert evaluate("rows | map(attribute='x', default=7) | sum", {"rows": [row] * 1000}) == 7000
     assert asked == []
-    with pytest.raises(ExpressionError, match="there is no 'x' in it"):
+    with pytest.raises(ExpressionError, match="key 'x' does not exist"):
         evaluate("rows[0].x", {"rows": [row]})
     assert asked == ["x"]
 
@@ -132,7 +132,7 @@ def test_texts_of_braces_are_read_in_one_pass() -> None:
 
 
 def test_a_text_has_so_many_expressions_and_no_more() -> None:
-    with pytest.raises(ExpressionError, match="more than 1,000 expressions in one text"):
+    with pytest.raises(ExpressionError, match="the string has more than 1,000 expressions"):
         parse_text("a{{ n }}" * 2000)
 
 

@@ -8,10 +8,12 @@ import pytest
 
 from kctl.playbook.run.report import RunReport, StepReport
 from kctl.playbook.run.report_junit import junit
-from kctl.playbook.run.states import State
+from kctl.playbook.run.states import StepState
 
 
-def _step(step: str, state: State | None, code: int | None = 0, operation: str = "lag", ms: int = 1000) -> StepReport:
+def _step(
+    step: str, state: StepState | None, code: int | None = 0, operation: str = "lag", ms: int = 1000
+) -> StepReport:
     return StepReport(
         step, step, "steps", operation, state, False, code, f"{step} said", None, 1, None, None, ms, None, False, [],
         False, "p.yaml", 3, 1, 1, 0,
@@ -40,18 +42,20 @@ def _counts(suite: ET.Element) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("state", "code", "check", "tag", "kind"),
     [
-        (State.OK, 0, False, None, None),
-        (State.CHANGED, 0, False, None, None),
-        (State.WOULD_CHANGE, 0, True, None, None),
-        (State.SKIPPED, None, False, "skipped", None),
+        (StepState.OK, 0, False, None, None),
+        (StepState.CHANGED, 0, False, None, None),
+        (StepState.WOULD_CHANGE, 0, True, None, None),
+        (StepState.SKIPPED, None, False, "skipped", None),
         (None, None, False, "skipped", None),
-        (State.FAILED, 1, False, "failure", "exit code 1"),
-        (State.FAILED, 5, False, "error", "exit code 5"),
-        (State.UNKNOWN, None, True, "skipped", None),  # a dry run cannot know
-        (State.UNKNOWN, None, False, "error", "interrupted"),  # or a job that was cancelled looks fine
+        (StepState.FAILED, 1, False, "failure", "exit code 1"),
+        (StepState.FAILED, 5, False, "error", "exit code 5"),
+        (StepState.UNKNOWN, None, True, "skipped", None),  # a dry run cannot know
+        (StepState.UNKNOWN, None, False, "error", "interrupted"),  # or a job that was cancelled looks fine
     ],
 )
-def test_what_a_step_is(state: State | None, code: int | None, check: bool, tag: str | None, kind: str | None) -> None:
+def test_what_a_step_is(
+    state: StepState | None, code: int | None, check: bool, tag: str | None, kind: str | None
+) -> None:
     suite = _suite(_step("a", state, code), check=check)
     assert _counts(suite)["tests"] == 1
     found = next(suite.iter("testcase")).find(tag or "skipped")
@@ -63,10 +67,12 @@ def test_what_a_step_is(state: State | None, code: int | None, check: bool, tag:
 def test_what_is_included_counts_once() -> None:
     """A failure, and its time, are those of the step; an include that failed by itself is told."""
     steps = [
-        _step("in", State.FAILED, 1, "include other", 2000), _step("in/a", State.OK), _step("in/b", State.FAILED, 1),
-        _step("each", State.OK, 0, "include other", 2000), _step("each[0]/a", State.OK), _step("each[1]/a", State.OK),
-        _step("broken", State.FAILED, 5, "include other"), _step("broken[0]/a", State.OK),
-        _step("not", State.SKIPPED, None, "include other"), _step("in-other", State.OK),
+        _step("in", StepState.FAILED, 1, "include other", 2000), _step("in/a", StepState.OK),
+        _step("in/b", StepState.FAILED, 1),
+        _step("each", StepState.OK, 0, "include other", 2000), _step("each[0]/a", StepState.OK),
+        _step("each[1]/a", StepState.OK),
+        _step("broken", StepState.FAILED, 5, "include other"), _step("broken[0]/a", StepState.OK),
+        _step("not", StepState.SKIPPED, None, "include other"), _step("in-other", StepState.OK),
     ]  # fmt: skip
     suite = _suite(*steps)
     names = [case.get("name", "").split(":")[0] for case in suite.iter("testcase")]

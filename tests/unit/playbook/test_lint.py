@@ -13,8 +13,8 @@ from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.shipped import find, in_folder, shipped
 
 NOTHING_CHANGES = (
-    "nothing changes while it waits | "
-    "name what an operation before it told that only looks: register: health, until: health.value.healthy"
+    "the condition cannot change during the wait | "
+    "use the register of an earlier read-only operation: register: health, until: health.value.healthy"
 )
 HEAD = "playbook: 1\nname: p\n"
 
@@ -39,101 +39,106 @@ def test_the_shipped_ones_are_fine(found: object) -> None:
     [
         # operations and their arguments
         ("- topic.create: {names: [a], partitons: 3}",
-         ["4:30: topic.create has no partitons | did you mean partitions?"]),
+         ["4:30: topic.create has no argument partitons | did you mean partitions?"]),
         ("- topic.create: {partitions: 3}", ["4:3: topic.create needs names | names: NAME…"]),
         ("- topic.create:", ["4:3: topic.create needs names | names: NAME…"]),
-        ("- topic.create: {names: [a], partitions: many}", ["4:42: partitions is a whole number, not 'many' | "]),
-        ("- topic.create: {names: [a], partitions: '3'}", ["4:42: partitions is a whole number, not '3' | "]),
+        ("- topic.create: {names: [a], partitions: many}", ["4:42: partitions must be an integer, not 'many' | "]),
+        ("- topic.create: {names: [a], partitions: '3'}", ["4:42: partitions must be an integer, not '3' | "]),
         ("- topic.create: {names: [a], partitions: 0}", ["4:42: partitions: 0 is not in the range 1<=x<=100000 | "]),
-        ("- topic.create: {names: [a], partitions: [1]}", ["4:42: partitions takes one value, not a list | "]),
-        ("- topic.create: {names: {a: 1}}", ["4:25: names does not take a mapping | names: [NAME]"]),
-        ("- topic.create: {names: [a, [b]]}", ["4:29: names is text, not a list | names: [NAME]"]),
-        ("- topic.create: {names: [a], if_not_exists: 'yes'}", ["4:45: if_not_exists is true or false, not 'yes' | "]),
+        ("- topic.create: {names: [a], partitions: [1]}", ["4:42: partitions must be one value, not a list | "]),
+        ("- topic.create: {names: {a: 1}}", ["4:25: names cannot be a mapping | e.g. names: [NAME]"]),
+        ("- topic.create: {names: [a, [b]]}", ["4:29: names must be a string, not a list | e.g. names: [NAME]"]),
+        ("- topic.create: {names: [a], if_not_exists: 'yes'}",
+         ["4:45: if_not_exists must be true or false, not 'yes' | "]),
         ("- topic.create: {names: [a], config: {retention.ms: [1]}}",
-         ["4:53: config is text, not a list | config: {name: value}, or a list of texts like KEY=VALUE"]),
+         [("4:53: config must be a string, not a list | "
+          "e.g. config: {name: value}, or a list of strings like KEY=VALUE")]),
         ("- lag: {by: topc}", ["4:13: by: 'topc' is not one of 'partition', 'topic', 'group' | did you mean topic?"]),
-        ("- lag: {watch: true}", ["4:9: lag has no watch | a step ends by itself: use until, retries and delay"]),
-        ("- lag: {timeout: 5s}", ["4:9: lag has no timeout | it is a key of the step, beside the operation"]),
+        ("- lag: {watch: true}", ["4:9: lag has no argument watch | to repeat a step, use until, retries and delay"]),
+        ("- lag: {timeout: 5s}",
+         ["4:9: lag has no argument timeout | set it as a key of the step, next to the operation"]),
         ("- topic.delete: {names: [a], dry_run: true}",
-         ["4:30: topic.delete has no dry_run | kctl playbook run --check shows what would be done"]),
+         [("4:30: topic.delete has no argument dry_run | "
+          "use `kctl playbook run --check`, or the key dry_run of the step")]),
         ("- topic.delete: {names: [a], yes: true}",
-         ["4:30: topic.delete has no yes | a run confirms its steps itself"]),
-        ("- runtime.list: {x: 1}", ["4:18: runtime.list has no x | it has none"]),
+         ["4:30: topic.delete has no argument yes | a run confirms its steps itself"]),
+        ("- runtime.list: {x: 1}", ["4:18: runtime.list has no argument x | it has no arguments"]),
         # steps of playbooks' own
         ("- wait: {}", ["4:3: wait needs one of duration, until | "]),
-        ("- wait: {duration: 5s, until: true}", ["4:3: wait takes only one of duration, until | "]),
+        ("- wait: {duration: 5s, until: true}", ["4:3: wait accepts only one of duration, until | "]),
         ("- wait: {until: 1 == 2}",
          [f"4:17: {NOTHING_CHANGES}"]),
         ("- topic.create: {names: [a]}\n  register: r\n- wait: {until: r.changed}",
          [f"6:17: {NOTHING_CHANGES}"]),
-        ("- wait: {duration: 5s, every: 1s}", ["4:24: every is for wait with until | "]),
+        ("- wait: {duration: 5s, every: 1s}", ["4:24: every requires wait with until | "]),
         ("- wait: {untl: 'true'}",
-         ["4:3: wait needs one of duration, until | ", "4:10: wait has no untl | did you mean until?"]),
+         ["4:3: wait needs one of duration, until | ", "4:10: wait has no key untl | did you mean until?"]),
         ("- wait: soon", ["4:9: 'soon' is not a duration | write for example 500ms, 30s, 5m, 2h or 7d"]),
-        ("- wait: {duration: true}", ["4:20: duration is a duration | for example 500ms, 30s or 5m"]),
+        ("- wait: {duration: true}", ["4:20: duration must be a duration | e.g. 500ms, 30s or 5m"]),
         ("- assert: {message: m}", ["4:3: assert needs that | A condition, or a list of them."]),
-        ("- assert: [true, 3]", ["4:18: that is an expression | for example health.exit_code == 0"]),
-        ("- assert: '{{ 1 }} == 1'", ["4:12: an expression stands here without braces | take the braces away"]),
-        ("- assert: '{{ true }}'", ["4:12: an expression stands here without braces | write true"]),
+        ("- assert: [true, 3]", ["4:18: that must be an expression | e.g. health.exit_code == 0"]),
+        ("- assert: '{{ 1 }} == 1'", ["4:12: expressions are written without braces here | remove the braces"]),
+        ("- assert: '{{ true }}'", ["4:12: expressions are written without braces here | write true"]),
         ("- confirm: {}", ["4:3: confirm needs message | The question."]),
-        ("- run: ls -l", ["4:8: argv is a list | [ls, -l]: no shell splits it"]),
+        ("- run: ls -l", ["4:8: argv must be a list | [ls, -l]: there is no shell to split it"]),
         ("- run: []", ["4:8: argv is empty | "]),
-        ("- run: [ls, {a: 1}]", ["4:13: an item of argv is text, not {'a': 1} | put it in quotes"]),
-        ("- run: {argv: [ls], parse: xml}", ["4:28: parse is one of text, json, not 'xml' | "]),
-        ("- run: {argv: [ls], env: [A]}", ["4:26: env is a mapping | env: {name: value}"]),
-        ("- run: {argv: [ls], repeatable: '{{ true }}'}", ["4:33: repeatable is written out, without expressions | "]),
-        ("- run: {argv: [ls], shell: true}", ["4:21: run has no shell | it has argv, env, cwd, repeatable, parse"]),
-        ("- include: nowhere", ["4:12: there is no playbook nowhere | kctl playbook list shows"]),
-        ("- set: {}", ["4:3: set names nothing | set: {name: value}"]),
+        ("- run: [ls, {a: 1}]", ["4:13: items of argv must be strings, not {'a': 1} | put it in quotes"]),
+        ("- run: {argv: [ls], parse: xml}", ["4:28: parse must be one of text, json, not 'xml' | "]),
+        ("- run: {argv: [ls], env: [A]}", ["4:26: env must be a mapping | e.g. env: {name: value}"]),
+        ("- run: {argv: [ls], repeatable: '{{ true }}'}", ["4:33: repeatable cannot contain expressions | "]),
+        ("- run: {argv: [ls], shell: true}",
+         ["4:21: run has no key shell | valid keys: argv, env, cwd, repeatable, parse"]),
+        ("- include: nowhere", ["4:12: playbook nowhere does not exist | run `kctl playbook list` for"]),
+        ("- set: {}", ["4:3: set defines no variables | e.g. set: {name: value}"]),
         ("- set: {A: 1}\n- set: {item: 1}\n  id: b",
-         ["4:9: 'A' is not a name for a variable | small letters, digits and _",
-          "4:9: nothing uses A | leave it out, or look at it in a later step",
-          "5:9: item is the item of the loop | give the variable another name",
-          "5:9: nothing uses item | leave it out, or look at it in a later step"]),
+         ["4:9: 'A' is not a valid name for a variable | use at most 64 lowercase letters, digits and _",
+          "4:9: A is not used | remove it, or use it in a later step",
+          "5:9: item is not used | remove it, or use it in a later step",
+          "5:9: item is reserved: the item of the loop | rename the variable"]),
         # keys that do nothing there
-        ("- assert: 'true'\n  retries: 3", ["5:3: assert has no retries | it is for operations and run"]),
-        ("- wait: 5s\n  context: prod", ["5:3: wait has no context | it is for operations and include"]),
-        ("- run: [ls]\n  context: prod", ["5:3: run has no context | it is for operations and include"]),
-        ("- lag: {}\n  delay: 5s", ["5:3: nothing is repeated here | delay is for until and retries"]),
+        ("- assert: 'true'\n  retries: 3", ["5:3: assert does not support retries | it applies to operations and run"]),
+        ("- wait: 5s\n  context: prod", ["5:3: wait does not support context | it applies to operations and include"]),
+        ("- run: [ls]\n  context: prod", ["5:3: run does not support context | it applies to operations and include"]),
+        ("- lag: {}\n  delay: 5s", ["5:3: delay has no effect | it requires until or retries"]),
         ("- lag: {}\n  until: 'true'",
-         ["5:3: until cannot see what the step gave | register: result, and until: result.value…"]),
+         ["5:3: until needs the result of the step | set register: result, then use until: result.value…"]),
         # names
         ("- lag: {groups: '{{ groups }}'}",
-         ["4:21: groups is not defined | it is no parameter, and no step before gives it"]),
-        ("- lag: {}\n  when: item == 1", ["5:9: item is not defined | they are there in a step with `loop`"]),
+         ["4:21: groups is not defined | no parameter or earlier step defines it"]),
+        ("- lag: {}\n  when: item == 1", ["5:9: item is not defined | it exists only in a step with `loop`"]),
         ("- lag: {}\n  when: failure.step == 'a'",
-         ["5:9: failure is not defined | it is there in on_failure and finally"]),
+         ["5:9: failure is not defined | it exists only in on_failure and finally"]),
         ("- lag: {}\n  when: later.value\n- {id: b, lag: {}, register: later}\n- assert: later.changed",
-         ["5:9: later is not defined | a later step gives it"]),
+         ["5:9: later is not defined | a later step defines it"]),
         ("- lag: {}\n  register: lags\n- assert: lgs.value == 1",
-         ["5:13: nothing uses lags | leave it out, or look at it in a later step",
+         ["5:13: lags is not used | remove it, or use it in a later step",
           "6:11: lgs is not defined | did you mean lags?"]),
         ("- lag: {}\n  register: lags\n- assert: lags.vale == 1 and lags.rows == 1",
          ["6:16: lags has no vale | did you mean value?",
-          "6:35: lags has no rows | what the operation told is in lags.value"]),
+          "6:35: lags has no rows | the output of the operation is in lags.value"]),
         ("- lag: {}\n  register: r\n  until: r.valu == 1", ["6:12: r has no valu | did you mean value?"]),
         ("- set: {a: 1}\n- lag: {}\n  register: a\n  until: a.exit_code == 0", []),
         ("- run: [ls]\n  loop: [1]\n  register: r\n- assert: r.results is defined", []),
         ("- {id: a, assert: 1 == 2, on_error: continue, register: r}\n- assert: r.status == 'ok'", []),
         ("- tell: '{{ run_id }}'", []),
         ("- set: {run_id: 1}\n- tell: '{{ run_id }}'",
-         ["4:9: run_id is the run's own name, also when it is resumed | give the variable another name"]),
+         ["4:9: run_id is reserved: the id of the run, unchanged when the run is resumed | rename the variable"]),
         ("- topic.create: {names: [a]}\n  dry_run: true", []),
-        ("- lag: {}\n  dry_run: true", ["5:3: lag has no dry run | it is for operations that have one"]),
+        ("- lag: {}\n  dry_run: true", ["5:3: lag has no dry run | remove dry_run"]),
         ("- topic.create: {names: [a]}\n  dry_run: '{{ 1 }}'",
-         ["5:12: dry_run is true or false | without quotes, and no expression"]),
-        ("- wait: 1s\n  register: r", ["5:3: wait has no register | it is for operations, run and assert",
-         "5:13: nothing uses r | leave it out, or look at it in a later step"]),
+         ["5:12: dry_run must be true or false | write it without quotes or expressions"]),
+        ("- wait: 1s\n  register: r", ["5:3: wait does not support register | it applies to operations, run and assert",
+         "5:13: r is not used | remove it, or use it in a later step"]),
         ("- lag: {}\n  loop: 'x {{ [1] }}'",
-         ["5:9: loop is a list, and this is text | a mapping becomes one by `| items`"]),
-        ("- lag: {groups: ['{{ x | frist }}']}", ["4:26: there is no filter frist | did you mean first"]),
-        ("- lag: {groups: 'a {{ b'}", ["4:20: {{ without }} | for the text itself: {{ '{{' }}"]),
+         ["5:9: loop must be a list, not a string | convert a mapping with `| items`"]),
+        ("- lag: {groups: ['{{ x | frist }}']}", ["4:26: unknown filter frist | did you mean first"]),
+        ("- lag: {groups: 'a {{ b'}", ["4:20: {{ without }} | to write it literally: {{ '{{' }}"]),
         ("- lag: {groups: '{% if a %}'}",
-         ["4:18: {%: only expressions are taken, no statements | for the text itself: {{ '{%' }}"]),
+         ["4:18: {%: statements are not supported | to write it literally: {{ '{%' }}"]),
         ("- config.set: {resource: topic/a, values: {'{{ k }}': 1}}",
-         ["4:44: an expression in a key stays as it is | keys are names; put it into a value"]),
+         ["4:44: expressions in keys are not evaluated | use the expression as a value"]),
         ("- produce: {topic: a}\n  stdin: |\n    one\n    two {{ b }}",
-         ["7:12: b is not defined | it is no parameter, and no step before gives it"]),
+         ["7:12: b is not defined | no parameter or earlier step defines it"]),
     ],
 )  # fmt: skip
 def test_found(steps: str, said: list[str]) -> None:
@@ -176,7 +181,7 @@ def test_failure_is_there_in_handlers() -> None:
 
 def test_parameters_that_nothing_uses() -> None:
     text = f"{HEAD}parameters: {{a: {{}}, b: {{}}}}\nsteps:\n- lag: {{groups: '{{{{ a }}}}'}}\n"
-    assert _problems(text) == ["3:21: nothing uses the parameter b | {{ b }} is its value"]
+    assert _problems(text) == ["3:21: parameter b is not used | use {{ b }} or remove it"]
 
 
 def test_a_step_that_cannot_be_read_brings_no_other_problems() -> None:
@@ -185,13 +190,13 @@ def test_a_step_that_cannot_be_read_brings_no_other_problems() -> None:
         f"{HEAD}parameters: {{a: {{}}}}\nsteps:\n- topic.lst: {{match: '{{{{ a }}}}'}}\n  register: topics\n"
         "- assert: topics.value | length > 0\n"
     )
-    assert [line.partition(" | ")[0] for line in _problems(text)] == ["5:3: there is no operation topic.lst"]
+    assert [line.partition(" | ")[0] for line in _problems(text)] == ["5:3: unknown operation topic.lst"]
 
 
 def test_a_parameter_keeps_its_name() -> None:
     text = f"{HEAD}parameters: {{a: {{}}}}\nsteps:\n- lag: {{}}\n  register: a\n- set: {{a: '{{{{ a }}}}'}}\n"
     assert _problems(text) == [
-        "6:13: a is a parameter | give it another name", "7:9: a is a parameter | give it another name",
+        "6:13: a is already a parameter | choose another name", "7:9: a is already a parameter | choose another name",
     ]  # fmt: skip
 
 
@@ -215,39 +220,39 @@ steps:
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        ("lag: {}\n  when: names", ["15:9: when is true or false, and this is a list"]),
+        ("lag: {}\n  when: names", ["15:9: when must be true or false, not a list"]),
         ("lag: {}\n  when: force and not force", []),
         ("lag: {}\n  when: rack", []),  # it may be anything: its default is null
-        ("assert: [count]", ["14:12: that is true or false, and this is a whole number"]),
-        ("assert: \"'false'\"", ["14:11: that is true or false, and this is text"]),
-        ("lag: {}\n  loop: '{{ word }}'", ["15:9: loop is a list, and this is text"]),
-        ("lag: {}\n  loop: '{{ map }}'", ["15:9: loop is a list, and this is a mapping"]),
+        ("assert: [count]", ["14:12: that must be true or false, not an integer"]),
+        ("assert: \"'false'\"", ["14:11: that must be true or false, not a string"]),
+        ("lag: {}\n  loop: '{{ word }}'", ["15:9: loop must be a list, not a string"]),
+        ("lag: {}\n  loop: '{{ map }}'", ["15:9: loop must be a list, not a mapping"]),
         ("lag: {}\n  loop: '{{ map | items }}'", []),
-        ("lag: {}\n  retries: '{{ word }}'", ["15:12: retries is a whole number, and this is text"]),
+        ("lag: {}\n  retries: '{{ word }}'", ["15:12: retries must be an integer, not a string"]),
         ("lag: {}\n  retries: '{{ count * 2 }}'\n  delay: '{{ every }}'\n  timeout: '{{ count }}s'", []),
-        ("lag: {}\n  retries: 1\n  delay: '{{ force }}'", ["16:10: delay is a duration, and this is true or false"]),
+        ("lag: {}\n  retries: 1\n  delay: '{{ force }}'", ["16:10: delay must be a duration, not true or false"]),
         ("topic.create: {names: '{{ names }}', partitions: '{{ word }}'}",
-         ["14:52: partitions is a whole number, and this is text"]),
+         ["14:52: partitions must be an integer, not a string"]),
         ("topic.create: {names: '{{ word }}', partitions: '{{ count }}0'}",
-         ["14:51: partitions is a whole number, and this is text"]),
-        ("topic.create: {names: ['{{ names }}']}", ["14:26: names is text, and this is a list"]),
-        ("topic.create: {names: '{{ map }}'}", ["14:25: names is text, and this is a mapping"]),
+         ["14:51: partitions must be an integer, not a string"]),
+        ("topic.create: {names: ['{{ names }}']}", ["14:26: names must be a string, not a list"]),
+        ("topic.create: {names: '{{ map }}'}", ["14:25: names must be a string, not a mapping"]),
         ("topic.create: {names: a, config: '{{ map }}', if_not_exists: '{{ count > 1 }}'}", []),
-        ("topic.create: {names: a, config: {a: '{{ names }}'}}", ["14:40: config is text, and this is a list"]),
+        ("topic.create: {names: a, config: {a: '{{ names }}'}}", ["14:40: config must be a string, not a list"]),
         ("topic.create: {names: a, if_not_exists: '{{ count }}'}",
-         ["14:43: if_not_exists is true or false, and this is a whole number"]),
+         ["14:43: if_not_exists must be true or false, not an integer"]),
         ("topic.create: {names: a, partitions: '{{ share }}', replication_factor: '{{ names | length }}'}", []),
         ("topic.create: {names: a, partitions: '{{ names | join }}'}",
-         ["14:40: partitions is a whole number, and this is text"]),
+         ["14:40: partitions must be an integer, not a string"]),
         ("topic.create: {names: a, partitions: '{{ rack }}'}", []),
-        ("lag: {}\n  register: r\n- assert: r.exit_code", ["16:11: that is true or false, and this is a whole number"]),
+        ("lag: {}\n  register: r\n- assert: r.exit_code", ["16:11: that must be true or false, not an integer"]),
         ("lag: {}\n  register: r\n- assert: r.changed", []),
         ("lag: {}\n  register: r\n  until: r.value", []),
-        ("lag: {}\n  register: r\n  until: r.status", ["16:10: until is true or false, and this is text"]),
+        ("lag: {}\n  register: r\n  until: r.status", ["16:10: until must be true or false, not a string"]),
     ],
 )  # fmt: skip
 def test_kinds_of_values_that_cannot_fit(step: str, said: list[str]) -> None:
-    found = [line for line in _problems(f"{TYPED}- {step}\n") if "nothing uses" not in line]
+    found = [line for line in _problems(f"{TYPED}- {step}\n") if "is not used" not in line]
     assert [line.partition(" | ")[0] for line in found] == said
 
 
@@ -257,8 +262,10 @@ SECRET = f"{HEAD}parameters: {{pw: {{secret: true}}}}\nsteps:\n"
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        ("- run: [psql, '-p{{ pw }}']", ["5:15: the secret pw in a command line"]),
-        ("- set: {x: 'a{{ pw }}'}\n- run: ['{{ x }}']", ["6:9: the secret x in a command line"]),
+        ("- run: [psql, '-p{{ pw }}']",
+         ["5:15: the secret pw on a command line is visible to other users | pass it with env: {PW: …} or stdin"]),
+        ("- set: {x: 'a{{ pw }}'}\n- run: ['{{ x }}']",
+         ["6:9: the secret x on a command line is visible to other users | pass it with env: {X: …} or stdin"]),
         ("- run: {argv: [psql], env: {PGPASSWORD: '{{ pw }}'}}", []),
         ("- run: [psql]\n  stdin: '{{ pw }}'", []),
     ],
@@ -286,12 +293,12 @@ def test_an_included_one_is_looked_at_as_well(tmp_path: Path) -> None:
     _write(tmp_path / "sub/inner.yaml", "inner", parameters="{a: {type: list}, b: {}, c: {default: x}}", steps=inner)
     steps = "- include: {playbook: sub/inner.yaml, parameters: {a: 3, d: 1}}\n- id: two\n  include: sub/inner.yaml"
     assert _examined(_write(tmp_path / "outer.yaml", "outer", steps=steps)) == [
-        "outer.yaml:5:3: inner needs the parameter b",
-        "outer.yaml:5:55: a is a list, not 3",
+        "outer.yaml:5:3: inner requires the parameter b",
+        "outer.yaml:5:55: a must be a list, not 3",
         "outer.yaml:5:58: inner has no parameter d",
-        "outer.yaml:7:3: inner needs the parameter a",
-        "outer.yaml:7:3: inner needs the parameter b",
-        "inner.yaml:5:63: lag has no grups",
+        "outer.yaml:7:3: inner requires the parameter a",
+        "outer.yaml:7:3: inner requires the parameter b",
+        "inner.yaml:5:63: lag has no argument grups",
     ]
 
 
@@ -309,7 +316,7 @@ def test_includes_are_not_nested_without_end(tmp_path: Path) -> None:
         _write(tmp_path / f"p{number}.yaml", f"p{number}", steps=f"- include: p{number + 1}.yaml")
     _write(tmp_path / f"p{MAX_INCLUDE_DEPTH + 2}.yaml", "last")
     assert [line.partition(": ")[2] for line in _examined(tmp_path / "p0.yaml")] == [
-        "includes are nested more than 8 deep"
+        "includes are nested deeper than 8 levels"
     ]
 
 
@@ -342,10 +349,10 @@ def test_names_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("name", "says", "hint"),
     [
-        ("topic-adit", "there is no playbook topic-adit", "did you mean topic-audit?"),
-        ("nowhere/x.yaml", "there is no file nowhere/x.yaml", "kctl playbook list"),
-        ("..", "there is no file ..", "kctl playbook list"),
-        ("", "there is no playbook ", "kctl playbook list"),
+        ("topic-adit", "playbook topic-adit", "did you mean topic-audit?"),
+        ("nowhere/x.yaml", "file nowhere/x.yaml does not exist", "kctl playbook list"),
+        ("..", "file .. does not exist", "kctl playbook list"),
+        ("", "playbook  does not exist", "kctl playbook list"),
     ],
 )
 def test_what_is_not_there(name: str, says: str, hint: str) -> None:

@@ -74,7 +74,7 @@ def _values(*given: str, playbook: Playbook = PLAYBOOK, **settings: Any) -> dict
 def test_texts_become_values(given: str, value: Any) -> None:
     name = given.partition("=")[0]
     if name not in DEFAULTS:
-        with pytest.raises(UsageError, match="topic2 is no parameter: did you mean topic"):
+        with pytest.raises(UsageError, match="topic2 is not a parameter: did you mean topic"):
             _values(given)
         return
     found = _values(given)
@@ -85,30 +85,33 @@ def test_texts_become_values(given: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["partitions=many"], "p: partitions is a whole number, not 'many'"),
-        (["partitions=0"], "p: partitions is 0, less than 1"),
-        (["partitions=11"], "p: partitions is 11, more than 10"),
-        (["partitions=3.5"], "p: partitions is a whole number, not '3.5'"),
-        (["partitions=" + "9" * 100], "partitions is a whole number"),
+        (["partitions=many"], "p: partitions must be an integer, not 'many'"),
+        (["partitions=0"], "p: partitions must be at least 1, not 0"),
+        (["partitions=11"], "p: partitions must be at most 10, not 11"),
+        (["partitions=3.5"], "p: partitions must be an integer, not '3.5'"),
+        (["partitions=" + "9" * 100], "partitions must be an integer"),
         (["partitions=1_0"], "not '1_0'"),
         (["partitions= 3"], "not ' 3'"),
-        (["partitions=99999999999999999999"], "partitions is a whole number, not 99999999999999999999"),
-        (["share=nan"], "p: share is a number, not 'nan'"),
-        (["share=1e999"], "share is a number, not inf"),
-        (["share=inf"], "share is a number"),
-        (["force=yes"], "p: force is true or false, not 'yes'"),
-        (["configs=a"], "p: configs is a mapping, not 'a' (for example {\"a\": 1})"),
-        (["configs=[1]"], "configs is a mapping"),
-        (["brokers=[1"], "brokers is a list"),
-        (["every=soon"], "p: every is a duration, not 'soon' (for example 30s or 5m)"),
-        (["limit=big"], "limit is a size, not 'big' (for example 512, 64MB or 1GiB)"),
-        (["mode=slow"], "p: mode is one of fast, safe, not 'slow'"),
+        (["partitions=99999999999999999999"], "partitions must be an integer, not 99999999999999999999"),
+        (["share=nan"], "p: share must be a number, not 'nan'"),
+        (["share=1e999"], "share must be a number, not inf"),
+        (["share=inf"], "share must be a number"),
+        (["force=yes"], "p: force must be true or false, not 'yes'"),
+        (["configs=a"], "p: configs must be a mapping, not 'a' (e.g. {\"a\": 1})"),
+        (["configs=[1]"], "configs must be a mapping"),
+        (["brokers=[1"], "brokers must be a list"),
+        (["every=soon"], "p: every must be a duration, not 'soon' (e.g. 30s or 5m)"),
+        (["limit=big"], "limit must be a size, not 'big' (e.g. 512, 64MB or 1GiB)"),
+        (["mode=slow"], "p: mode must be one of fast, safe, not 'slow'"),
         (["mode=fsat"], "(did you mean fast?)"),
-        (["partition=3"], "p: partition is no parameter: did you mean partitions?"),
+        (["partition=3"], "p: partition is not a parameter: did you mean partitions?"),
         (["x"], "p: -p takes NAME=VALUE"),
         (["=x"], "p: -p takes NAME=VALUE"),
-        (["mode=fast", "mode=safe"], "p: mode is there twice"),
-        (["password=hunter22"], "password is a secret, and others see command lines: --secret password=@FILE"),
+        (["mode=fast", "mode=safe"], "p: mode is set twice"),
+        (
+            ["password=hunter22"],
+            "password is a secret and must not be on the command line: use --secret password=@FILE",
+        ),
     ],
 )
 def test_what_is_wrong(given: list[str], says: str) -> None:
@@ -121,10 +124,10 @@ def test_what_is_wrong(given: list[str], says: str) -> None:
 def test_everything_wrong_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         collect(PLAYBOOK, ["partitions=x", "force=x", "nope=1"], environment={})
-    assert caught.value.message.startswith("p: parameters: partitions is")
+    assert caught.value.message.startswith("p: parameters: partitions must be")
     assert caught.value.message.endswith("; and 1 more")
     assert caught.value.details["problems"] == [
-        "partitions is a whole number, not 'x'", "force is true or false, not 'x'", "nope is no parameter",
+        "partitions must be an integer, not 'x'", "force must be true or false, not 'x'", "nope is not a parameter",
         "topic is missing: The topic.",
     ]  # fmt: skip
 
@@ -139,8 +142,8 @@ def test_what_comes_first() -> None:
 @pytest.mark.parametrize(
     ("environment", "says"),
     [
-        ({"KCTL_PARAM_PARTITONS": "3"}, "PARTITONS is no parameter of p: did you mean KCTL_PARAM_PARTITIONS?"),
-        ({"KCTL_PARAM_topic": "t"}, "topic is no parameter of p: did you mean KCTL_PARAM_TOPIC?"),
+        ({"KCTL_PARAM_PARTITONS": "3"}, "PARTITONS is not a parameter of p: did you mean KCTL_PARAM_PARTITIONS?"),
+        ({"KCTL_PARAM_topic": "t"}, "topic is not a parameter of p: did you mean KCTL_PARAM_TOPIC?"),
         ({"KCTL_PARAM_PARTITONS": "3", "KCTL_PARAM_PARTITIONS": "3"}, None),
         ({"KCTL_PARAM_WAREHOUSE": "x", "KCTL_PARAM_": "", "PARTITONS": "3", "KCTL_PARAM_TOPIC": "t"}, None),
     ],
@@ -152,8 +155,9 @@ def test_misspelt_variables_are_told(environment: dict[str, str], says: str | No
 
 def test_a_file_has_values_of_their_types() -> None:
     assert _values(file={"partitions": 3, "force": True})["force"] is True
-    for wrong, says in (({"partitions": True}, "a whole number"), ({"topic": 3}, "is text, not 3 (put it in quotes)"),
-                        ({"x": 1}, "x is no parameter"), ({"topic": None}, "topic is text")):  # fmt: skip
+    for wrong, says in (({"partitions": True}, "an integer"),
+                        ({"topic": 3}, "must be a string, not 3 (put it in quotes)"),
+                        ({"x": 1}, "x is not a parameter"), ({"topic": None}, "topic must be a string")):  # fmt: skip
         with pytest.raises(UsageError) as caught:
             collect(PLAYBOOK, file=wrong, environment={"KCTL_PARAM_TOPIC": "t"} if "topic" not in wrong else {})
         assert says in caught.value.message
@@ -175,7 +179,7 @@ def test_values_in_a_file(tmp_path: Path) -> None:
         read_values(PLAYBOOK, path)
     path.chmod(0o600)
     assert read_values(PLAYBOOK, path)["password"] == "hunter22"
-    for text, says in (("- a", "no mapping"), ("a: &x 1", "anchor"), ("a: 1\na: 2", ":2:1: 'a' is there twice")):
+    for text, says in (("- a", "must be a mapping"), ("a: &x 1", "anchor"), ("a: 1\na: 2", ":2:1: 'a' is there twice")):
         path.write_text(text)
         with pytest.raises(InvalidFile, match=says):
             read_values(PLAYBOOK, path)
@@ -202,7 +206,7 @@ def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:
     secret.chmod(0o646)
     for text, says in ((f"password=@{secret}", "is world-writable"), ("password=@/none", "cannot read /none"),
                         ("password=hunter22", "--secret takes password=@FILE"),
-                        ("mode=@/none", "mode is no secret"), ("pasword=@/none", "cannot read")):  # fmt: skip
+                        ("mode=@/none", "mode is not a secret"), ("pasword=@/none", "cannot read")):  # fmt: skip
         with pytest.raises(UsageError) as caught:
             collect(PLAYBOOK, ["topic=t"], secrets=[text], environment={})
         assert says in str(caught.value.details["problems"] or caught.value.message), text
@@ -210,7 +214,7 @@ def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_is_too_short_to_hide() -> None:
-    with pytest.raises(UsageError, match="password is a secret of fewer than 4 characters") as caught:
+    with pytest.raises(UsageError, match="password is a secret and must have at least 4 characters") as caught:
         collect(PLAYBOOK, ["topic=t"], environment={"KCTL_PARAM_PASSWORD": "abc"})
     assert "abc" not in caught.value.message
 
@@ -267,7 +271,7 @@ LONG = "hunter2-and-more, as long as tokens are: " + "0123456789abcdef" * 5
 @pytest.mark.parametrize(
     ("shown", "hidden"),
     [
-        (f"{LONG[:40]!r} is no number", "'***' is no number"),
+        (f"{LONG[:40]!r} is not a number", "'***' is not a number"),
         (f"«{LONG[:50]}…» is no topic", "«***…» is no topic"),
         (f"{LONG[:20]}", "***"),
         (f"{LONG[:20]} and {LONG[:30]!r}", f"{LONG[:20]} and '***'"),

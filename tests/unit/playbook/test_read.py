@@ -121,7 +121,7 @@ def test_settings_of_steps() -> None:
     for wrong in ({"n": -1}, {"n": "4"}, {"n": True}, {"t": "soon"}):
         with pytest.raises(UsageError, match=r"retries of lag|not a duration"):
             settings_of(step, {**variables, **wrong})
-    with pytest.raises(UsageError, match="the loop of lag is no list"):
+    with pytest.raises(UsageError, match="the loop of lag is not a list"):
         items_of(step, {**variables, "xs": "ab"})
 
 
@@ -134,63 +134,64 @@ def test_defaults_of_steps() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", ["1:1: a playbook is a mapping"]),
-        ("- a", ["1:1: a playbook is a mapping"]),
+        ("", ["1:1: a playbook must be a mapping"]),
+        ("- a", ["1:1: a playbook must be a mapping"]),
         ("a: [", ["2:1: not YAML: did not find expected node content"]),
         ("a: &x 1\nb: *x", ["1:4: the anchor &x is not taken; write the value out"]),
         ("a: 1\na: 2", ["2:1: 'a' is there twice; first in line 1"]),
-        ("{}", ["1:1: a playbook has a name", "1:1: a playbook has steps", "1:1: no format is named"]),
-        (HEAD + "steps: []", ["3:8: steps is a list of steps"]),
-        (HEAD + "steps: {a: 1}", ["3:8: steps is a list of steps"]),
-        ("playbook: 2\nname: p\nsteps: [lag: {}]", ["1:11: the format 2 is not known"]),
-        ("playbook: true\nname: p\nsteps: [lag: {}]", ["1:11: the format True is not known"]),
-        ("playbook: 1\nname: A b\nsteps: [lag: {}]", ["2:7: 'A b' is not a name"]),
-        ("playbook: 1\nname: ../x\nsteps: [lag: {}]", ["2:7: '../x' is not a name"]),
-        (HEAD + "step: []\nsteps: [lag: {}]", ["3:1: a playbook has no step"]),
-        (HEAD + "description: [a]\nsteps: [lag: {}]", ["3:14: the description of a playbook is text"]),
-        (_with("[a]"), ["3:13: parameters are a mapping of names"]),
-        (_with("{a: string}"), ["3:17: the parameter a is a mapping"]),
-        (_with("{A-b: {}}"), ["3:14: 'A-b' is not a name for a parameter"]),
-        (_with("{item: {}}"), ["3:14: item is the item of the loop"]),
-        (_with("{in: {}}"), ["3:14: in is a word of expressions"]),
-        (_with("{a: {type: int}}"), ["3:24: the parameter a has no type 'int'"]),
-        (_with("{a: {defualt: 1}}"), ["3:18: the parameter a has no defualt"]),
-        (_with("{a: {default: 1}}"), ["3:27: a is text, not 1"]),
-        (_with("{a: {type: integer, default: 0, minimum: 1}}"), ["3:42: a is 0, less than 1"]),
-        (_with("{a: {type: string, minimum: 1}}"), ["3:32: the parameter a is no number, and has no minimum"]),
-        (_with("{a: {choices: [b], default: c}}"), ["3:41: a is one of b, not 'c'"]),
-        (_with("{a: {choices: [1]}}"), ["3:27: a is text, not 1"]),
-        (_with("{a: {secret: yes}}"), ["3:26: secret of the parameter a is true or false, not 'yes'"]),
+        ("{}", ["1:1: `playbook` with the format version is missing", "1:1: the playbook has no name",
+               "1:1: the playbook has no steps"]),
+        (HEAD + "steps: []", ["3:8: steps must be a list of steps"]),
+        (HEAD + "steps: {a: 1}", ["3:8: steps must be a list of steps"]),
+        ("playbook: 2\nname: p\nsteps: [lag: {}]", ["1:11: unknown format version 2"]),
+        ("playbook: true\nname: p\nsteps: [lag: {}]", ["1:11: unknown format version True"]),
+        ("playbook: 1\nname: A b\nsteps: [lag: {}]", ["2:7: 'A b' is not a valid name"]),
+        ("playbook: 1\nname: ../x\nsteps: [lag: {}]", ["2:7: '../x' is not a valid name"]),
+        (HEAD + "step: []\nsteps: [lag: {}]", ["3:1: a playbook has no key step"]),
+        (HEAD + "description: [a]\nsteps: [lag: {}]", ["3:14: the description of a playbook must be a string"]),
+        (_with("[a]"), ["3:13: parameters must be a mapping of names"]),
+        (_with("{a: string}"), ["3:17: the parameter a must be a mapping"]),
+        (_with("{A-b: {}}"), ["3:14: 'A-b' is not a valid name for a parameter"]),
+        (_with("{item: {}}"), ["3:14: item is reserved: the item of the loop"]),
+        (_with("{in: {}}"), ["3:14: in is a keyword of expressions"]),
+        (_with("{a: {type: int}}"), ["3:24: the parameter a has the unknown type 'int'"]),
+        (_with("{a: {defualt: 1}}"), ["3:18: the parameter a has no key defualt"]),
+        (_with("{a: {default: 1}}"), ["3:27: a must be a string, not 1"]),
+        (_with("{a: {type: integer, default: 0, minimum: 1}}"), ["3:42: a must be at least 1, not 0"]),
+        (_with("{a: {type: string, minimum: 1}}"), ["3:32: the parameter a is not a number and cannot have a minimum"]),
+        (_with("{a: {choices: [b], default: c}}"), ["3:41: a must be one of b, not 'c'"]),
+        (_with("{a: {choices: [1]}}"), ["3:27: a must be a string, not 1"]),
+        (_with("{a: {secret: yes}}"), ["3:26: secret of the parameter a must be true or false, not 'yes'"]),
         (_with("{a: {secret: true, default: abcde}}"), ["3:32: the secret a has a default"]),
-        (_with("{a: {type: duration, default: soon}}"), ["3:43: a is a duration, not 'soon'"]),
-        (HEAD + "steps:\n- lag", ["4:3: a step is a mapping"]),
-        (HEAD + "steps:\n- name: a", ["4:3: the step does nothing"]),
-        (HEAD + "steps:\n- {name: a, lag: {}, topic.list: {}}", ["4:22: a second operation in one step: topic.list"]),
-        (HEAD + "steps:\n- {name: a, topc.list: {}}", ["4:13: there is no operation topc.list"]),
-        (HEAD + "steps:\n- {name: a, wiat: 5s}", ["4:13: a step has no wiat"]),
-        (HEAD + "steps:\n- {name: a, 7: 5s, lag: {}}", ["4:13: a step has no 7"]),
-        (HEAD + "steps:\n- {lag: all}", ["4:9: the arguments of lag are a mapping"]),
-        (HEAD + "steps:\n- {set: 3}", ["4:9: the arguments of set are a mapping"]),
-        (HEAD + "steps:\n- {name: 7, lag: {}}", ["4:10: the name of a step is text"]),
-        (HEAD + 'steps:\n- {name: "a\\nb", lag: {}}', ["4:10: '\\n' in the name of a step"]),
-        (HEAD + 'steps:\n- {name: "a\\u202eb", lag: {}}', ["4:10: '\\u202e' in the name of a step"]),
-        (HEAD + 'steps:\n- {name: "a {{ b }}", lag: {}}', ["4:10: the name of a step has no expressions"]),
-        (HEAD + "steps:\n- {id: A b, lag: {}}", ["4:8: 'A b' is not an id"]),
-        (HEAD + "steps:\n- lag: {}\n- lag: {}", ["5:3: a second step lag"]),
-        (HEAD + "steps:\n- {name: A b, lag: {}}\nfinally:\n- {id: a-b, lag: {}}", ["6:4: a second step a-b"]),
-        (HEAD + "steps:\n- {lag: {}, when: 3}", ["4:19: when is an expression"]),
-        (HEAD + "steps:\n- {lag: {}, loop: abc}", ["4:19: loop is a list, or an expression that gives one"]),
-        (HEAD + "steps:\n- {lag: {}, register: A}", ["4:23: 'A' is not a name for a register"]),
+        (_with("{a: {type: duration, default: soon}}"), ["3:43: a must be a duration, not 'soon'"]),
+        (HEAD + "steps:\n- lag", ["4:3: a step must be a mapping"]),
+        (HEAD + "steps:\n- name: a", ["4:3: the step has no operation"]),
+        (HEAD + "steps:\n- {name: a, lag: {}, topic.list: {}}", ["4:22: the step has a second operation, topic.list"]),
+        (HEAD + "steps:\n- {name: a, topc.list: {}}", ["4:13: unknown operation topc.list"]),
+        (HEAD + "steps:\n- {name: a, wiat: 5s}", ["4:13: unknown step key wiat"]),
+        (HEAD + "steps:\n- {name: a, 7: 5s, lag: {}}", ["4:13: unknown step key 7"]),
+        (HEAD + "steps:\n- {lag: all}", ["4:9: the arguments of lag must be a mapping"]),
+        (HEAD + "steps:\n- {set: 3}", ["4:9: the arguments of set must be a mapping"]),
+        (HEAD + "steps:\n- {name: 7, lag: {}}", ["4:10: the name of a step must be a string"]),
+        (HEAD + 'steps:\n- {name: "a\\nb", lag: {}}', ["4:10: the name of the step contains '\\n'"]),
+        (HEAD + 'steps:\n- {name: "a\\u202eb", lag: {}}', ["4:10: the name of the step contains '\\u202e'"]),
+        (HEAD + 'steps:\n- {name: "a {{ b }}", lag: {}}', ["4:10: the name of a step cannot contain expressions"]),
+        (HEAD + "steps:\n- {id: A b, lag: {}}", ["4:8: 'A b' is not a valid id"]),
+        (HEAD + "steps:\n- lag: {}\n- lag: {}", ["5:3: duplicate step id lag"]),
+        (HEAD + "steps:\n- {name: A b, lag: {}}\nfinally:\n- {id: a-b, lag: {}}", ["6:4: duplicate step id a-b"]),
+        (HEAD + "steps:\n- {lag: {}, when: 3}", ["4:19: when must be an expression"]),
+        (HEAD + "steps:\n- {lag: {}, loop: abc}", ["4:19: loop must be a list, or an expression that returns one"]),
+        (HEAD + "steps:\n- {lag: {}, register: A}", ["4:23: 'A' is not a valid name for a register"]),
         (HEAD + "steps:\n- {lag: {}, register: failure}",
-         ["4:23: failure is what failed: step, message, exit_code; null when nothing did"]),
-        (HEAD + "steps:\n- {lag: {}, retries: -1}", ["4:22: retries is a number from 0 to 10,000, not -1"]),
-        (HEAD + "steps:\n- {lag: {}, retries: 1000000}", ["4:22: retries is a number from 0 to 10,000, not 1000000"]),
+         ["4:23: failure is reserved: the failed step: step, message, exit_code; null if no step failed"]),
+        (HEAD + "steps:\n- {lag: {}, retries: -1}", ["4:22: retries must be 0 to 10,000, not -1"]),
+        (HEAD + "steps:\n- {lag: {}, retries: 1000000}", ["4:22: retries must be 0 to 10,000, not 1000000"]),
         (HEAD + "steps:\n- {lag: {}, delay: soon}", ["4:20: 'soon' is not a duration"]),
-        (HEAD + "steps:\n- {lag: {}, timeout: [1]}", ["4:22: timeout is a duration"]),
-        (HEAD + "steps:\n- {lag: {}, on_error: ignore}", ["4:23: on_error is fail or continue, not 'ignore'"]),
-        (HEAD + "steps:\n- {lag: {}, accept: [256]}", ["4:21: accept is a list of exit codes"]),
-        (HEAD + "steps:\n- {lag: {}, accept: []}", ["4:21: accept is a list of exit codes"]),
-        (HEAD + "steps:\n- {lag: {}, context: 3}", ["4:22: context is text, not 3"]),
+        (HEAD + "steps:\n- {lag: {}, timeout: [1]}", ["4:22: timeout must be a duration"]),
+        (HEAD + "steps:\n- {lag: {}, on_error: ignore}", ["4:23: on_error must be fail or continue, not 'ignore'"]),
+        (HEAD + "steps:\n- {lag: {}, accept: [256]}", ["4:21: accept must be a list of exit codes"]),
+        (HEAD + "steps:\n- {lag: {}, accept: []}", ["4:21: accept must be a list of exit codes"]),
+        (HEAD + "steps:\n- {lag: {}, context: 3}", ["4:22: context must be a string, not 3"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read(text: str, said: list[str]) -> None:
@@ -219,15 +220,15 @@ def test_all_problems_at_once_in_one_error(capsys: pytest.CaptureFixture[str]) -
     error = caught.value
     rows = error.details["problems"]
     assert isinstance(rows, list)
-    assert error.message.startswith("p.yaml has 4 problems: p.yaml:2:7: 'P' is not a name")
+    assert error.message.startswith("p.yaml has 4 problems: p.yaml:2:7: 'P' is not a valid name")
     assert [(row["line"], row["column"]) for row in rows] == [(2, 7), (3, 1), (6, 12), (7, 3)]
     assert rows[1]["hint"] == "did you mean parameters?"
     output.error(error, None)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "error: p.yaml has 4 problems"
-    assert lines[2] == "  - p.yaml:3:1: a playbook has no paramters (did you mean parameters?)"
+    assert lines[2] == "  - p.yaml:3:1: a playbook has no key paramters (did you mean parameters?)"
     output.error(error, "json")
-    assert json.loads(capsys.readouterr().err)["problems"][0]["message"] == "'P' is not a name"
+    assert json.loads(capsys.readouterr().err)["problems"][0]["message"] == "'P' is not a valid name"
 
 
 def test_one_problem_is_the_error() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kctl.base import journal
 from kctl.errors import Busy, ExitCode, InvalidFile, NotFound, NotHealthy, OperationFailed, Refused, UsageError
-from kctl.playbook.own_steps import OWN_STEPS
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.run import resume as library
 from kctl.playbook.run import run_journal
 from kctl.playbook.run.repeats import NOT_TWICE
@@ -135,7 +135,7 @@ def _fresh() -> None:
 
 def _every_kill(killer: Killer, begin: Callable[[World], Any], world: Callable[[], World]) -> Iterator[World]:
     """Worlds in which the run was killed, one for each write and moment. The first write is the run's own: before it
-    there is no run."""
+    run nowhere does not exist."""
     clean = world()
     begin(clean)
     writes = len(killer.writes)
@@ -154,7 +154,7 @@ def _every_kill(killer: Killer, begin: Callable[[World], Any], world: Callable[[
 
 
 def test_the_playbook_has_every_kind_of_step() -> None:
-    for kind in (*OWN_STEPS, *NOT_TWICE):
+    for kind in (*BUILTIN_STEPS, *NOT_TWICE):
         assert f"{kind}:" in EVERY_KIND, kind
 
 
@@ -268,10 +268,10 @@ def test_a_program_that_failed_may_have_done_something() -> None:
     text = "playbook: 1\nname: p\nsteps:\n- id: s\n  run: [send]\n- id: b\n  topic.create: {names: [b]}\n"
     assert run(text, world, journaled=True).exit_code == 5
     world.programs.clear()
-    with pytest.raises(Refused, match=r"s \(run\) began at .* and has no good end: it may have been done") as caught:
+    with pytest.raises(Refused, match=r"outcome unknown: s \(run\) started at .* and may have run") as caught:
         resume(world)
     assert caught.value.exit_code == ExitCode.REFUSED
-    assert caught.value.hint == "look, then --redo s does it again, --skip s takes it for done"
+    assert caught.value.hint == "check whether it ran, then use --redo s to run it again or --skip s to skip it"
     ending = resume(world, skip=["s"])
     assert (states(ending), world.done("send")) == ({"s": "skipped", "b": "changed"}, 1)
 
@@ -382,7 +382,7 @@ steps:
     ending = resume(world, secrets={"pw": "hunter22"})
     assert world.calls[-1][1] == {"groups": ["Bearer hunter22", "about hunter22"]}, "read again, as it changes nothing"
     assert states(ending)["late"] == "failed"
-    assert "the journal does not have all of r" in (messages(ending)["late"] or "")
+    assert "the journal lacks the full value of r" in (messages(ending)["late"] or "")
     ending = resume(world, secrets={"pw": "hunter22"}, redo=["login"])
     assert ending.exit_code == 0
     assert "hunter22" not in path.read_text()
@@ -445,7 +445,7 @@ steps:
     killer.disarm()
     world.answers["topic.list"] = ["c", "b"]
     ending = resume(world, redo=["look"])
-    assert messages(ending)["l"] == "the loop has another item than before at l[0]"
+    assert messages(ending)["l"] == "the loop item at l[0] has changed"
 
 
 def test_included_playbooks_are_those_that_began(killer: Killer, state_folder: Path) -> None:
@@ -485,7 +485,7 @@ def test_a_full_disk_ends_the_run_and_not_its_final_steps(monkeypatch: pytest.Mo
 
 def test_runs_are_listed() -> None:
     world = World(answers={"lag": NotHealthy("behind")})
-    with pytest.raises(NotFound, match="no playbook has run on this machine"):
+    with pytest.raises(NotFound, match="no playbook has been run on this machine"):
         library.to_resume(None)
     run(FAILING, world, journaled=True)
     ((row,), _) = library.overviews()
@@ -495,7 +495,7 @@ def test_runs_are_listed() -> None:
     (path,) = run_journal.runs()
     assert library.to_resume(path.stem) == library.to_resume(None) == path
     for name in ("nowhere", "../x", ""):
-        with pytest.raises(NotFound, match="there is no run"):
+        with pytest.raises(NotFound, match="does not exist"):
             run_journal.path_of(name)
     with journal.resume(path):
         assert [each.state for each in library.overviews()[0]] == ["running"]
@@ -509,7 +509,7 @@ def test_another_cluster_is_refused() -> None:
     state = run_journal.state_of(path)
     assert library.check_cluster(state, "c1")
     assert not library.check_cluster(state, None), "it cannot be told"
-    with pytest.raises(Refused, match="the run is on the cluster c1, and this is c2"):
+    with pytest.raises(Refused, match="the run is for cluster c1, but this is cluster c2"):
         library.check_cluster(state, "c2")
 
 
@@ -528,13 +528,13 @@ def test_what_is_no_journal(lines: list[dict[str, Any]]) -> None:
     path = run_journal.folder() / "x.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InvalidFile, match=r"x\.jsonl is no journal of a playbook"):
+    with pytest.raises(InvalidFile, match=r"x\.jsonl is not a playbook journal"):
         run_journal.state_of(path)
     listed, failed = library.overviews()
     assert not listed
     assert len(failed) == bool(lines), "one that a crash left empty is nothing to speak of"
     if lines:
-        with pytest.raises(InvalidFile, match=r"x\.jsonl is no journal of a playbook") as caught:
+        with pytest.raises(InvalidFile, match=r"x\.jsonl is not a playbook journal") as caught:
             library.to_resume(None)
         assert "or name a run" in (caught.value.hint or "")
 
@@ -579,7 +579,7 @@ def test_a_run_that_failed_and_was_run_again_is_not_gone_on_with_unnamed() -> No
     assert run(other, World(), journaled=True).exit_code == 0
     assert library.to_resume(None) == failed, "another playbook does not take its place"
     assert run(FAILING, World(), journaled=True).exit_code == 0
-    with pytest.raises(Refused, match=f"is complete, and {failed.stem} failed before it"):
+    with pytest.raises(Refused, match=f"is complete, and the earlier run {failed.stem} failed"):
         library.to_resume(None)
     assert library.to_resume(failed.stem) == failed
 

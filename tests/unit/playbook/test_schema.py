@@ -11,9 +11,9 @@ import pytest
 
 from kctl.base.strict_yaml import load, load_file
 from kctl.playbook import schema
+from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.model import PARAMETER_TYPES
 from kctl.playbook.operations import operations
-from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import plain
 from kctl.playbook.read_steps import STEP_KEYS
 from kctl.playbook.shipped import folder, shipped
@@ -40,7 +40,7 @@ def test_it_is_a_schema() -> None:
 def test_it_has_every_operation_with_its_arguments() -> None:
     step = SCHEMA["$defs"]["step"]
     known = operations()
-    kinds = {*known.names(), *known.aliases(), *OWN_STEPS}
+    kinds = {*known.names(), *known.aliases(), *BUILTIN_STEPS}
     assert set(step["properties"]) == kinds | set(STEP_KEYS)
     assert {each["required"][0] for each in step["oneOf"]} == kinds
     for name in known.names():

@@ -11,7 +11,7 @@ import pytest
 from kctl.errors import NotFound, OperationFailed
 from kctl.playbook.load import load_playbook
 from kctl.playbook.model import Playbook
-from kctl.playbook.operations import Outcome
+from kctl.playbook.operations import OperationResult
 from kctl.playbook.parameters import collect
 from kctl.playbook.run.selection import selection
 from kctl.playbook.shipped import shipped
@@ -92,11 +92,11 @@ def test_a_rolling_restart_that_failed_is_reached_again_with_a_broker_down() -> 
 
 def test_the_lag_gate_waits_for_a_broker_that_is_silent_for_a_moment() -> None:
     row = {"group": "g", "state": "Stable", "lag": 0, "lost": 0, "not_committed": 0, "unknown": 0}
-    away = Outcome(5, None, OperationFailed("no offsets of orders-2"))
-    world = World(answers={"lag.check": [away, away, Outcome(0, [row])]})
+    away = OperationResult(5, None, OperationFailed("no offsets of orders-2"))
+    world = World(answers={"lag.check": [away, away, OperationResult(0, [row])]})
     ending = run((ROOT / "playbooks" / "consumer-lag-gate.yaml").read_text(), world, "groups=g")
     assert (ending.exit_code, world.slept) == (0, [10])
     assert messages(ending)["told"] == "g (Stable) was ? messages behind, and is 0"
-    world = World(answers={"lag.check": Outcome(4, None, NotFound("there is no group g"))})
+    world = World(answers={"lag.check": OperationResult(4, None, NotFound("unknown group g"))})
     assert run((ROOT / "playbooks" / "consumer-lag-gate.yaml").read_text(), world, "groups=g").exit_code == 4
     assert world.slept == []

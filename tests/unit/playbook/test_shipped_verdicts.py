@@ -20,7 +20,7 @@ from kctl.health.model import Facts, Limits, Status
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
 from kctl.playbook.load import load_playbook
-from kctl.playbook.operations import Outcome
+from kctl.playbook.operations import OperationResult
 from kctl.playbook.run.engine import RunOutcome, Settings
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, resume, run, states
@@ -160,11 +160,11 @@ def _gone(*not_in_sync: list[dict[str, Any]]) -> World:
     before, after = _brokers(b1=5, b2=5, b3=5, b4=5), _brokers(b1=7, b2=7, b3=6, b4=0)
     return World(
         answers={
-            "broker.list": [Outcome(0, before), Outcome(0, after)],
+            "broker.list": [OperationResult(0, before), OperationResult(0, after)],
             "cluster.health": NotHealthy("brokers: broker 4 down"),
             "topic.reassign.plan": plan,
             "topic.reassign.apply": {"journal": "j"},
-            "topic.list": [Outcome(0, rows) for rows in not_in_sync],
+            "topic.list": [OperationResult(0, rows) for rows in not_in_sync],
         }
     )
 
@@ -218,7 +218,9 @@ def test_the_report_goes_on_without_the_settings_of_a_topic() -> None:
 
 def test_a_group_whose_lag_is_not_known_does_not_end_the_report() -> None:
     gone = by_group([LagRow("flink", "Empty", "orders", 0, 5, None, None, None, None)])
-    world = _cluster(**{"lag.check": [Outcome(5, [asdict(each) for each in gone], OperationFailed("no leader"))]})
+    world = _cluster(
+        **{"lag.check": [OperationResult(5, [asdict(each) for each in gone], OperationFailed("no leader"))]}
+    )
     ending = _run("nightly-health-report", world)
     assert (_failed(ending), ending.exit_code) == (["lag", "verdict"], 1)
     assert messages(ending)["verdict"] == "no leader"
@@ -232,7 +234,7 @@ NO_TOPIC = NotFound("no topic matches kctl-set-up-check")
 
 
 def _machine(clusters: list[dict[str, str]], **answers: Any) -> World:
-    read = Outcome(0, [{"value": "set up"}])
+    read = OperationResult(0, [{"value": "set up"}])
     fine = {"cluster.list": clusters, "cluster.status": STATUS, "topic.list": NO_TOPIC, "consume": read}
     return World(answers={**fine, **answers})
 
@@ -259,7 +261,7 @@ def test_a_trial_that_came_to_no_end_is_done_by_the_next_run() -> None:
 def test_resume_finds_the_topic_that_it_goes_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Were it taken away after the failure, there would be nothing to read."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    world = _machine([], consume=[OperationFailed("silent"), Outcome(0, [{"value": "set up"}])])
+    world = _machine([], consume=[OperationFailed("silent"), OperationResult(0, [{"value": "set up"}])])
     path = PATHS["set-up-cluster"]
     failed = run(path.read_text(), world, "cluster=dev", "layout=single", source=path, journaled=True)
     assert (_failed(failed), _tried(world)) == (["read"], ["topic.create", "produce", "consume"])
@@ -287,7 +289,7 @@ def _group(planned: list[dict[str, Any]], done: list[dict[str, Any]], after: Map
     return World(
         answers={
             "group.describe": [{"members": [], "offsets": offsets}],
-            "group.reset_offsets": [Outcome(0, planned), Outcome(0, done)],
+            "group.reset_offsets": [OperationResult(0, planned), OperationResult(0, done)],
         }
     )
 
