@@ -112,10 +112,10 @@ def users(client: ClusterClient) -> list[str]:
 
 def principals(client: ClusterClient) -> list[str]:
     """Users of SCRAM and the principals of ACLs, in words. Whoever may see only one of both gets that."""
+    from kctl.access.acl_syntax import format_principal
     from kctl.access.acls import list_acls
-    from kctl.access.words import principal_words
 
-    found = _if_told(lambda: [principal_words(acl.principal) for acl in list_acls(client)])
+    found = _if_told(lambda: [format_principal(acl.principal) for acl in list_acls(client)])
     return [*_if_told(lambda: users(client)), *found]
 
 

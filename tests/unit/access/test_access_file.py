@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kctl.access.access_file import parse_access_file
+from kctl.access.acl_syntax import parse_acls
 from kctl.access.changes import plan_changes
-from kctl.access.quotas import DEFAULT, Entity, plan_quotas
+from kctl.access.quotas import DEFAULT, QuotaEntity, plan_quotas
 from kctl.access.users import ScramUser, parse_mechanisms, plan_add, plan_remove, salted_password
-from kctl.access.words import parse_acls
 from kctl.errors import InvalidFile, UsageError
 
 FILE = """
@@ -28,9 +28,9 @@ def test_a_file() -> None:
     found = parse_access_file(FILE, source="f")
     assert found.acls == [*parse_acls("allow alice read topic orders*"), *parse_acls("deny bob all cluster")]
     assert found.quotas == {
-        Entity("alice"): {"producer_byte_rate": 10_000_000, "request_percentage": 12.5},
-        Entity(DEFAULT, "x"): {"consumer_byte_rate": 1000},
-        Entity(ip="10.0.0.1"): {"connection_creation_rate": 5},
+        QuotaEntity("alice"): {"producer_byte_rate": 10_000_000, "request_percentage": 12.5},
+        QuotaEntity(DEFAULT, "x"): {"consumer_byte_rate": 1000},
+        QuotaEntity(ip="10.0.0.1"): {"connection_creation_rate": 5},
     }
 
 
@@ -74,7 +74,7 @@ def test_refused(text: str, says: str) -> None:
 
 def test_names_of_digits_are_as_they_are_written() -> None:
     found = parse_access_file('quotas:\n  - {user: "0123", request_percentage: 1}\n', source="f")
-    assert list(found.quotas or {}) == [Entity("0123")]
+    assert list(found.quotas or {}) == [QuotaEntity("0123")]
 
 
 def test_plans_of_acls() -> None:
@@ -86,11 +86,11 @@ def test_plans_of_acls() -> None:
 
 
 def test_plans_of_quotas() -> None:
-    who = Entity("a", "b")
+    who = QuotaEntity("a", "b")
     plan = plan_quotas(
         {who: {"request_percentage": 5.0, "producer_byte_rate": 7.0}},
         {who: {"request_percentage": 5.0, "producer_byte_rate": None, "consumer_byte_rate": 9.0},
-         Entity("a"): {"request_percentage": None}},
+         QuotaEntity("a"): {"request_percentage": None}},
     )  # fmt: skip
     assert [(row.entity, row.key, row.before, row.after, row.result) for row in plan] == [
         ("user a, client-id b", "request_percentage", 5.0, 5.0, "unchanged"),

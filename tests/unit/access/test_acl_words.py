@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.access.model import OPERATIONS, SUPPORTED, Acl, AclFilter
-from kctl.access.words import (
-    acl_words,
+from kctl.access.acl_syntax import (
     expressions,
+    format_acl,
+    format_resource,
     parse_acls,
     parse_filter,
     parse_principal,
     parse_resource,
-    resource_words,
 )
+from kctl.access.model import OPERATIONS, SUPPORTED, Acl, AclFilter
 from kctl.base.text import printable
 from kctl.errors import UsageError
 
@@ -117,8 +117,8 @@ def test_what_was_meant_is_told() -> None:
 @pytest.mark.parametrize("name", ["a\u202eb", "\x9b31m", "\x7f", "a\u200f", "\u2028", "\ud800", 'a "\x85" b'])
 def test_what_a_terminal_shows_is_what_is_read(name: str) -> None:
     acl = Acl("GROUP", name, "LITERAL", f"User:{name}", "ALLOW", "READ")
-    assert printable(acl_words(acl)) == acl_words(acl)
-    assert parse_acls(acl_words(acl)) == [acl]
+    assert printable(format_acl(acl)) == format_acl(acl)
+    assert parse_acls(format_acl(acl)) == [acl]
 
 
 def test_what_is_there_can_be_named_for_removal_whatever_it_is() -> None:
@@ -138,7 +138,7 @@ def test_words_are_read_as_what_they_were_written_of(
     kind: str, name: str, pattern: str, principal_type: str, principal: str, permission: str, operation: str, host: str
 ) -> None:
     acl = Acl(kind, name, pattern, f"{principal_type}:{principal}", permission, operation, host)
-    assert parse_acls(acl_words(acl), strict=False) == [acl]
+    assert parse_acls(format_acl(acl), strict=False) == [acl]
 
 
 @given(st.text(max_size=60))
@@ -178,7 +178,7 @@ def test_resources(text: str, found: tuple[str, str | None, str | None]) -> None
 
 
 def test_cluster_has_no_name_in_words() -> None:
-    assert resource_words("CLUSTER", "kafka-cluster", "LITERAL") == "cluster"
+    assert format_resource("CLUSTER", "kafka-cluster", "LITERAL") == "cluster"
 
 
 @pytest.mark.parametrize("text", ["", " ", "User:", ":alice"])

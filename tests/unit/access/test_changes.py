@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kctl.access import changes, quotas, users
+from kctl.access.acl_syntax import parse_acls, parse_all
 from kctl.access.changes import as_present, plan_changes, similar
 from kctl.access.model import Acl
-from kctl.access.words import parse_acls, parse_all
 from kctl.commands.acl.commands import confirm_changes
 from kctl.commands.quota.tables import confirm_quotas
 from kctl.commands.terminal.invocation import Invocation
@@ -110,12 +110,12 @@ def test_users_are_not_refused_when_one_may_have_been_changed() -> None:
 
 def test_quotas_are_not_refused_when_one_may_have_been_changed() -> None:
     """One is refused (CLUSTER_AUTHORIZATION_FAILED), the answer lacks the other."""
-    one, two = quotas.Entity("a"), quotas.Entity("b")
+    one, two = quotas.QuotaEntity("a"), quotas.QuotaEntity("b")
     plan = quotas.plan_quotas({}, {who: {"request_percentage": 5.0} for who in (one, two)})
 
     def entry(name: str) -> SimpleNamespace:
         part = SimpleNamespace(entity_type="user", entity_name=name)
-        return SimpleNamespace(entity=[part], error_code=31, error_message=None)
+        return SimpleNamespace(selected_entity=[part], error_code=31, error_message=None)
 
     half = SimpleNamespace(entries=[entry("a")])
     assert [row.result for row in quotas.carry_out(_answers(half), plan)] == ["failed", "failed"]
@@ -151,7 +151,7 @@ def test_what_is_asked_before_acls_are_replaced() -> None:
 
 
 def test_a_first_quota_is_asked_about() -> None:
-    who = quotas.Entity(quotas.DEFAULT)
+    who = quotas.QuotaEntity(quotas.DEFAULT)
     plan = quotas.plan_quotas({}, {who: {"producer_byte_rate": 1.0}})
     for client in (PLAIN, PROTECTED):
         asked = _asked(lambda inv, c=client: confirm_quotas(inv, c, plan))
