@@ -11,7 +11,7 @@ from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT_CHOSEN, check_chosen
-from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, KctlCommand, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, OperationFailed, UsageError
 
@@ -19,6 +19,29 @@ if TYPE_CHECKING:
     from kctl.access.changes import AclChange
     from kctl.access.model import Acl, AclFilter
     from kctl.protocol.client import ClusterClient
+
+_KAFKA_ACLS_OPTIONS = {
+    "--topic", "--group", "--transactional-id", "--cluster", "--allow-principal", "--deny-principal", "--allow-host",
+    "--deny-host", "--resource-pattern-type", "--operation", "--principal", "--host", "--producer", "--consumer",
+}  # fmt: skip
+
+
+class _AclCommand(KctlCommand):
+    """A command that takes ACL sentences. An option of kafka-acls gets an error that shows the sentence form."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from typer._click.exceptions import NoSuchOption
+
+        try:
+            return super().parse_args(ctx, args)
+        except NoSuchOption as exc:
+            if exc.option_name not in _KAFKA_ACLS_OPTIONS:
+                raise
+            raise UsageError(
+                f"{ctx.command_path} has no option {exc.option_name}: it takes ACLs as sentences",
+                hint=f'write the ACL as a sentence, e.g. {ctx.command_path} "allow alice read,write topic orders"',
+            ) from None
+
 
 app = CommandGroup("List, add, remove and explain ACLs.")
 app.command_of("apply", "kctl.commands.acl.apply")
@@ -90,7 +113,7 @@ def _filter(
     )
 
 
-@app.command()
+@app.command(cls=_AclCommand)
 def add(
     ctx: typer.Context,
     words: Annotated[list[str], typer.Argument(metavar="ACL…", help=ACL_HELP)],
@@ -115,7 +138,7 @@ def add(
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
-@app.command()
+@app.command(cls=_AclCommand)
 def remove(
     ctx: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="[ACL]…", help=ACL_HELP)] = None,

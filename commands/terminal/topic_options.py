@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from kctl.topics.describe import Problem
+    from kctl.topics.describe import PartitionProblem
 
 CONFIG = typer.Option(
     "--config", metavar="KEY=VALUE", help="Config to set, KEY=@FILE takes the value from a file; repeatable."
@@ -30,14 +30,16 @@ NAMES = typer.Argument(metavar="[NAME]…")
 ALL_NAMES = typer.Argument(metavar="[NAME]…", help="All topics when none is named.")
 
 
-def problems_asked(under_replicated: bool, unavailable: bool, under_min_isr: bool, at_min_isr: bool) -> list[Problem]:
+def problems_asked(
+    under_replicated: bool, unavailable: bool, under_min_isr: bool, at_min_isr: bool
+) -> list[PartitionProblem]:
     """The filters that are given."""
-    from kctl.topics.describe import Problem
+    from kctl.topics.describe import PartitionProblem
 
     given = {
-        Problem.UNDER_REPLICATED: under_replicated,
-        Problem.UNAVAILABLE: unavailable,
-        Problem.UNDER_MIN_ISR: under_min_isr,
-        Problem.AT_MIN_ISR: at_min_isr,
+        PartitionProblem.UNDER_REPLICATED: under_replicated,
+        PartitionProblem.UNAVAILABLE: unavailable,
+        PartitionProblem.UNDER_MIN_ISR: under_min_isr,
+        PartitionProblem.AT_MIN_ISR: at_min_isr,
     }
     return [problem for problem, on in given.items() if on]

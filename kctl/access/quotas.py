@@ -244,7 +244,7 @@ def _errors(response: Any, to_change: Mapping[QuotaEntity, object]) -> dict[Quot
 
 
 def _read_back(client: ClusterClient, changed: Mapping[QuotaEntity, Sequence[QuotaChange]]) -> Quotas | KctlError:
-    """Return the quotas once the broker has applied the changes, or after a timeout. KRaft brokers lag the controller."""
+    """Return the quotas once the broker has applied the changes, or after a timeout; KRaft brokers lag."""
     deadline = time.monotonic() + _READ_BACK_S
     while True:
         try:

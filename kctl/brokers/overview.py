@@ -148,7 +148,7 @@ def check_known(selected: Collection[int], existing: Collection[int]) -> None:
         what = f"broker {unknown[0]} is" if len(unknown) == 1 else f"brokers {', '.join(map(str, unknown))} are"
         raise NotFound(
             f"{what} not in the cluster",
-            hint=f"the cluster has brokers  {', '.join(map(str, sorted(existing))) or 'none'}",
+            hint=f"the cluster has brokers {', '.join(map(str, sorted(existing))) or 'none'}",
         )
 
 

@@ -82,7 +82,7 @@ def test_a_clone_that_is_interrupted_says_what_it_left(
     monkeypatch.setattr(Sender, "add_batch", interrupted)
     monkeypatch.setenv("XDG_STATE_HOME", str(kctl.home / ".local/state"))
     assert main(["--bootstrap-server", cluster.bootstrap, "topic", "clone", source, copy, "--data"]) == 130
-    resumes = f"{copy} is incomplete if it exists: `kctl topic clone {source} {copy} --data` resumes the copy"
+    resumes = f"topic {copy} may exist and is incomplete: `kctl topic clone {source} {copy} --data` resumes the copy"
     assert resumes in capsys.readouterr().err
     assert kctl.json("topic", "describe", copy)[0]["partition_count"] == 1, "it exists, as the message says"
     assert kctl.json("topic", "clone", source, copy, "--data")["records"] == 3

@@ -290,7 +290,7 @@ def test_what_is_refused(breakable: Kctl, client: ClusterClient, source: str, tm
     ]  # fmt: skip
     with journals.resume(held):
         busy = breakable(*command)
-        assert (busy.code, "another kctl copies into foreign" in busy.err) == (4, True), str(busy)
+        assert (busy.code, "another kctl process is copying into foreign" in busy.err) == (4, True), str(busy)
     breakable.ok("produce", "foreign", "--partition", "1", stdin="written by somebody else\n")
     refused(command, "has records that the copy did not write")
 

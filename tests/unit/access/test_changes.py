@@ -49,7 +49,7 @@ def test_nothing_is_removed_when_something_could_not_be_added(monkeypatch: pytes
     assert [(row.result, row.error) for row in rows] == [
         ("failed", "no answer"),
         ("added", None),
-        ("failed", "not removed, because an ACL could not be added"),
+        ("failed", "not removed because another ACL could not be added"),
     ]
     assert cluster.there == {OLD, OTHER}
 
@@ -115,7 +115,7 @@ def test_quotas_are_not_refused_when_one_may_have_been_changed() -> None:
 
     def entry(name: str) -> SimpleNamespace:
         part = SimpleNamespace(entity_type="user", entity_name=name)
-        return SimpleNamespace(selected_entity=[part], error_code=31, error_message=None)
+        return SimpleNamespace(entity=[part], error_code=31, error_message=None)
 
     half = SimpleNamespace(entries=[entry("a")])
     assert [row.result for row in quotas.carry_out(_answers(half), plan)] == ["failed", "failed"]
@@ -138,29 +138,29 @@ PROTECTED: Any = SimpleNamespace(target=Target("prod", ("x:1",), protected=True)
 )
 def test_what_is_asked_before_acls_are_added(words: str, client: Any, asks: str | None) -> None:
     plan = plan_changes([], add=parse_acls(words))
-    said = _asked(lambda inv: confirm_changes(inv, client, plan))
+    said = _asked_question(lambda inv: confirm_changes(inv, client, plan))
     assert said == asks
     done = plan_changes(parse_acls(words), add=parse_acls(words))
-    assert _asked(lambda inv: confirm_changes(inv, client, done)) is None
+    assert _asked_question(lambda inv: confirm_changes(inv, client, done)) is None
 
 
 def test_what_is_asked_before_acls_are_replaced() -> None:
     plan = plan_changes([OLD], add=[*parse_acls("deny bob all topic x"), NEW], remove=[OLD])
-    assert _asked(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL of dev?"
-    assert _asked(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL of prod?"
+    assert _asked_question(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL of dev?"
+    assert _asked_question(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL of prod?"
 
 
 def test_a_first_quota_is_asked_about() -> None:
     who = quotas.QuotaEntity(quotas.DEFAULT)
     plan = quotas.plan_quotas({}, {who: {"producer_byte_rate": 1.0}})
     for client in (PLAIN, PROTECTED):
-        asked = _asked(lambda inv, c=client: confirm_quotas(inv, c, plan))
+        asked = _asked_question(lambda inv, c=client: confirm_quotas(inv, c, plan))
         assert asked == f"Change 1 quota of {client.target.name}?"
     same = quotas.plan_quotas({who: {"producer_byte_rate": 1.0}}, {who: {"producer_byte_rate": 1.0}})
-    assert _asked(lambda inv: confirm_quotas(inv, PLAIN, same)) is None
+    assert _asked_question(lambda inv: confirm_quotas(inv, PLAIN, same)) is None
 
 
-def _asked(ask: Any) -> str | None:
+def _asked_question(ask: Any) -> str | None:
     """The question, where there is nobody to answer it."""
     try:
         ask(Invocation())
