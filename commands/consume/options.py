@@ -27,12 +27,12 @@ Offset = Annotated[
 ]
 FromTime = Annotated[
     str | None,
-    typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601 (default zone: UTC), '2h ago', or ms."),
+    typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC if no zone is given; '2h ago'; ms."),
 ]
 Tail = Annotated[int | None, typer.Option(min=0, help="Start at the last N records of each partition.")]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Stop before the first record at or after this time, as in --from."),
+    typer.Option(metavar="TIME", help="Stop before the first record at or after this time; UTC if no zone is given."),
 ]
 UntilOffset = Annotated[
     int | None, typer.Option("--until-offset", min=0, help="Stop before this offset in each partition.")
