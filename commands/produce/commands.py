@@ -157,7 +157,7 @@ def _produce(
             result = run.run()
             not_kept = None if undelivered_file is None else _keep(undelivered_file, run)
         cause = _cause(client, result)
-    _tell(inv, run, cause, not_kept, quiet=quiet)
+    _emit_result(inv, run, cause, not_kept, quiet=quiet)
 
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
@@ -173,7 +173,9 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
         return None
 
 
-def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool) -> None:
+def _emit_result(
+    inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool
+) -> None:
     """Emit the result despite Ctrl-C, then raise what ended the run unexpectedly."""
     try:
         with told_when_interrupted(run.interrupt):

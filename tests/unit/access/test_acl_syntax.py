@@ -1,6 +1,8 @@
-"""ACLs in words: read, written, and refused with the place."""
+"""The sentence form of ACLs: formatted, parsed, and rejected with the position."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ from kctl.access.acl_syntax import (
 )
 from kctl.access.model import OPERATIONS, SUPPORTED, Acl, AclFilter
 from kctl.base.text import printable
+from kctl.commands.app import main
 from kctl.errors import UsageError
 
 
@@ -239,3 +242,9 @@ def test_words_that_a_shell_has_freed_from_their_quotes(words: list[str], princi
     (text,) = expressions(words)
     acls = parse_acls(text)
     assert {(acl.principal, acl.resource_name) for acl in acls} == {(principal, name)}
+
+
+@pytest.mark.parametrize(("option", "shows"), [("--topic", True), ("--producer", True), ("--bogus", False)])
+def test_options_of_kafka_acls_show_the_sentence_form(option: str, shows: bool, capsys: Any) -> None:
+    assert main(["acl", "add", "User:alice", option, "orders"]) == 2
+    assert ('kctl acl add "allow alice read,write topic orders"' in capsys.readouterr().err) is shows
