@@ -1,4 +1,4 @@
-"""kctl user: list, add and remove users of SCRAM."""
+"""kctl user: list, add and remove SCRAM users."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from kctl.access.users import UserChange
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("List, add and remove users of SCRAM.")
+app = CommandGroup("List, add and remove SCRAM users.")
 
 _MECHANISM = typer.Option("--mechanism", metavar="MECHANISM", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable.")
-_DRY_RUN = typer.Option("--dry-run", help="Show what would be done, do nothing.")
+_DRY_RUN = typer.Option("--dry-run", help="Show what would change, without changing it.")
 
 
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="All users when none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="User names (default: all).")] = None,
 ) -> None:
-    """List users that have a password of SCRAM, with mechanism and iterations.
+    """List SCRAM users with mechanism and iterations.
 
-    Users of PLAIN, of certificates and of Kerberos are not kept in Kafka and do not appear.
+    Users of PLAIN, TLS certificates and Kerberos are not stored in Kafka and are not listed.
 
     Example: kctl user list -o json
     """
@@ -44,9 +44,9 @@ def list_(
         users = list_users(client, names or None)
     missing = sorted(set(names or []) - {user.user for user in users})
     if missing:
-        raise NotFound(f"no user of SCRAM is called {', '.join(missing)}", hint="kctl user list shows all")
+        raise NotFound(f"SCRAM user {', '.join(missing)} does not exist", hint="list the users with `kctl user list`")
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right")]
-    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no users of SCRAM")], row_type=ScramUser)
+    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no SCRAM users")], row_type=ScramUser)
 
 
 @app.command()
@@ -54,20 +54,20 @@ def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
-    iterations: Annotated[int, typer.Option(help="Of the password's hash, 4096 to 16384.")] = 8192,
+    iterations: Annotated[int, typer.Option(help="Hash iterations, 4096 to 16384.")] = 8192,
     password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File or pipe with the password; - is stdin.")
+        str | None, typer.Option(metavar="FILE", help="Read the password from a file or pipe; - is stdin.")
     ] = None,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
     password_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The environment variable with the password.")
+        str | None, typer.Option(metavar="NAME", help="Read the password from this environment variable.")
     ] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Add a user, or give one another password. Without an option the password is asked for on the terminal.
+    """Add a user, or replace the password of one. Prompts for the password by default.
 
-    One newline at the end of a file or of stdin is not part of the password. The default mechanism is SCRAM-SHA-512.
-    Replacing a password asks first, because clients can no longer log in with the old one.
+    One trailing newline of a file or of stdin is not part of the password. The default mechanism is SCRAM-SHA-512.
+    Replacing a password asks for confirmation, because clients can no longer log in with the old one.
 
     Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
@@ -76,9 +76,9 @@ def add(
 
     inv = invocation(ctx)
     if (password_file is not None) + (password_env is not None) + password_stdin > 1:
-        raise UsageError("--password-file, --password-stdin and --password-env exclude each other")
+        raise UsageError("--password-file, --password-stdin and --password-env are mutually exclusive")
     mechanisms = parse_mechanisms(mechanism or ["SCRAM-SHA-512"])
-    plan = plan_add([], name, mechanisms, iterations)  # what is wrong in itself is told before anything is asked
+    plan = plan_add([], name, mechanisms, iterations)  # fail on invalid input before prompting
     password = None if dry_run else _password(name, "-" if password_stdin else password_file, password_env)
     with inv.connect() as client:
         present = list_users(client, [name])
@@ -93,18 +93,18 @@ def add(
 
 
 def _password(name: str, file: str | None, env: str | None) -> str:
-    """From where the options say, or from the terminal, twice. Raises UsageError."""
+    """Return the password from the selected source, or prompt twice. Raises UsageError."""
     from kctl.base.secrets import read_secret
 
-    found = read_secret("the password", env, file, warn=output.warn)
-    if found is not None:
-        return found
+    password = read_secret("the password", env, file, warn=output.warn)
+    if password is not None:
+        return password
     if not interactive():
-        raise UsageError("no password was given", hint="--password-file FILE, --password-stdin, or --password-env NAME")
-    return _asked(name)
+        raise UsageError("no password", hint="use --password-file FILE, --password-stdin or --password-env NAME")
+    return _prompted_password(name)
 
 
-def _asked(name: str) -> str:
+def _prompted_password(name: str) -> str:
     import getpass
 
     first = getpass.getpass(f"Password of {name}: ", stream=sys.stderr)
@@ -120,12 +120,12 @@ def remove(
     ctx: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip users that are not there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip users that do not exist.")] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Remove users, or only what they have of a mechanism. Their ACLs and quotas stay.
+    """Remove users, or only their credentials for a mechanism. ACLs and quotas stay.
 
-    Connections that are open stay open until the client logs in again.
+    Open connections stay open until the client reauthenticates.
 
     Example: kctl user remove alice --dry-run
     """
@@ -139,26 +139,27 @@ def remove(
         plan = plan_remove(present, names, mechanisms)
         if not if_exists:
             _refuse_missing(client, plan)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_REMOVE]
-        if todo and not dry_run:
-            users = ", ".join(dict.fromkeys(row.user for row in todo))
-            basis = of_users(client, present, todo)
+        to_remove = [row for row in plan if row.result is ItemResult.WOULD_REMOVE]
+        if to_remove and not dry_run:
+            users = ", ".join(dict.fromkeys(row.user for row in to_remove))
+            basis = of_users(client, present, to_remove)
             inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, basis=basis)
         _finish(inv, plan if dry_run else carry_out(client, plan))
 
 
 def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
-    """Raise NotFound: a mistyped user who is «removed» can still log in."""
+    """Raise NotFound for a user who does not exist: with a typo, the actual user could still log in."""
     from kctl.access.users import list_users
     from kctl.base.suggestions import did_you_mean
 
     missing = next((row for row in plan if row.result is ItemResult.NOT_THERE), None)
     if missing is not None:
-        known = {user.user for user in list_users(client)}
-        what = f"{missing.mechanism} of user {missing.user}" if missing.user in known else f"user {missing.user}"
+        existing = {user.user for user in list_users(client)}
+
+        what = f"{missing.mechanism} of user {missing.user}" if missing.user in existing else f"user {missing.user}"
         raise NotFound(
-            f"there is no {what}",
-            hint=did_you_mean(missing.user, known - {missing.user}) or "kctl user list shows all",
+            f"{what} does not exist",
+            hint=did_you_mean(missing.user, existing - {missing.user}) or "list the users with `kctl user list`",
         )
 
 

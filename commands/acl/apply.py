@@ -1,4 +1,4 @@
-"""kctl acl apply: ACLs and quotas as a file says."""
+"""kctl acl apply: apply ACLs and quotas from a file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from kctl.errors import NotHealthy
 
 def apply(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="YAML; - is stdin.")],
-    prune: Annotated[bool, typer.Option("--prune", help="Also remove what the file does not have.")] = False,
+    file: Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads stdin.")],
+    prune: Annotated[bool, typer.Option("--prune", help="Also remove ACLs and quotas not in the file.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what differs, change nothing; exit 1 when something does.")
+        bool, typer.Option("--dry-run", help="Show the differences without applying them; exit 1 if any.")
     ] = False,
 ) -> None:
-    """Apply a file: add the ACLs and set the quotas that it has. What it does not have stays, unless --prune is given.
+    """Apply ACLs and quotas from a file.
 
-    A section that the file lacks (acls, quotas) is left alone altogether.
+    ACLs and quotas that are not in the file stay, unless --prune is set. A section (acls, quotas) that is not in the
+    file is ignored entirely.
 
     Example: kctl acl apply -f access.yaml --dry-run
     """
@@ -33,20 +34,20 @@ def apply(
     from kctl.access.apply import apply_access, plan_access
 
     inv = invocation(ctx)
-    listed = read_access_file(file)
+    access_file = read_access_file(file)
     with inv.connect() as client:
-        plan = plan_access(client, listed, prune=prune)
+        plan = plan_access(client, access_file, prune=prune)
         if not dry_run:
             confirm_changes(inv, client, plan.acls)
             confirm_quotas(inv, client, plan.quotas)
             plan = apply_access(client, plan)
     inv.emit(plan, lambda: [changes_table(plan.acls), quotas_table(plan.quotas)], changed=plan.changed)
     if not plan.acls and not plan.quotas:
-        output.note("nothing differs")
-    for count, what in ((plan.unlisted_acls, "ACLs"), (plan.unlisted_quotas, "quotas")):
+        output.note("no differences")
+    for count, noun in ((plan.unlisted_acls, "ACLs"), (plan.unlisted_quotas, "quotas")):
         if count:
-            output.note(f"{what} that the file does not have, and that stay without --prune: {count:,}")
+            output.note(f"{count:,} {noun} not in the file; kept without --prune")
     raise_failed(plan.acls)
     raise_failed_quotas(plan.quotas)
     if dry_run and (plan.acls or plan.quotas):
-        raise NotHealthy("the cluster is not as the file says", hint="without --dry-run it is made so")
+        raise NotHealthy("the cluster differs from the file", hint="run it without --dry-run to apply the file")

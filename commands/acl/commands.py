@@ -11,7 +11,7 @@ from kctl.base.outcomes import ItemResult, any_changed
 from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT_CHOSEN, check_chosen
-from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.terminal.invocation import CommandGroup, Invocation, KctlCommand, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, OperationFailed, UsageError
 
@@ -20,17 +20,45 @@ if TYPE_CHECKING:
     from kctl.access.model import Acl, AclFilter
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("List, add, remove and explain ACLs, written in words.")
+_KAFKA_ACLS_OPTIONS = {
+    "--topic", "--group", "--transactional-id", "--cluster", "--allow-principal", "--deny-principal", "--allow-host",
+    "--deny-host", "--resource-pattern-type", "--operation", "--principal", "--host", "--producer", "--consumer",
+}  # fmt: skip
+
+
+class _AclCommand(KctlCommand):
+    """A command that takes ACL sentences. An option of kafka-acls gets an error that shows the sentence form."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from typer._click.exceptions import NoSuchOption
+
+        try:
+            return super().parse_args(ctx, args)
+        except NoSuchOption as exc:
+            if exc.option_name not in _KAFKA_ACLS_OPTIONS:
+                raise
+            raise UsageError(
+                f"{ctx.command_path} has no option {exc.option_name}: it takes ACLs as sentences",
+                hint=f'write the ACL as a sentence, e.g. {ctx.command_path} "allow alice read,write topic orders"',
+            ) from None
+
+
+app = CommandGroup("List, add, remove and explain ACLs.")
 app.command_of("apply", "kctl.commands.acl.apply")
 app.command_of("explain", "kctl.commands.acl.explain")
 
-WORDS_HELP = 'ACLs in words, for example "allow alice read topic orders*".'
-_PRINCIPAL = typer.Option("--principal", metavar="PRINCIPAL", help="Only those of this one: alice, User:alice, *.")
-_RESOURCE = typer.Option("--resource", metavar="WORDS", help='Only those of "topic", "topic orders", "topic orders*" …')
-_COVERING = typer.Option("--covering", metavar="WORDS", help='Only those whose pattern covers, say, "topic orders".')
-_OPERATION = typer.Option("--operation", metavar="OPERATION", help="Only those of this operation.")
-_PERMISSION = typer.Option("--permission", metavar="PERMISSION", help="Only those that allow, or that deny.")
-_HOST = typer.Option("--host", metavar="ADDRESS", help="Only those of this very host; * are those of every host.")
+ACL_HELP = 'ACL as a sentence, e.g. "allow alice read topic orders*".'
+_PRINCIPAL = typer.Option("--principal", metavar="PRINCIPAL", help="Only ACLs of this principal, e.g. alice or *.")
+
+_RESOURCE = typer.Option(
+    "--resource", metavar="RESOURCE", help='Only ACLs on exactly this: "topic", "topic orders", "topic orders*".'
+)
+_COVERING = typer.Option(
+    "--covering", metavar="RESOURCE", help='Only ACLs whose pattern matches this resource, e.g. "topic orders".'
+)
+_OPERATION = typer.Option("--operation", metavar="OPERATION", help="Only ACLs for this operation.")
+_PERMISSION = typer.Option("--permission", metavar="PERMISSION", help="Only ACLs with this permission: allow or deny.")
+_HOST = typer.Option("--host", metavar="ADDRESS", help="Only ACLs for exactly this host; * means ACLs for any host.")
 
 _STYLES = {
     ItemResult.FAILED: "red",
@@ -51,7 +79,7 @@ def list_(
     permission: Annotated[str | None, _PERMISSION] = None,
     host: Annotated[str | None, _HOST] = None,
 ) -> None:
-    """List ACLs in words, as `acl add` and `acl remove` take them.
+    """List ACLs as the sentences that `acl add` and `acl remove` accept.
 
     Example: kctl acl list --covering "topic orders"
     """
@@ -59,9 +87,9 @@ def list_(
     from kctl.access.changes import AclRow, acl_row
 
     inv = invocation(ctx)
-    wanted = _filter(principal, resource, covering, operation, permission, host)
+    acl_filter = _filter(principal, resource, covering, operation, permission, host)
     with inv.connect() as client:
-        rows = [acl_row(acl) for acl in list_acls(client, wanted)]
+        rows = [acl_row(acl) for acl in list_acls(client, acl_filter)]
     columns = [
         Column("acl", "ACL", name=True),
         *(
@@ -70,7 +98,7 @@ def list_(
                         "host")
         ),
     ]  # fmt: skip
-    empty = "no ACLs" if wanted.everything else "no such ACLs"
+    empty = "no ACLs" if acl_filter.is_empty else "no matching ACLs"
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=AclRow)
 
 
@@ -78,26 +106,28 @@ def _filter(
     principal: str | None, resource: str | None, covering: str | None, operation: str | None, permission: str | None,
     host: str | None,
 ) -> AclFilter:  # fmt: skip
-    from kctl.access.words import parse_filter
+    from kctl.access.acl_syntax import parse_filter
 
     return parse_filter(
         principal=principal, resource=resource, covering=covering, operation=operation, permission=permission, host=host
     )
 
 
-@app.command()
+@app.command(cls=_AclCommand)
 def add(
     ctx: typer.Context,
-    words: Annotated[list[str], typer.Argument(metavar="ACL…", help=WORDS_HELP)],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be added, add nothing.")] = False,
+    words: Annotated[list[str], typer.Argument(metavar="ACL…", help=ACL_HELP)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be added; add nothing.")] = False,
 ) -> None:
-    """Add ACLs, and read them back. What is there already is left as it is. Denials are confirmed before.
+    """Add ACLs, and read them back to verify. Deny ACLs ask for confirmation first.
+
+    ACLs that already exist are left unchanged.
 
     Example: kctl acl add "allow alice read topic orders*" "allow alice read group payments"
     """
+    from kctl.access.acl_syntax import expressions, parse_all
     from kctl.access.acls import list_acls
     from kctl.access.changes import plan_changes
-    from kctl.access.words import expressions, parse_all
 
     inv = invocation(ctx)
     acls = parse_all(expressions(words))
@@ -108,10 +138,10 @@ def add(
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
-@app.command()
+@app.command(cls=_AclCommand)
 def remove(
     ctx: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="[ACL]…", help=WORDS_HELP)] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="[ACL]…", help=ACL_HELP)] = None,
     principal: Annotated[str | None, _PRINCIPAL] = None,
     resource: Annotated[str | None, _RESOURCE] = None,
     covering: Annotated[str | None, _COVERING] = None,
@@ -119,50 +149,50 @@ def remove(
     permission: Annotated[str | None, _PERMISSION] = None,
     host: Annotated[str | None, _HOST] = None,
     expect: Annotated[int | None, EXPECT_CHOSEN] = None,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip ACLs that are not there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, remove nothing.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip ACLs that do not exist.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
 ) -> None:
-    """Remove ACLs: those in words, or all that the options choose. Shown and confirmed before.
+    """Remove ACLs, listed as sentences or selected by options, after confirmation.
 
     Example: kctl acl remove --principal alice --resource "topic orders*" --yes --expect 1
     """
+    from kctl.access.acl_syntax import expressions, parse_all
     from kctl.access.acls import list_acls
     from kctl.access.changes import as_present, plan_changes
-    from kctl.access.words import expressions, parse_all
 
     inv = invocation(ctx)
-    wanted = _filter(principal, resource, covering, operation, permission, host)
-    if bool(words) is not wanted.everything:
-        raise UsageError(
-            "give either ACLs in words or options that choose them", hint="kctl acl list shows what is there"
-        )
+    acl_filter = _filter(principal, resource, covering, operation, permission, host)
+    if bool(words) is not acl_filter.is_empty:
+        raise UsageError("specify either ACLs or options that select ACLs", hint="list the ACLs with `kctl acl list`")
     if words and expect is not None:
-        raise UsageError("--expect goes with options that choose ACLs, not with ACLs in words")
+        raise UsageError("--expect requires options that select ACLs; it does not apply to listed ACLs")
     acls = parse_all(expressions(words or []), strict=False)
     with inv.connect() as client:
-        present = list_acls(client, wanted)
+        present = list_acls(client, acl_filter)
         plan = plan_changes(present, remove=as_present(acls, present) if words else present)
         if not if_exists:
             _refuse_missing(plan, present)
         if not dry_run:
             if (plan and not words) or expect is not None:
-                check_chosen(inv, expect, len(plan), by="the options choose")
+                check_chosen(inv, expect, len(plan), by="the options select")
             confirm_changes(inv, client, plan)
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
 def _refuse_missing(plan: Sequence[AclChange], present: Sequence[Acl]) -> None:
-    """Raise NotFound: a mistyped ACL that is «removed» leaves somebody with a right."""
+    """Raise NotFound for an ACL that does not exist: with a typo, the actual ACL would keep granting access."""
     from kctl.access.changes import similar
 
     missing = [row for row in plan if row.result is ItemResult.NOT_THERE]
     if missing:
-        more = f", nor {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        more = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
+
         raise NotFound(
-            f"there is no ACL «{missing[0].acl}»{more}", hint=similar(missing[0], present) or "kctl acl list shows all"
+            f"ACL {missing[0].acl!r} does not exist{more}",
+            hint=similar(missing[0], present) or "list the ACLs with `kctl acl list`",
         )
     if not plan:
-        raise NotFound("there are no such ACLs", hint="kctl acl list shows all")
+        raise NotFound("no ACLs match the options", hint="list the ACLs with `kctl acl list`")
 
 
 def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[AclChange]:
@@ -172,7 +202,10 @@ def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[Acl
 
 
 def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclChange]) -> None:
-    """Show what takes rights away, and ask: removals and denials; in a protected context also what allows."""
+    """Show changes that take rights away and ask for confirmation.
+
+    These are removals and added denials; in a protected context also everything else that is added.
+    """
     from kctl.access.basis import of_acls
 
     removed = [row for row in plan if row.result is ItemResult.WOULD_REMOVE]
@@ -190,13 +223,13 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
 
 
 def finish(inv: Invocation, rows: Sequence[AclChange]) -> None:
-    """Emit the rows. Raises OperationFailed when some failed."""
+    """Emit the rows. Raises OperationFailed if any row failed."""
     inv.emit(rows, lambda: [changes_table(rows)], changed=any_changed(rows))
     raise_failed(rows)
 
 
 def changes_table(rows: Sequence[AclChange]) -> Table:
-    """What was done about each ACL."""
+    """Return the table of ACL changes."""
     columns = [Column("acl", "ACL", name=True), Column("result", style=_result_style), Column("error")]
     return Table(columns if any(row.error for row in rows) else columns[:-1], jsonable(rows))
 
@@ -206,10 +239,10 @@ def _result_style(row: Any) -> str | None:
 
 
 def raise_failed(rows: Sequence[AclChange]) -> None:
-    """Raise OperationFailed when some rows failed."""
+    """Raise OperationFailed if any row failed."""
     failed = [f"{row.acl}: {row.error}" for row in rows if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(
             f"{len(failed)} of {counted(len(rows), 'ACL')} failed: {'; '.join(failed[:3])}",
-            hint="the others are as shown; run it again for the rest" if len(failed) < len(rows) else None,
+            hint="run the command again to retry the failed ACLs" if len(failed) < len(rows) else None,
         )

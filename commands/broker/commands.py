@@ -1,4 +1,4 @@
-"""kctl broker: list, describe, config, log-dirs, api-versions and features; loggers beside it."""
+"""kctl broker: list, describe, config, log-dirs, api-versions and features."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
 app.group_of("loggers", "kctl.commands.broker.loggers")
 
-Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="All brokers when none is named.")]
+Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker ids (default: all brokers).")]
 
 
 @app.command("list")
 def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s") -> None:
     """List brokers: address, rack, controller, leaders, replicas, disk and release.
 
-    A broker that is down is listed when partitions have a replica on it, or a KRaft controller has it registered. The
-    release is a guess from the requests that the broker has: brokers do not tell it.
+    A broker that is down is listed if a partition has a replica on it, or if a KRaft controller has it registered. The
+    release is inferred from the API versions of the broker, because brokers do not report it.
 
     Example: kctl broker list
     """
@@ -49,21 +49,21 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
     watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
 
-        def look() -> tuple[list[BrokerSummary], list[str]]:
+        def poll() -> tuple[list[BrokerSummary], list[str]]:
             facts = read_brokers(client)
             rows = summaries(facts)
             return rows, [*facts.failures, *(row.error for row in rows if row.error)]
 
         if watching:
-            watching.run(look, lambda seen: Shown(seen[0], [broker_table(seen[0])], seen[1]))
-        rows, failures = look()
+            watching.run(poll, lambda polled: Shown(polled[0], [broker_table(polled[0])], polled[1]))
+        rows, failures = poll()
     inv.emit(rows, lambda: [broker_table(rows)])
-    _tell_missing(failures)
+    _report_incomplete(failures)
 
 
 @app.command()
 def describe(ctx: typer.Context, ids: Ids = None) -> None:
-    """Describe brokers: what each leads and holds, what is not in sync, and its log dirs.
+    """Describe brokers: leaders, replicas, replicas that are not in sync, and log dirs.
 
     Example: kctl broker describe 1
     """
@@ -72,21 +72,22 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
     inv = invocation(ctx)
     with inv.connect() as client:
         facts = read_brokers(client, ids or None)
-    found = descriptions(facts, ids or facts.ids)
-    inv.emit(
-        found, lambda: [table for row in found for table in description_tables(row)], lambda: description_rows(found)
-    )
-    _tell_missing([*facts.failures, *(row.error for row in found if row.error)])
+    rows = descriptions(facts, ids or facts.ids)
+
+    inv.emit(rows, lambda: [table for row in rows for table in description_tables(row)], lambda: description_rows(rows))
+    _report_incomplete([*facts.failures, *(row.error for row in rows if row.error)])
 
 
 @app.command()
 def config(
     ctx: typer.Context,
     id_: Annotated[int, typer.Argument(metavar="ID")],
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Those that are Kafka's defaults as well.")] = False,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs (default: all that are set).")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Include defaults.")] = False,
 ) -> None:
-    """Show the configs of a broker that are not the default, as `kctl config get broker/ID` does.
+    """Show the configs of a broker that are not defaults, like `kctl config get broker/ID`.
 
     Example: kctl broker config 1
     """
@@ -101,37 +102,37 @@ def log_dirs(
     ids: Ids = None,
     topic: Annotated[list[str] | None, typer.Option(help="Only replicas of this topic; repeatable.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
-    replicas: Annotated[bool, typer.Option("--replicas", help="A row for each replica, the largest first.")] = False,
+    replicas: Annotated[bool, typer.Option("--replicas", help="Show one row per replica, largest first.")] = False,
 ) -> None:
-    """Show the log dirs of brokers: what is in them, and how full their disks are.
+    """Show the log dirs of brokers: the replicas in them and the usage of their disks.
 
-    SIZE is what the replicas take; the other numbers are the disk's, whatever uses it.
+    SIZE is the size of the replicas. USABLE, TOTAL and USED describe the disk, including data of other programs.
 
     Example: kctl broker log-dirs 1 2
     """
-    from kctl.brokers.log_dir_rows import absent_holders, log_dir_rows, read_log_dirs, replica_rows
+    from kctl.brokers.log_dir_rows import log_dir_rows, read_log_dirs, replica_rows, unreachable_log_dirs
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        good, failures = split_failures(read_log_dirs(client, _chosen(client, ids), topic or (), match or ()))
+        readable, failures = split_failures(read_log_dirs(client, _broker_ids(client, ids), topic or (), match or ()))
         if not ids:
-            failures += absent_holders(client)
+            failures += unreachable_log_dirs(client)
     if replicas:
-        found = replica_rows(good)
-        inv.emit(found, lambda: [replica_table(found)])
+        replica_list = replica_rows(readable)
+        inv.emit(replica_list, lambda: [replica_table(replica_list)])
     else:
-        rows = log_dir_rows(good)
+        rows = log_dir_rows(readable)
         inv.emit(rows, lambda: [log_dir_table(rows)])
-    _tell_missing(failures)
+    _report_incomplete(failures)
 
 
 @app.command("api-versions")
 def api_versions(
     ctx: typer.Context,
     ids: Ids = None,
-    differences: Annotated[bool, typer.Option("--differences", help="Only what brokers have differently.")] = False,
+    differences: Annotated[bool, typer.Option("--differences", help="Only APIs that differ between brokers.")] = False,
 ) -> None:
-    """Show the requests that brokers have, and in which versions.
+    """Show the Kafka APIs that brokers support, and in which versions.
 
     Brokers differ while a cluster is being upgraded.
 
@@ -141,18 +142,18 @@ def api_versions(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        good, failures = _apis(client, ids)
-    rows = [row for row in compare_apis(good) if not (differences and row.same)]
-    empty = f"no differences between {counted(len(good), 'broker')}"
+        readable, failures = _apis(client, ids)
+    rows = [row for row in compare_apis(readable) if not (differences and row.same)]
+    empty = f"no differences between {counted(len(readable), 'broker')}"
     inv.emit(rows, lambda: [api_table(rows, empty=empty)], lambda: api_rows(rows))
-    _tell_missing(failures)
+    _report_incomplete(failures)
 
 
 @app.command()
 def features(ctx: typer.Context, ids: Ids = None) -> None:
-    """Show the features that brokers support, and the level that is in force.
+    """Show the features that brokers support, and the finalized level of each.
 
-    Brokers with ZooKeeper have none, or only those of their own release.
+    Brokers with ZooKeeper have none, or only the features of their own release.
 
     Example: kctl broker features
     """
@@ -160,27 +161,27 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        good, failures = _apis(client, ids)
-    rows = features_of(good)
+        readable, failures = _apis(client, ids)
+    rows = features_of(readable)
     inv.emit(rows, lambda: [feature_table(rows)], row_type=FeatureOfBrokers)
-    _tell_missing(failures)
+    _report_incomplete(failures)
 
 
 def _apis(client: ClusterClient, ids: Collection[int] | None) -> tuple[dict[int, BrokerApis], list[str]]:
     from kctl.cluster.api_versions import fetch_api_versions
 
-    return split_failures(fetch_api_versions(client, _chosen(client, ids)))
+    return split_failures(fetch_api_versions(client, _broker_ids(client, ids)))
 
 
-def _chosen(client: ClusterClient, ids: Collection[int] | None) -> list[int]:
-    """The brokers named, else all that are registered. Raises NotFound."""
+def _broker_ids(client: ClusterClient, ids: Collection[int] | None) -> list[int]:
+    """Return the selected brokers, or all registered ones. Raises NotFound."""
     from kctl.brokers.overview import check_known
 
-    known = client.metadata(()).brokers
-    check_known(ids or (), known)
-    return sorted(set(ids or known))
+    registered = client.metadata(()).brokers
+    check_known(ids or (), registered)
+    return sorted(set(ids or registered))
 
 
-def _tell_missing(failures: Sequence[str]) -> None:
+def _report_incomplete(failures: Sequence[str]) -> None:
     if failures:
         raise incomplete(failures)

@@ -1,4 +1,4 @@
-"""kctl broker loggers: list log levels, and set them for a while or until the broker restarts."""
+"""kctl broker loggers: list log levels, and set them for some time or until the broker restarts."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ if TYPE_CHECKING:
 
 app = CommandGroup("List and set the log levels of brokers.")
 
-Brokers = Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")]
-_BAD = frozenset({ItemResult.FAILED, ItemResult.NOT_PUT_BACK})
-_RETURN_S = 60.0  # for the way back, when a broker does not answer at once
-_RETURN_POLL_S = 2.0
-_LONGEST_S = 30 * 86_400.0  # somebody has to sit there; clocks and sleep() have limits of their own
+BrokerOption = Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")]
+_FAILURES = frozenset({ItemResult.FAILED, ItemResult.NOT_PUT_BACK})
+_RESTORE_S = 60.0  # to restore levels when a broker does not respond at first
+_RESTORE_POLL_S = 2.0
+_MAX_S = 30 * 86_400.0  # the command has to keep running; clocks and sleep() have limits
 
 
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[LOGGER]…", help="All when none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[LOGGER]…", help="Logger names (default: all).")] = None,
     match: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="Loggers whose whole name matches; repeatable.")
+        list[str] | None, typer.Option(metavar="REGEX", help="Only loggers whose whole name matches; repeatable.")
     ] = None,
-    broker: Brokers = None,
+    broker: BrokerOption = None,
     level: Annotated[list[str] | None, typer.Option(help="Only loggers at this level; repeatable.")] = None,
 ) -> None:
-    """List the loggers of brokers with the levels that are in effect.
+    """List the loggers of brokers and their effective levels.
 
-    A broker has a logger once it has used it. Brokers that have a logger at different levels have a row each.
+    A broker has a logger once code has used it. Loggers with different levels on different brokers have one row per
+    level.
 
     Example: kctl broker loggers list --match 'kafka[.]server[.].*' --broker 1
     """
@@ -53,14 +54,14 @@ def list_(
 
     inv = invocation(ctx)
     patterns = parse_patterns("--match", match or ())
-    chosen = {each.upper() for each in level or ()}
-    if chosen - set(LEVELS):
-        raise UsageError(f"{', '.join(sorted(chosen - set(LEVELS)))} is not a log level: {', '.join(LEVELS)}")
+    level_filter = {each.upper() for each in level or ()}
+    if level_filter - set(LEVELS):
+        raise UsageError(f"{', '.join(sorted(level_filter - set(LEVELS)))} is not a log level; use {', '.join(LEVELS)}")
     with inv.connect() as client:
         levels, failures = _read(client, broker)
     rows = by_logger(levels)
     if rows:
-        wanted = set(
+        selected = set(
             select(
                 {row.logger for row in rows},
                 exact=names or (),
@@ -69,7 +70,7 @@ def list_(
                 listed_by="broker loggers list",
             )
         )
-        rows = [row for row in rows if row.logger in wanted and (not chosen or row.level in chosen)]
+        rows = [row for row in rows if row.logger in selected and (not level_filter or row.level in level_filter)]
     columns = [Column("logger", name=True), Column("level"), Column("brokers", show=ranges)]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no loggers")])
     if failures:
@@ -80,18 +81,18 @@ def list_(
 def set_(
     ctx: typer.Context,
     levels: Annotated[list[str], typer.Argument(metavar="LOGGER=LEVEL…", show_default=False)],
-    broker: Brokers = None,
+    broker: BrokerOption = None,
     for_: Annotated[
         str | None,
-        typer.Option("--for", metavar="DURATION", help="Wait for so long, then put the levels back; so does Ctrl-C."),
+        typer.Option("--for", metavar="DURATION", help="Restore the levels after this time (e.g. 10m) or on Ctrl-C."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be set, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be set, without setting it.")] = False,
 ) -> None:
-    """Set log levels on running brokers, and read them back.
+    """Set log levels on running brokers, and read them back to verify.
 
     Levels are FATAL, ERROR, WARN, INFO, DEBUG and TRACE. A level lasts until it is set again or the broker restarts.
-    With --for this command stays until time is up, and then puts back what it has set; what others have set meanwhile
-    it leaves.
+    With --for, the command keeps running until the time is up and then restores the previous levels, except levels that
+    others changed in the meantime.
 
     Example: kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 2s --yes
     """
@@ -100,25 +101,25 @@ def set_(
     from kctl.cluster.unchanged import Basis
 
     inv = invocation(ctx)
-    wanted = parse_levels(levels)
+    levels_by_logger = parse_levels(levels)
     for_s = None if for_ is None else parse_duration_ms(for_) / 1000
-    if for_s is not None and for_s > _LONGEST_S:
+    if for_s is not None and for_s > _MAX_S:
         raise UsageError(
-            f"--for {for_} is longer than 30 days", hint="without --for levels stay until the broker restarts"
+            f"--for {for_} is longer than 30 days", hint="omit --for to keep the levels until the broker restarts"
         )
     with inv.connect() as client:
         current, failures = _read(client, broker)
         if failures:
-            raise Refused(f"the levels of all brokers have to be known first: {failures[0]}")
-        plan = plan_levels(current, wanted)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_SET]
-        if dry_run or not todo:
+            raise Refused(f"the current levels of all brokers must be readable first: {failures[0]}")
+        plan = plan_levels(current, levels_by_logger)
+        to_set = [row for row in plan if row.result is ItemResult.WOULD_SET]
+        if dry_run or not to_set:
             _show(inv, plan)
             return
-        for row in todo:
+        for row in to_set:
             output.note(f"broker {row.broker}: {row.logger} {row.before} -> {row.after}")
-        basis = Basis(_facts(todo, current), lambda: _facts(todo, _read(client, {row.broker for row in todo})[0]))
-        inv.confirm(f"set {counted(len(todo), 'log level')}?", target=client.target, basis=basis)
+        basis = Basis(_facts(to_set, current), lambda: _facts(to_set, _read(client, {row.broker for row in to_set})[0]))
+        inv.confirm(f"set {counted(len(to_set), 'log level')}?", target=client.target, basis=basis)
         if for_s is None:
             _show(inv, set_levels(client, plan))
         else:
@@ -135,77 +136,77 @@ def _facts(rows: Sequence[LoggerChange], levels: Mapping[int, Levels]) -> Object
 
 
 def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange], for_s: float) -> None:
-    """Set, wait, put back. Whatever ends the wait, the way back is taken; a signal during it takes effect after it."""
+    """Set the levels, wait, restore them. Whatever ends the wait; a signal during the restore is handled after it."""
     from kctl.brokers.loggers import set_levels
     from kctl.deploy.interrupts import deferred_interrupts
 
     interrupted = False
-    problem: Exception | None = None
-    done = _in_doubt(plan)
+    failure: Exception | None = None
+    rows = _unknown_outcome(plan)
     with undone_when_terminated():
         try:
             with deferred_interrupts():
-                done = set_levels(client, plan)
-            _stay(done, for_s)
+                rows = set_levels(client, plan)
+            _wait(rows, for_s)
         except KeyboardInterrupt:
             interrupted = True
-        except Exception as exc:  # noqa: BLE001 - raised when the levels are back
-            problem = exc
+        except Exception as exc:  # noqa: BLE001 - raised after the levels are restored
+            failure = exc
         try:
             with deferred_interrupts():
-                done = _back(client, done)
+                rows = _restore(client, rows)
         except KeyboardInterrupt:
             interrupted = True
-    _show(inv, done)
-    if problem is not None:
-        raise problem
+    _show(inv, rows)
+    if failure is not None:
+        raise failure
     if interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
 
 
-def _in_doubt(plan: Sequence[LoggerChange]) -> list[LoggerChange]:
-    """What is known of the plan's rows when setting them ends without an answer: the way back looks at each."""
+def _unknown_outcome(plan: Sequence[LoggerChange]) -> list[LoggerChange]:
+    """Return the planned rows as failed: if setting them ends without a response, restoring checks each one."""
     import dataclasses
 
-    error = "nobody told whether it was set"
+    error = "it is unknown whether the level was set"
     return [
         dataclasses.replace(row, result=ItemResult.FAILED, error=error) if row.result.planned else row for row in plan
     ]
 
 
-def _stay(done: Sequence[LoggerChange], for_s: float) -> None:
-    """Tell what was not set, and wait while anything is."""
-    for row in done:
+def _wait(rows: Sequence[LoggerChange], for_s: float) -> None:
+    """Report levels that were not set. Wait if any level was set."""
+    for row in rows:
         if row.result is ItemResult.FAILED:
             output.warn(f"broker {row.broker}: {row.logger} was not set: {row.error}")
-    if not any(row.result is ItemResult.SET for row in done):
+    if not any(row.result is ItemResult.SET for row in rows):
         return
     until = datetime.now(timezone.utc) + timedelta(seconds=for_s)
-    output.note(f"set until {until:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C puts the levels back at once")
+    output.note(f"set until {until:%Y-%m-%d %H:%M:%S} UTC; press Ctrl-C to restore the levels now")
     time.sleep(for_s)
 
 
-def _back(client: ClusterClient, done: Sequence[LoggerChange]) -> list[LoggerChange]:
-    """Put back, again for a minute where a broker does not answer."""
+def _restore(client: ClusterClient, rows: Sequence[LoggerChange]) -> list[LoggerChange]:
+    """Restore the levels; retry for a minute if a broker does not respond."""
     import dataclasses
 
     from kctl.base.deadline import Deadline
-    from kctl.brokers.loggers import put_back
+    from kctl.brokers.loggers import restore_levels
 
-    deadline = Deadline(_RETURN_S)
+    deadline = Deadline(_RESTORE_S)
     while True:
-        rows = put_back(client, done)
-        if deadline.expired or not any(row.result is ItemResult.NOT_PUT_BACK for row in rows):
-            return rows
-        done = [
+        restored = restore_levels(client, rows)
+        if deadline.expired or not any(row.result is ItemResult.NOT_PUT_BACK for row in restored):
+            return restored
+        rows = [
             dataclasses.replace(row, result=ItemResult.SET) if row.result is ItemResult.NOT_PUT_BACK else row
-            for row in rows
+            for row in restored
         ]
-        time.sleep(_RETURN_POLL_S)
+        time.sleep(_RESTORE_POLL_S)
 
 
 def _show(inv: Invocation, rows: Sequence[LoggerChange]) -> None:
-    """The rows; raises OperationFailed for what has failed, with the way to put it right."""
+    """Emit the rows. Raises OperationFailed if any row failed, with a hint how to fix it."""
     columns = [
         Column("broker", align="right"),
         Column("logger", name=True),
@@ -214,37 +215,37 @@ def _show(inv: Invocation, rows: Sequence[LoggerChange]) -> None:
         Column("result", style=_style),
         Column("error"),
     ]
-    shown = columns if any(row.error for row in rows) else columns[:-1]
-    inv.emit(rows, lambda: [Table(shown, jsonable(rows))], changed=any_changed(rows))
-    bad = [row for row in rows if row.result in _BAD]
-    if not bad:
+    visible = columns if any(row.error for row in rows) else columns[:-1]
+    inv.emit(rows, lambda: [Table(visible, jsonable(rows))], changed=any_changed(rows))
+    failures = [row for row in rows if row.result in _FAILURES]
+    if not failures:
         return
-    first = bad[0]
+    first = failures[0]
     hint = None
     if first.result is ItemResult.NOT_PUT_BACK:
         hint = (
-            f"kctl broker loggers set {first.logger}={first.before} --broker {first.broker}; "
-            "a broker that restarts has the levels of its own configuration"
+            f"run `kctl broker loggers set {first.logger}={first.before} --broker {first.broker}`; "
+            "a restart of the broker also resets the level"
         )
     raise OperationFailed(
-        f"{len(bad)} of {counted(len(rows), 'log level')} {first.result}: broker {first.broker}, {first.logger}: "
+        f"{len(failures)} of {counted(len(rows), 'log level')} {first.result}: broker {first.broker}, {first.logger}: "
         f"{first.error}",
         hint=hint,
     )
 
 
 def _style(row: Mapping[str, Any]) -> str | None:
-    return "red" if row["result"] in _BAD else None
+    return "red" if row["result"] in _FAILURES else None
 
 
 def _read(client: ClusterClient, brokers: Collection[int] | None) -> tuple[dict[int, Levels], list[str]]:
-    """The levels of the brokers named, else of all, and why those of some could not be read.
+    """Return the levels of the selected brokers (default: all), and why some are unreadable.
 
-    Raises NotFound, and the first failure when nothing could be read.
+    Raises NotFound, and the first failure if no broker is readable.
     """
     from kctl.brokers.loggers import fetch_loggers
     from kctl.brokers.overview import check_known
 
-    known = client.metadata(()).brokers
-    check_known(brokers or (), known)
-    return split_failures(fetch_loggers(client, brokers or known))
+    registered = client.metadata(()).brokers
+    check_known(brokers or (), registered)
+    return split_failures(fetch_loggers(client, brokers or registered))

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from kctl.brokers.overview import BrokerDescription, BrokerSummary
     from kctl.cluster.api_versions import ApiOfBrokers, FeatureOfBrokers
 
-_NAMED = 20
+_MAX_NAMES = 20
 
 
 def broker_table(rows: Sequence[BrokerSummary]) -> Table:
-    """A row for each broker."""
+    """Return the table with one row per broker."""
     columns = [
         Column("broker", "ID", align="right"),
         Column("address"),
@@ -34,10 +34,10 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=alarm("offline_log_dirs")),
         Column("release", "RELEASE"),
     ]
-    shown = [{**row, "address": _address(row)} for row in jsonable(rows)]
-    if not any(row["offline_log_dirs"] for row in shown):
+    cells = [{**row, "address": _address(row)} for row in jsonable(rows)]
+    if not any(row["offline_log_dirs"] for row in cells):
         columns = [column for column in columns if column.key != "offline_log_dirs"]
-    return Table(columns, shown, empty="no brokers")
+    return Table(columns, cells, empty="no brokers")
 
 
 def _percent(value: float) -> str:
@@ -49,51 +49,51 @@ def _address(row: Mapping[str, Any]) -> str | None:
     return None if host is None else f"[{host}]:{row['port']}" if ":" in host else f"{host}:{row['port']}"
 
 
-def description_tables(found: BrokerDescription) -> list[Table]:
-    """One broker: its facts as lines, then its log dirs."""
-    row = jsonable(found)
+def description_tables(broker: BrokerDescription) -> list[Table]:
+    """Return the tables of one broker: its facts as lines, then its log dirs."""
+    row = jsonable(broker)
     facts = {
         "address": _address(row),
         "rack": row["rack"],
         "state": row["state"],
         "controller": row["is_controller"],
         "release": row["release"],
-        "leaders": f"{_count(found.leaders)}; preferred leader of {_count(found.preferred)}",
-        "replicas": f"{_count(found.replica_count)}; not in sync: {_not_in_sync(found)}",
+        "leaders": f"{_count(broker.leaders)}; preferred leader of {_count(broker.preferred)}",
+        "replicas": f"{_count(broker.replica_count)}; not in sync: {_not_in_sync(broker)}",
     }
     lines = Table(
-        [Column("key", "BROKER"), Column("value", str(found.broker))],
+        [Column("key", "BROKER"), Column("value", str(broker.broker))],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
-    return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]
+    return [lines] if broker.log_dirs is None else [lines, log_dir_table(broker.log_dirs, with_broker=False)]
 
 
-def description_rows(found: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
-    """A row for each broker, for CSV; `kctl broker log-dirs` has the log dirs."""
-    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(found)]
+def description_rows(broker: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
+    """Return one row per broker without log dirs, for CSV; `kctl broker log-dirs` has the log dirs."""
+    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(broker)]
 
 
 def _count(number: int | None) -> str:
-    return "not known" if number is None else f"{number:,}"
+    return "unknown" if number is None else f"{number:,}"
 
 
-def _not_in_sync(found: BrokerDescription) -> str:
-    if found.replica_count is None and not found.partitions_not_in_sync:
-        return "not known"
-    return _some(found.partitions_not_in_sync) + (
-        "" if found.replica_count is not None else " of the topics that are seen"
+def _not_in_sync(broker: BrokerDescription) -> str:
+    if broker.replica_count is None and not broker.partitions_not_in_sync:
+        return "unknown"
+    return _first_names(broker.partitions_not_in_sync) + (
+        "" if broker.replica_count is not None else " among the visible topics"
     )
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     if not names:
         return "none"
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Table:
-    """A row for each log dir."""
+    """Return the table with one row per log dir."""
     columns = [
         Column("broker", align="right"),
         Column("log_dir", "LOG DIR", name=True),
@@ -105,15 +105,15 @@ def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Tab
         Column("used_percent", "USED", show=_percent, align="right"),
         Column("error", "OFFLINE", style=alarm("error")),
     ]
-    known = jsonable(rows)
-    hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in known)}
+    cells = jsonable(rows)
+    hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in cells)}
     if not with_broker:
         hidden.add("broker")
-    return Table([column for column in columns if column.key not in hidden], known, empty="no log dirs")
+    return Table([column for column in columns if column.key not in hidden], cells, empty="no log dirs")
 
 
 def replica_table(rows: Sequence[ReplicaRow]) -> Table:
-    """A row for each replica."""
+    """Return the table with one row per replica."""
     columns = [
         Column("broker", align="right"),
         Column("log_dir", "LOG DIR", name=True),
@@ -127,7 +127,7 @@ def replica_table(rows: Sequence[ReplicaRow]) -> Table:
 
 
 def api_table(rows: Sequence[ApiOfBrokers], *, empty: str) -> Table:
-    """A row for each request; where brokers differ, the last column names them: «1-2: 0 to 8; 3: 0 to 9»."""
+    """Return the table with one row per API. Where brokers differ, the cell lists them: "1-2: 0 to 8; 3: 0 to 9"."""
     columns = [
         Column("api_key", "KEY", align="right"),
         Column("api"),
@@ -137,7 +137,7 @@ def api_table(rows: Sequence[ApiOfBrokers], *, empty: str) -> Table:
 
 
 def api_rows(rows: Sequence[ApiOfBrokers]) -> list[dict[str, Any]]:
-    """A row for each request and each way in which brokers have it, for CSV."""
+    """Return one row per API and distinct version range, for CSV."""
     return [
         {"api_key": row["api_key"], "api": row["api"], "same": row["same"], **each}
         for row in jsonable(rows)
@@ -155,13 +155,13 @@ def _range(each: Mapping[str, Any]) -> str:
 
 
 def feature_table(rows: Sequence[FeatureOfBrokers]) -> Table:
-    """A row for each feature, or each way in which brokers have it."""
+    """Return the table with one row per feature and distinct level."""
     columns = [
         Column("feature"),
         Column("brokers", show=ranges),
         Column("min_version", "SUPPORTED MIN", align="right"),
         Column("max_version", "SUPPORTED MAX", align="right"),
-        Column("finalized_version", "IN FORCE", align="right"),
+        Column("finalized_version", "FINALIZED", align="right"),
         Column("finalized_epoch", "EPOCH", align="right"),
     ]
-    return Table(columns, jsonable(rows), empty="the brokers have no features")
+    return Table(columns, jsonable(rows), empty="no features")

@@ -210,15 +210,15 @@ def _transaction_states() -> Iterable[str]:
 
 
 def _operations() -> Iterable[str]:
-    from kctl.access.words import OPERATION_WORDS
+    from kctl.access.acl_syntax import OPERATIONS_BY_KEYWORD
 
-    return OPERATION_WORDS
+    return OPERATIONS_BY_KEYWORD
 
 
 def _resource_types() -> Iterable[str]:
-    from kctl.access.words import KIND_WORDS
+    from kctl.access.acl_syntax import KINDS_BY_KEYWORD
 
-    return KIND_WORDS
+    return KINDS_BY_KEYWORD
 
 
 def _levels() -> Iterable[str]:

@@ -112,10 +112,10 @@ def users(client: ClusterClient) -> list[str]:
 
 def principals(client: ClusterClient) -> list[str]:
     """Return SCRAM users and principals in ACLs, whichever of them the user may see."""
+    from kctl.access.acl_syntax import format_principal
     from kctl.access.acls import list_acls
-    from kctl.access.words import principal_words
 
-    acl_principals = _unless_refused(lambda: [principal_words(acl.principal) for acl in list_acls(client)])
+    acl_principals = _unless_refused(lambda: [format_principal(acl.principal) for acl in list_acls(client)])
     return [*_unless_refused(lambda: users(client)), *acl_principals]
 
 

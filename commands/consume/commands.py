@@ -1,4 +1,4 @@
-"""kctl consume: records of topics, as text, JSON Lines, hex or by a template."""
+"""kctl consume: read records as text, JSON Lines, hex or by a template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STARTS = {"earliest": (True, None), "latest": (False, None)}
 _RESETS = ("earliest", "latest")
 
 
-@formats_are("json (JSON Lines), or text without; with --quiet table, wide, json, yaml or csv.")
+@formats_are("json (JSON Lines; default: text); with --quiet table, wide, json, yaml or csv.")
 def command(
     ctx: typer.Context,
     topics: consume_options.Topics = None,
@@ -68,11 +68,11 @@ def command(
     stats: consume_options.Stats = False,
     quiet: consume_options.Quiet = False,
 ) -> None:
-    """Read records of topics: values as text, one a line, or whole records with -o json (JSON Lines).
+    """Read records of topics: values as text, one per line, or whole records with -o json.
 
-    Values go to a pipe or file as they are; on a terminal, control characters are escaped. Without --exit-eof, an
-    --until or a --max-messages it waits for more; Ctrl-C ends it. --timeout is for silent brokers (default: 30s) and
-    schema registries (default: 10s); the wait for records is bounded by --idle-timeout.
+    Values are written unchanged to a pipe or file; on a terminal, control characters are escaped. The command waits for
+    more records until Ctrl-C, unless --exit-eof, --until, --max-messages or --idle-timeout ends it. --timeout limits
+    the wait for brokers (default: 30s) and schema registries (default: 10s), not the wait for records.
 
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
@@ -129,7 +129,7 @@ def _run(
     if quiet:
         _emit(inv, result)
     undecoded = (
-        f"{result.undecoded:,} of {result.records:,} records could not be decoded and are shown as they are;"
+        f"{result.undecoded:,} of {result.records:,} records could not be decoded and are shown undecoded;"
         f" the first: {result.first_undecoded}"
     )
     if result.ended == "interrupted":
@@ -151,11 +151,11 @@ def _start(offset: str | None) -> tuple[bool, int | None]:
         return _STARTS[offset]
     if offset.isascii() and offset.isdigit() and int(offset) < 2**63:
         return False, int(offset)
-    raise UsageError(f"--offset {offset!r} is not an offset", hint="a number, earliest or latest")
+    raise UsageError(f"--offset {offset!r} is not an offset", hint="use a number, earliest or latest")
 
 
 def _ends(options: ConsumeOptions) -> bool:
-    """Whether the run can end without a signal while no records arrive."""
+    """Return True if the run can end without a signal while no records arrive."""
     return options.finite or options.until_ms is not None or options.idle_ms is not None or options.max_messages == 0
 
 
@@ -167,7 +167,7 @@ def _moment(text: str | None) -> int | None:
 
 def _reset(where: str | None) -> str | None:
     if where is not None and where not in _RESETS:
-        raise UsageError(f"--offset-reset {where!r} is neither earliest nor latest")
+        raise UsageError(f"--offset-reset {where!r} is unknown", hint="use earliest or latest")
     return where
 
 
@@ -194,10 +194,10 @@ def _decoder(
     from kctl.records.decode.registry_settings import decoder_settings
 
     if both is not None and (key is not None or value is not None):
-        raise UsageError("--decoder is for keys and values: leave out --key-decoder and --value-decoder")
+        raise UsageError("--decoder sets both decoders and cannot be combined with --key-decoder or --value-decoder")
     key, value = both or key, both or value
     if not (may_need_registry(key) or may_need_registry(value)):
-        return record_decoder(key, value, DecoderSettings())  # no login is read that is not needed
+        return record_decoder(key, value, DecoderSettings())  # registry credentials are not read if not needed
     settings = decoder_settings(registry, command_config=inv.command_config, timeout_s=inv.timeout_s(10))
     return record_decoder(key, value, settings)
 
@@ -211,12 +211,12 @@ def _writer(inv: Invocation, form: str | None, separator: str | None, *, quiet: 
 
     between = parse_separator(separator) if separator is not None else None
     if inv.output in {"yaml", "csv", "wide"} and not quiet:
-        raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="a stream is text, or -o json")
+        raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="use text (the default) or -o json")
     if form is not None and form != "json" and inv.output == "json" and not quiet:
-        raise UsageError("-o json and --format are two formats: leave one out")
+        raise UsageError("-o json and --format are mutually exclusive")
     chosen = form or ("json" if inv.output == "json" else "text")
     if between is not None and chosen not in {"text", "json"}:
-        raise UsageError("--key-separator is for text", hint="a template says itself where the key stands: {key}")
+        raise UsageError("--key-separator requires text or JSON output", hint="in a template, use {key}")
     if chosen == "text":
         writer = formats.text_writer(between)
     elif chosen == "json":
@@ -227,8 +227,8 @@ def _writer(inv: Invocation, form: str | None, separator: str | None, *, quiet: 
         writer = formats.template_writer(chosen)
     else:
         raise UsageError(
-            f"--format {chosen!r} is no format",
-            hint="text, json, hex, or a template as '{offset} {value}\\n'",
+            f"--format {chosen!r} is not a format",
+            hint="use text, json, hex, or a template such as '{offset} {value}\\n'",
         )
     return _count_only if quiet else writer
 
@@ -238,7 +238,7 @@ def _count_only(_chunk: Chunk) -> None:
 
 
 class _Sink:
-    """Writes records to stdout by `show`."""
+    """A sink that writes records to stdout with `show`."""
 
     def __init__(self, show: Callable[[Chunk], None]) -> None:
         self.write = show
@@ -255,7 +255,7 @@ class _Sink:
         seconds = stats.interval_ms / 1000
         output.note(
             f"{stats.records / seconds:,.0f} records/s, {format_size(round(stats.bytes / seconds))}/s;"
-            f" {stats.total_records:,} records, {format_size(stats.total_bytes)} in all"
+            f" {stats.total_records:,} records, {format_size(stats.total_bytes)} in total"
         )
 
 

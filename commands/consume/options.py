@@ -8,19 +8,23 @@ import typer
 
 from kctl.commands.terminal.topic_options import PARTITION
 
-# As help says it: the names are in modules that help does not import.
+# Repeated here, because help does not import the modules that define the names.
 _DECODERS = (
-    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, a plug-in's; by a"
-    " schema registry: avro, protobuf, json-schema, registry; or one of"
-    " Kafka's own topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
+    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, or a plug-in; with a"
+    " schema registry: avro, protobuf, json-schema, registry;"
+    " internal topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
 )
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)]
 Match = Annotated[
-    list[str] | None, typer.Option("--match", metavar="REGEX", help="Topics of such names too; repeatable.")
+    list[str] | None, typer.Option("--match", metavar="REGEX", help="Also topics whose whole name matches; repeatable.")
 ]
-FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Start at the oldest record, not at the end.")]
-Offset = Annotated[str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")]
+FromBeginning = Annotated[
+    bool, typer.Option("--from-beginning", help="Start at the oldest record (default: at the end).")
+]
+Offset = Annotated[
+    str | None, typer.Option(metavar="OFFSET", help="Start at this offset: a number, earliest or latest.")
+]
 FromTime = Annotated[
     str | None,
     typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC if no zone is given; '2h ago'; ms."),
@@ -33,41 +37,43 @@ Until = Annotated[
 UntilOffset = Annotated[
     int | None, typer.Option("--until-offset", min=0, help="Stop before this offset in each partition.")
 ]
-MaxMessages = Annotated[int | None, typer.Option(min=0, help="Stop after so many records.")]
-ExitEof = Annotated[bool, typer.Option("--exit-eof", help="Stop at the end that the log has now.")]
-IdleTimeout = Annotated[str | None, typer.Option(metavar="DURATION", help="Stop after so long without a record.")]
+MaxMessages = Annotated[int | None, typer.Option(min=0, help="Stop after N records.")]
+ExitEof = Annotated[bool, typer.Option("--exit-eof", help="Stop at the current end of the log.")]
+IdleTimeout = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Stop if no record arrives for this long, e.g. 30s.")
+]
 Partition = Annotated[list[str] | None, PARTITION]
-Group = Annotated[str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")]
+Group = Annotated[str | None, typer.Option(help="Read as a member of this group; commit shown records.")]
 OffsetReset = Annotated[
     str | None,
-    typer.Option(metavar="earliest|latest", help="For a group without an offset, or whose offset is gone."),
+    typer.Option(metavar="earliest|latest", help="Where a group starts without a valid committed offset."),
 ]
 AsClassicMember = Annotated[
     bool,
     typer.Option(
         "--as-classic-member",
-        help="Join a group of the consumer protocol (KIP-848) too; without members it becomes a classic group.",
+        help="Also join a KIP-848 consumer group; an empty one becomes a classic group.",
     ),
 ]
-Key = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key has this.")]
-Value = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value has this.")]
+Key = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key matches.")]
+Value = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value matches.")]
 Header = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=REGEX", help="Only records with such a header; repeatable.")
+    list[str] | None, typer.Option(metavar="NAME=REGEX", help="Only records with a matching header; repeatable.")
 ]
 JsonPath = Annotated[
     list[str] | None,
-    typer.Option(metavar="CONDITION", help="Only JSON values for which it holds: 'a.b[0] == \"x\"'; repeatable."),
+    typer.Option(metavar="CONDITION", help="Only JSON values that match, e.g. 'a.b[0] == \"x\"'; repeatable."),
 ]
 Form = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="text, json, hex or a template: '{key} {value}\\n'; its lines end where \\n stands.",
+        help="text, json, hex, or a template such as '{key} {value}\\n'; \\n ends a line.",
     ),
 ]
 KeySeparator = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="Show the key too, and this between key and value; \\t is a tab.")
+    str | None, typer.Option(metavar="TEXT", help="Show the key, then this text, then the value; \\t is a tab.")
 ]
 Decoder = Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)]
 KeyDecoder = Annotated[str | None, typer.Option(metavar="NAME", help="Decode keys.")]
@@ -117,7 +123,7 @@ SchemaIdBytes = Annotated[
 SchemaIdKind = Annotated[
     str, typer.Option(metavar="content|global|auto", help="Kind of the schema id before the data (Apicurio's own API).")
 ]
-Merge = Annotated[bool, typer.Option("--merge", help="All partitions in the order of their timestamps.")]
-ReadCommitted = Annotated[bool, typer.Option("--read-committed", help="Leave out aborted and open transactions.")]
-Stats = Annotated[bool, typer.Option("--stats", help="Say on stderr each second how fast it goes.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Count the records instead of showing them.")]
+Merge = Annotated[bool, typer.Option("--merge", help="Merge all partitions in timestamp order.")]
+ReadCommitted = Annotated[bool, typer.Option("--read-committed", help="Skip records of aborted and open transactions.")]
+Stats = Annotated[bool, typer.Option("--stats", help="Print the throughput to stderr every second.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Count records instead of showing them.")]

@@ -1,4 +1,4 @@
-"""kctl produce: lines, JSON Lines or a template's payloads become records."""
+"""kctl produce: write lines, JSON Lines or generated values as records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from kctl.records.produce.destination import Destination
     from kctl.records.produce.fitting import Parse
     from kctl.records.produce.input import Supply
-    from kctl.records.produce.lost_file import LostFile
     from kctl.records.produce.options import ProduceOptions, ProduceResult
     from kctl.records.produce.outgoing import Headers
     from kctl.records.produce.produce import Producing
+    from kctl.records.produce.undelivered_file import UndeliveredFile
 
 _STDIN = Path("-")
 
@@ -60,9 +60,10 @@ def command(
     quiet: produce_options.Quiet = False,
     dry_run: produce_options.DryRun = False,
 ) -> None:
-    """Write lines of stdin or files to a topic, or made values, and report how many were acknowledged.
+    """Write lines of stdin or files to a topic, or generated values.
 
-    Stops at the first record that is not acknowledged (exit code 5) and says which lines are missing.
+    Prints how many records were acknowledged. Stops at the first record that is not acknowledged (exit code 5), and
+    reports which lines are missing.
 
     Example: kctl produce orders --key-separator : < orders.txt
     """
@@ -109,7 +110,7 @@ def _check(
     from kctl.records.produce.destination import check_topic, shortage
 
     if not files and options.count is None:
-        raise UsageError("--dry-run of made values needs an end", hint="add --count N")
+        raise UsageError("--dry-run of generated values requires a limit", hint="add --count N")
     with undone_when_terminated(), inv.connect() as client:
         destination = check_topic(client, options)
         check_right_to_write(client, options.topic)
@@ -134,12 +135,12 @@ def _produce(
     from kctl.records.produce.produce import Producing
 
     with ExitStack() as stack:
-        lost_file = None
+        undelivered_file = None
         if failed_file is not None:
-            from kctl.records.produce.lost_file import LostFile
+            from kctl.records.produce.undelivered_file import UndeliveredFile
 
-            lost_file = LostFile(failed_file)
-            stack.callback(lost_file.close)
+            undelivered_file = UndeliveredFile(failed_file)
+            stack.callback(undelivered_file.close)
         stack.enter_context(undone_when_terminated())
         client = stack.enter_context(inv.connect())
         destination = check_topic(client, options)
@@ -151,16 +152,16 @@ def _produce(
         )  # fmt: skip
         run.prepare()
         if _typed_in(files) and not quiet:
-            output.note("one record for each line; Ctrl-D ends")
+            output.note("type one record per line; end with Ctrl-D")
         with told_when_interrupted(run.interrupt):
             result = run.run()
-            not_kept = None if lost_file is None else _keep(lost_file, run)
+            not_kept = None if undelivered_file is None else _keep(undelivered_file, run)
         cause = _cause(client, result)
-    _tell(inv, run, cause, not_kept, quiet=quiet)
+    _emit_result(inv, run, cause, not_kept, quiet=quiet)
 
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
-    """What the cluster lacks, when something is not acknowledged."""
+    """Return what the cluster lacks, if a record is not acknowledged."""
     from kctl.records.produce.destination import shortage
 
     if result.interrupted or not (result.failed or result.unknown):
@@ -172,8 +173,10 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
         return None
 
 
-def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool) -> None:
-    """The account, whatever is pressed meanwhile; then what ended the run unexpectedly."""
+def _emit_result(
+    inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool
+) -> None:
+    """Emit the result despite Ctrl-C, then raise what ended the run unexpectedly."""
     try:
         with told_when_interrupted(run.interrupt):
             report(inv, run.result, run.cause, cause, not_kept, quiet=quiet)
@@ -184,15 +187,15 @@ def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlErro
         raise run.unexpected
 
 
-def _keep(lost_file: LostFile, run: Producing) -> KctlError | None:
-    """Write what was not acknowledged; why that could not be done."""
+def _keep(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None:
+    """Write unacknowledged records to the file. Return the error, if any."""
     why = None
     try:
-        kept = lost_file.write(run.result.topic, run.lost())
+        kept = undelivered_file.write(run.result.topic, run.lost())
     except KctlError as exc:
-        kept, why = lost_file.written, exc
+        kept, why = undelivered_file.written, exc
     if kept:
-        run.result.failed_file = str(lost_file.path)
+        run.result.failed_file = str(undelivered_file.path)
     return why
 
 
@@ -206,7 +209,7 @@ def _supply(files: list[Path], options: ProduceOptions, destination: Destination
 
 
 def _note_mark(name: str) -> None:
-    output.note(f"{name} begins with a byte order mark, which is not part of the first record")
+    output.note(f"{name} begins with a byte order mark, which is ignored")
 
 
 def _headers(given: list[str] | None) -> Headers:

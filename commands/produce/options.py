@@ -45,47 +45,47 @@ class OnBadLine(str, Enum):
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
-File = Annotated[list[Path] | None, typer.Option(help="Read this instead of stdin; repeatable.")]
+File = Annotated[list[Path] | None, typer.Option(help="Read this file instead of stdin; repeatable.")]
 LineFormat = Annotated[
-    Format, typer.Option("--format", help="What a line is: a value, or a record as consume -o json writes it.")
+    Format, typer.Option("--format", help="text, hex, base64: a line is a value. json: as from consume -o json.")
 ]
-Key = Annotated[str | None, typer.Option(metavar="TEXT", help="The key of records that have none.")]
+Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Key for records without one.")]
 KeySeparator = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="What stands between key and value; \\t is a tab.")
+    str | None, typer.Option(metavar="TEXT", help="Separator between key and value; \\t is a tab.")
 ]
 Header = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Add a header to each record; repeatable.")]
-ParseHeaders = Annotated[bool, typer.Option("--parse-headers", help="Lines begin with headers: a:1,b:2, then a tab.")]
-HeadersDelimiter = Annotated[str, typer.Option(metavar="TEXT", help="What stands behind the headers of a line.")]
-HeadersSeparator = Annotated[str, typer.Option(metavar="TEXT", help="What stands between two headers.")]
-HeadersKeySeparator = Annotated[str, typer.Option(metavar="TEXT", help="What stands between a header's key and value.")]
-NullMarker = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="Text that stands for null: as a value, a tombstone.")
-]
-Partition = Annotated[int | None, typer.Option(min=0, help="Send everything to this partition.")]
+ParseHeaders = Annotated[bool, typer.Option("--parse-headers", help="Lines begin with headers: a:1,b:2 and a tab.")]
+HeadersDelimiter = Annotated[str, typer.Option(metavar="TEXT", help="Separator after the headers of a line.")]
+HeadersSeparator = Annotated[str, typer.Option(metavar="TEXT", help="Separator between headers.")]
+HeadersKeySeparator = Annotated[str, typer.Option(metavar="TEXT", help="Separator between header key and value.")]
+NullMarker = Annotated[str | None, typer.Option(metavar="TEXT", help="Text that means null; as a value, a tombstone.")]
+Partition = Annotated[int | None, typer.Option(min=0, help="Send all records to this partition.")]
 Repartition = Annotated[
-    bool, typer.Option("--repartition", help="Let keys decide, whatever partition JSON lines name.")
+    bool, typer.Option("--repartition", help="Ignore the partitions in JSON lines; partition by key.")
 ]
 Timestamp = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601, UTC if no zone is given; ms; or '2h ago'."),
+    typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601 (UTC if no zone is given), '2h ago', or ms."),
 ]
 Template = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="Make values: {n} {uuid} {now} {random:100} {int:1:6}.")
+    str | None, typer.Option(metavar="TEXT", help="Generate values: {n} {uuid} {now} {random:100} {int:1:6}.")
 ]
-Size = Annotated[str | None, typer.Option(metavar="SIZE", help="Make random values of this size, as 1kB.")]
-Count = Annotated[int | None, typer.Option(min=0, help="Stop after so many lines or made values.")]
-Rate = Annotated[str | None, typer.Option(metavar="N/s", help="Records a second (/m, /h) at most.")]
-WithAcks = Annotated[Acks, typer.Option(help="Replicas that must have a record: all in sync, the leader, none.")]
+Size = Annotated[str | None, typer.Option(metavar="SIZE", help="Generate random values of this size, e.g. 1kB.")]
+Count = Annotated[int | None, typer.Option(min=0, help="Stop after N lines or generated values.")]
+Rate = Annotated[str | None, typer.Option(metavar="N/s", help="Maximum rate in records per second (or /m, /h).")]
+WithAcks = Annotated[Acks, typer.Option(help="Wait for all in-sync replicas, the leader (1), or none (0).")]
 WithCompression = Annotated[
-    Compression, typer.Option("--compression-codec", "--compression", help="Codec of the batches.")
+    Compression, typer.Option("--compression-codec", "--compression", help="Compression codec of batches.")
 ]
-Idempotence = Annotated[bool | None, typer.Option(help="No duplicates after retries; on unless --acks says otherwise.")]
+Idempotence = Annotated[
+    bool | None, typer.Option(help="Prevent duplicates after retries (default: on with --acks all).")
+]
 AtBadLine = Annotated[
     OnBadLine,
-    typer.Option(help="If a line is not a record: stop, skip the line, or accept a missing separator (null key)."),
+    typer.Option(help="For an invalid line: stop, skip it, or accept a missing separator (null key)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if every record is acknowledged.")]
 FailedFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Where to keep what is not acknowledged, for --format json.")
+    Path | None, typer.Option(metavar="FILE", help="Write unacknowledged records here, to resend with --format json.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all lines and the topic, send nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all lines and the topic, without sending.")]

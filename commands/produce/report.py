@@ -1,4 +1,4 @@
-"""What kctl produce says: its speed while it runs, and in the end what became of the records."""
+"""Output of kctl produce: the rate while it runs, and the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_NAMED = 80  # characters; -o json has all
 
 @contextmanager
 def speed(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceResult], None] | None]:
-    """What to call now and then: shows how many records were sent and how fast, where lines are not typed in."""
+    """Yield a progress callback for sent records and their rate; None if lines are typed in."""
     if terminal or quiet:
         yield None
         return
@@ -45,7 +45,7 @@ def speed(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceResult], 
 
 @contextmanager
 def checked(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceCheck], None] | None]:
-    """What to call now and then: shows how many lines were checked, where they are not typed in."""
+    """Yield a progress callback for checked lines; None if lines are typed in."""
     if terminal or quiet:
         if not quiet:
             output.note("type one record per line; end with Ctrl-D")
@@ -64,10 +64,10 @@ def report(
     *,
     quiet: bool = False,
 ) -> None:
-    """Emit the result; raise when not everything was acknowledged.
+    """Emit the result. Raises an error if not everything was acknowledged.
 
-    quiet: emit it only then. error: what stopped the sending. shortage: why brokers may have refused, as a hint.
-    not_kept: why what was not acknowledged is not in the file for it.
+    quiet: emit only in this case. error: what stopped sending. shortage: why brokers may have rejected records, as a
+    hint. not_kept: why unacknowledged records could not be written to the file.
     """
     shown = jsonable(result) | {
         "not_acknowledged": spans(result.not_acknowledged),
@@ -96,7 +96,7 @@ def report(
 
 
 def _all_written(result: ProduceResult) -> bool:
-    """Whether every line was acknowledged as a record, or skipped on request."""
+    """Return True if every line was acknowledged as a record, or skipped on request."""
     return result.complete and (not result.bad_line or bool(result.skipped))
 
 
@@ -121,7 +121,7 @@ def _by_partition(rows: Sequence[Mapping[str, int]]) -> str:
 
 
 def _named(lines: list[int]) -> str:
-    """«line 3», «lines 3-7,9»; of very many the first."""
+    """Return "line 3" or "lines 3-7,9"; of very many only the first."""
     if len(lines) == 1:
         return f"line {lines[0]}"
     text = ranges(lines)
@@ -148,38 +148,40 @@ def _failure(
     if not result.sent:
         return UsageError(message, hint="nothing was sent")
     return OperationFailed(
-        f"{message}; sent before it: {counted(result.sent, 'record')}, behind it: none", details=details
+        f"{message}; {counted(result.sent, 'record')} before it sent, none after it", details=details
     )
 
 
 def _hint(result: ProduceResult, error: KctlError | None, shortage: str | None) -> str:
-    """What stands behind it, how far the input was read, and how to keep what is lost the next time."""
-    said = [shortage or f"no line behind {result.sent + result.skipped} was read"]
+    """Return the cause, how far the input was read, and how to keep unacknowledged records next time."""
+    parts = [shortage or f"no line after {result.sent + result.skipped} was read"]
     if error is not None and error.hint and not shortage:
-        said.append(error.hint)
+        parts.append(error.hint)
     if result.failed_file is None:
-        said.append("--failed-file keeps such records")
-    return "; ".join(said)
+        parts.append("use --failed-file to keep unacknowledged records")
+    return "; ".join(parts)
 
 
 def report_check(
     inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None, *, quiet: bool = False
 ) -> None:
-    """Emit what a run would write; raise when some lines can be no record, or the cluster would not take them now.
+    """Emit what a run would write. Raises an error for invalid lines, or if the cluster would reject records now.
 
-    shortage: what the cluster lacks for acks=all, in words.
+    shortage: what the cluster lacks for acks=all, as text.
     """
     shown = jsonable(found)
     inv.report_change(changed=bool(found.records))
     if not quiet or found.bad_line_count or shortage:
         inv.emit(shown, [Table(_check_columns(), [shown])])
     if not quiet and (found.max_batch_bytes is None or options.compression != "none"):
-        why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"
-        output.note(f"whether each record is small enough only the broker knows: {why}")
+        why = "compressed" if options.compression != "none" else "its max.message.bytes is unreadable"
+        output.note(f"unknown whether each record fits the size limit: {why}")
     if found.bad_line_count:
-        first = f"{counted(found.bad_line_count, 'line')} can be no record; the first: {found.bad_lines[0]}"
+        first = f"{counted(found.bad_line_count, 'line')} cannot be parsed; the first: {found.bad_lines[0]}"
         if not options.skip_bad_lines:
-            raise UsageError(first, hint="nothing was sent; -o json has more, --on-bad-line skip leaves them out")
+            raise UsageError(
+                first, hint="nothing was sent; list more with -o json, or skip them with --on-bad-line skip"
+            )
         output.warn(first)
     if shortage:
         raise NotHealthy(f"topic {found.topic} has {shortage}")

@@ -1,4 +1,4 @@
-"""kctl quota: list, set and unset quotas of clients."""
+"""kctl quota: list, set and unset client quotas."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from kctl.access.quotas import Entity, QuotaChange
+    from kctl.access.quotas import QuotaChange, QuotaEntity
 
-app = CommandGroup("List, set and unset quotas of clients.")
+app = CommandGroup("List, set and unset client quotas.")
 
-_USER = typer.Option("--user", metavar="NAME", help="Of this user.")
-_CLIENT = typer.Option("--client-id", metavar="NAME", help="Of this client id; with --user, of both together.")
-_IP = typer.Option("--ip", metavar="ADDRESS", help="Of connections from this address.")
-_USERS = typer.Option("--user-defaults", help="Of all users without quotas of their own.")
-_CLIENTS = typer.Option("--client-defaults", help="Of all client ids without quotas of their own.")
-_IPS = typer.Option("--ip-defaults", help="Of all addresses without quotas of their own.")
-_DRY_RUN = typer.Option("--dry-run", help="Let the brokers check it, change nothing.")
+_USER = typer.Option("--user", metavar="NAME", help="Quotas of this user.")
+_CLIENT = typer.Option("--client-id", metavar="NAME", help="Quotas of this client id; with --user, of the combination.")
+_IP = typer.Option("--ip", metavar="ADDRESS", help="Quotas of connections from this IP address.")
+_USERS = typer.Option("--user-defaults", help="Default quotas of all users without their own.")
+_CLIENTS = typer.Option("--client-defaults", help="Default quotas of all client ids without their own.")
+_IPS = typer.Option("--ip-defaults", help="Default quotas of all addresses without their own.")
+_DRY_RUN = typer.Option("--dry-run", help="Let the brokers validate the change, without applying it.")
 
 
 @app.command("list")
@@ -37,30 +37,32 @@ def list_(
     client_defaults: Annotated[bool, _CLIENTS] = False,
     ip_defaults: Annotated[bool, _IPS] = False,
 ) -> None:
-    """List quotas, all or those that name a user, client id or address.
+    """List client quotas (default: all; options select a user, client id or address).
 
     Example: kctl quota list -o json
     """
     from kctl.access.quotas import Quota, list_quotas, quota_rows
 
     inv = invocation(ctx)
-    given = (user, client_id, ip, user_defaults, client_defaults, ip_defaults)
-    only = None if given == (None, None, None, False, False, False) else _chosen(*given)
+    selection = (user, client_id, ip, user_defaults, client_defaults, ip_defaults)
+    only = None if selection == (None, None, None, False, False, False) else _entity(*selection)
     with inv.connect() as client:
         rows = quota_rows(list_quotas(client, only))
     columns = [Column("entity", name=True), Column("key"), Column("value", show=number_text, align="right")]
-    empty = "no such quotas" if only else "no quotas"
+    empty = "no matching quotas" if only else "no quotas"
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Quota)
 
 
-def _chosen(user: str | None, client_id: str | None, ip: str | None, users: bool, clients: bool, ips: bool) -> Entity:
-    """The entity that the options say. Raises UsageError."""
-    from kctl.access.quotas import DEFAULT, entity
+def _entity(
+    user: str | None, client_id: str | None, ip: str | None, users: bool, clients: bool, ips: bool
+) -> QuotaEntity:
+    """Return the entity selected by the options. Raises UsageError."""
+    from kctl.access.quotas import DEFAULT, selected_entity
 
     for name, default, option in ((user, users, "user"), (client_id, clients, "client"), (ip, ips, "ip")):
         if name is not None and default:
-            raise UsageError(f"--{option}-defaults is of all without a name, and one is named")
-    return entity(
+            raise UsageError(f"--{option}-defaults cannot be combined with a name")
+    return selected_entity(
         DEFAULT if users else user,
         DEFAULT if clients else client_id,
         DEFAULT if ips else ip,
@@ -79,22 +81,23 @@ def set_(
     ip_defaults: Annotated[bool, _IPS] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Set quotas, and read them back: producer_byte_rate, consumer_byte_rate (10MB is 10 MB a second),
-    request_percentage and controller_mutation_rate; of addresses connection_creation_rate. Each broker counts for
-    itself. Shown and confirmed before.
+    """Set client quotas, and read them back to verify. Asks for confirmation first.
+
+    Users and client ids: producer_byte_rate, consumer_byte_rate (bytes per second, e.g. 10MB), request_percentage,
+    controller_mutation_rate. Addresses: connection_creation_rate. Each broker enforces its quotas independently.
 
     Example: kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run
     """
     from kctl.access.quotas import parse_quota
 
-    who = _chosen(user, client_id, ip, user_defaults, client_defaults, ip_defaults)
-    wanted: dict[str, float | None] = {}
+    entity = _entity(user, client_id, ip, user_defaults, client_defaults, ip_defaults)
+    values: dict[str, float | None] = {}
     for text in quotas:
-        key, value = parse_quota(text, who)
-        if key in wanted:
-            raise UsageError(f"{key} is given twice")
-        wanted[key] = value
-    _change(invocation(ctx), who, wanted, dry_run=dry_run)
+        key, value = parse_quota(text, entity)
+        if key in values:
+            raise UsageError(f"{key} is specified twice")
+        values[key] = value
+    _change(invocation(ctx), entity, values, dry_run=dry_run)
 
 
 @app.command()
@@ -110,25 +113,25 @@ def unset(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip quotas that are not set.")] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
-    """Unset quotas; what applies then is the next more general one, or none.
+    """Unset client quotas. The next more general quota then applies, or none.
 
     Example: kctl quota unset --user alice producer_byte_rate --dry-run
     """
     from kctl.access.quotas import check_key
 
-    who = _chosen(user, client_id, ip, user_defaults, client_defaults, ip_defaults)
+    entity = _entity(user, client_id, ip, user_defaults, client_defaults, ip_defaults)
     for key in keys:
-        check_key(key, who)
-    _change(invocation(ctx), who, dict.fromkeys(keys), dry_run=dry_run, if_exists=if_exists)
+        check_key(key, entity)
+    _change(invocation(ctx), entity, dict.fromkeys(keys), dry_run=dry_run, if_exists=if_exists)
 
 
 def _change(
-    inv: Invocation, who: Entity, wanted: Mapping[str, float | None], *, dry_run: bool, if_exists: bool = False
+    inv: Invocation, entity: QuotaEntity, values: Mapping[str, float | None], *, dry_run: bool, if_exists: bool = False
 ) -> None:
     from kctl.access.quotas import carry_out, list_quotas, plan_quotas
 
     with inv.connect() as client:
-        plan = plan_quotas(list_quotas(client, who), {who: wanted})
+        plan = plan_quotas(list_quotas(client, entity), {entity: values})
         if not if_exists:
             _refuse_missing(plan)
         if not dry_run:
@@ -139,8 +142,8 @@ def _change(
 
 
 def _refuse_missing(plan: Sequence[QuotaChange]) -> None:
-    """Raise NotFound: the quota of a mistyped user that is «unset» goes on throttling somebody."""
+    """Raise NotFound for a quota that is not set: with a typo, the actual quota would keep throttling."""
     missing = [row for row in plan if row.before is None and row.result is ItemResult.UNCHANGED]
     if missing:
         keys = ", ".join(row.key for row in missing)
-        raise NotFound(f"no {keys} is set for {missing[0].entity}", hint="kctl quota list shows all")
+        raise NotFound(f"{keys}: not set for {missing[0].entity}", hint="list the quotas with `kctl quota list`")

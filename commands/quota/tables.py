@@ -1,4 +1,4 @@
-"""Changes of quotas: shown, confirmed, told when they failed. For `kctl quota` and `kctl acl apply`."""
+"""Quota changes: confirmation, table and errors, for `kctl quota` and `kctl acl apply`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaChange]) -> None:
-    """Ask before clients are slowed down, by a first value too, or may do more than somebody wanted."""
+    """Ask before a change: it throttles clients, or lets them exceed an intended limit."""
     from kctl.access.basis import of_quotas
 
     changed = [row for row in plan if row.result.planned]
@@ -32,7 +32,7 @@ def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaC
 
 
 def quotas_table(rows: Sequence[QuotaChange]) -> Table:
-    """Each key before and after."""
+    """Return the table with each quota before and after."""
     columns = [
         Column("entity", name=True),
         Column("key"),
@@ -44,14 +44,14 @@ def quotas_table(rows: Sequence[QuotaChange]) -> Table:
 
 
 def number_text(value: float | None) -> str:
-    """«10,485,760», «12.5»; a dash for none."""
+    """Format a quota: "10,485,760", "12.5", or "-" if it is not set."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value % 1 == 0 else f"{value:,}"
 
 
 def raise_failed(rows: Sequence[QuotaChange]) -> None:
-    """Raise OperationFailed when some rows failed."""
+    """Raise OperationFailed if any row failed."""
     failed = [f"{row.entity}, {row.key}: {row.error}" for row in rows if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'quota')} failed: {'; '.join(failed[:3])}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from kctl.topics.describe import Problem
+    from kctl.topics.describe import PartitionProblem
 
 CONFIG = typer.Option(
     "--config", metavar="KEY=VALUE", help="Config to set; KEY=@FILE reads the value from a file; repeatable."
@@ -34,14 +34,14 @@ ALL_NAMES = typer.Argument(metavar="[NAME]…", help="Topics (default: all).")
 
 def selected_problems(
     under_replicated: bool, unavailable: bool, under_min_isr: bool, at_min_isr: bool
-) -> list[Problem]:
+) -> list[PartitionProblem]:
     """Return the filters that are set."""
-    from kctl.topics.describe import Problem
+    from kctl.topics.describe import PartitionProblem
 
     filters = {
-        Problem.UNDER_REPLICATED: under_replicated,
-        Problem.UNAVAILABLE: unavailable,
-        Problem.UNDER_MIN_ISR: under_min_isr,
-        Problem.AT_MIN_ISR: at_min_isr,
+        PartitionProblem.UNDER_REPLICATED: under_replicated,
+        PartitionProblem.UNAVAILABLE: unavailable,
+        PartitionProblem.UNDER_MIN_ISR: under_min_isr,
+        PartitionProblem.AT_MIN_ISR: at_min_isr,
     }
     return [problem for problem, on in filters.items() if on]

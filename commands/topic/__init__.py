@@ -1,1 +1,1 @@
-"""kctl topic: list, describe, create, alter, truncate, copy and delete."""
+"""kctl topic: list, describe, create, alter, truncate, clone and delete topics."""

@@ -1,4 +1,4 @@
-"""kctl topic alter."""
+"""kctl topic alter: change partitions and configs of topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kctl.model import ClusterState, TopicState
     from kctl.topics.alter import AlteredTopic, TopicChange
 
-DEFAULT = "(default)"  # brokers do not tell every one before it holds
+DEFAULT = "(default)"  # brokers do not report every default before it takes effect
 
 
 def alter(
@@ -30,21 +30,23 @@ def alter(
     match: Annotated[list[str] | None, MATCH] = None,
     expect: Annotated[int | None, EXPECT] = None,
     partitions: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="How many there shall be; they only grow.")
+        int | None, typer.Option(min=1, max=MOST, help="New number of partitions; it can only increase.")
     ] = None,
     replica_assignment: Annotated[
         str | None,
-        typer.Option(metavar="1:2,2:3", help="Brokers of every partition, as in create; those there stay as they are."),
+        typer.Option(metavar="1:2,2:3", help="Brokers of every partition, as in create; existing partitions stay."),
     ] = None,
     config: Annotated[list[str] | None, CONFIG] = None,
     delete_config: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Config to take away, so that a default holds; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY", help="Config to remove, so that the default applies; repeatable.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Let the brokers validate the change, without applying it.")
+    ] = False,
 ) -> None:
-    """Give topics more partitions or other configs, checked by the brokers first and read back afterwards.
+    """Add partitions to topics, or change their configs. Brokers validate the change first.
 
-    More partitions change where the records of a key go, and cannot be taken back.
+    Adding partitions changes which partition the records of a key go to, and cannot be undone.
 
     Example: kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
     """
@@ -54,27 +56,27 @@ def alter(
 
     inv = invocation(ctx)
     if partitions is None and replica_assignment is None and not config and not delete_config:
-        raise UsageError("nothing to change", hint="give --partitions, --config KEY=VALUE or --delete-config KEY")
+        raise UsageError("nothing to change", hint="set --partitions, --config KEY=VALUE or --delete-config KEY")
     configs = _configs(config or [], delete_config or [])
     with inv.connect() as client:
         state, chosen = choose_to_change(client, names or (), match or ())
         changes = [_change(topic, partitions, replica_assignment, configs) for topic in chosen]
         plan = plan_alter(client, state, changes)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
-        if dry_run or not todo:
+        to_alter = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
+        if dry_run or not to_alter:
             emit_altered(inv, plan)
             warn_of(plan, state)
             return
         if not inv.yes:
-            show_plan(todo)
+            show_plan(to_alter)
         warn_of(plan, state)
         check_pattern(inv, match, expect, len(chosen))
-        question = f"Change {counted(len(todo), 'topic')} of {client.target.name}?"
+        question = f"Change {counted(len(to_alter), 'topic')} of {client.target.name}?"
         inv.confirm(question, target=client.target, basis=of_altered(client, state, plan))
         with output.progress("changing") as bar:
-            done = alter_topics(client, changes, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
-    emit_altered(inv, done)
-    raise_unaltered(done)
+            rows = alter_topics(client, changes, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    emit_altered(inv, rows)
+    raise_unaltered(rows)
 
 
 def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]:
@@ -83,7 +85,7 @@ def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]
     values: dict[str, str | None] = dict(read_values(set_))
     both = sorted(values.keys() & set(unset))
     if both:
-        raise UsageError(f"{', '.join(both)} is both to be set and to be deleted")
+        raise UsageError(f"{', '.join(both)} is in both --config and --delete-config")
     return {**values, **dict.fromkeys(unset)}
 
 
@@ -96,20 +98,20 @@ def _change(
 
     if assignment is None:
         return TopicChange(topic.name, partitions, None, configs)
-    every = parse_assignment(assignment)
-    if partitions is not None and partitions != len(every):
-        raise UsageError(f"--replica-assignment has {len(every)} partitions, --partitions says {partitions}")
-    there = tuple(p.replicas for p in topic.partitions)
-    if every[: len(there)] != there:
+    assignments = parse_assignment(assignment)
+    if partitions is not None and partitions != len(assignments):
+        raise UsageError(f"--replica-assignment has {len(assignments)} partitions, but --partitions is {partitions}")
+    current = tuple(p.replicas for p in topic.partitions)
+    if assignments[: len(current)] != current:
         raise Refused(
-            f"--replica-assignment has other replicas for partitions that topic {topic.name} has already",
-            hint="`kctl topic describe` shows them; `kctl topic reassign` moves them",
+            f"--replica-assignment differs from the replicas of existing partitions of topic {topic.name}",
+            hint="show them with `kctl topic describe`, move them with `kctl topic reassign`",
         )
-    return TopicChange(topic.name, len(every), every[len(there) :], configs)
+    return TopicChange(topic.name, len(assignments), assignments[len(current) :], configs)
 
 
 def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
-    """What the changes bring with them. state: with the topics."""
+    """Warn about the consequences of the changes. state: has the topics."""
     from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
 
@@ -125,13 +127,13 @@ def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
 
 
 def show_plan(rows: Sequence[AlteredTopic]) -> None:
-    """What would be changed, a line each on stderr."""
+    """Print the planned changes to stderr, one line each."""
     for row in _flat(rows):
         output.note(f"{row['topic']}: {row['what']} {_text(row['before'])} -> {_text(row['after'])}")
 
 
 def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
-    """What became of each topic: a line for each thing that was to change."""
+    """Emit one row per changed property of each topic."""
     columns = [
         Column("topic", name=True),
         Column("what", "CHANGE"),
@@ -145,7 +147,7 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
 
 
 def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:
-    """Raise OperationFailed when some were not changed, or not shown to be."""
+    """Raise OperationFailed if a change failed or could not be verified."""
     failed = {row.topic: row.error for row in rows if row.result is ItemResult.FAILED}
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {reasons(failed)}")

@@ -1,4 +1,4 @@
-"""kctl topic apply."""
+"""kctl topic apply: create and alter topics to match a file."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, Usag
 if TYPE_CHECKING:
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
-    from kctl.topics.apply import AppliedTopic, ApplyPlan, Change
+    from kctl.topics.apply import AppliedTopic, ApplyPlan, PropertyChange
     from kctl.topics.delete import DeletedTopic
 
 
 def apply(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Option("-f", "--file", help="The topics; - is stdin.")],
-    prune: Annotated[bool, typer.Option("--prune", help="Delete topics that the file does not name, too.")] = False,
+    file: Annotated[Path, typer.Option("-f", "--file", help="YAML file with topics; - reads stdin.")],
+    prune: Annotated[bool, typer.Option("--prune", help="Also delete topics that are not in the file.")] = False,
     prune_match: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="With --prune: only topics that it matches; repeatable.")
+        list[str] | None, typer.Option(metavar="REGEX", help="With --prune: only topics that match; repeatable.")
     ] = None,
     prune_expect: Annotated[
-        int | None, typer.Option(min=0, help="With --prune: refuse unless so many go; needed with --yes.")
+        int | None,
+        typer.Option(min=0, help="With --prune: refuse unless exactly N topics are deleted; required with --yes."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what differs; exit 1 when something does, 0 when nothing.")
+        bool, typer.Option("--dry-run", help="Show the differences without applying them; exit 1 if any.")
     ] = False,
 ) -> None:
-    """Make topics what a file says: missing ones are created, others get its partitions and configs.
+    """Create and alter topics to match a file.
 
-    A topic's configs are set to those in the file, and no others; without `configs` they are left alone. Fewer
-    partitions or another replication factor are refused before anything is changed.
+    Configs that are not in the file are removed from the topic; a topic without `configs` in the file keeps its
+    configs. Fewer partitions or another replication factor are refused before anything is changed.
 
     Example: kctl topic apply -f topics.yaml --dry-run
     """
@@ -51,48 +52,52 @@ def apply(
 
     inv = invocation(ctx)
     if not prune and (prune_match or prune_expect is not None):
-        raise UsageError("--prune-match and --prune-expect go with --prune")
+        raise UsageError("--prune-match and --prune-expect require --prune")
     specs = read_specs(file)
     if prune and not specs and not prune_match:
-        raise Refused(f"{file} names no topic: --prune would delete every topic", hint="give --prune-match as well")
+        raise Refused(
+            f"{file} contains no topics: --prune would delete every topic", hint="limit it with --prune-match"
+        )
     with inv.connect() as client:
         state = client.metadata()
         plan = plan_apply(client, specs, state)
-        going = _going(client, state, plan, prune_match or ()) if prune else []
+        to_prune = _topics_to_prune(client, state, plan, prune_match or ()) if prune else []
         rows = rows_of(plan, plan.created, plan.altered)
         warn_of(plan.altered, state)
-        if dry_run or not (plan.todo or going):
-            _emit(inv, [*rows, *_pruned(going)])
-            _raise_differing(plan.todo + len(going))
+        if dry_run or not (plan.todo or to_prune):
+            _emit(inv, [*rows, *_pruned(to_prune)])
+            _raise_differing(plan.todo + len(to_prune))
             return
-        _confirm(inv, client, state, plan, rows, going, prune_expect)
+        _confirm(inv, client, state, plan, rows, to_prune, prune_expect)
         with output.progress("applying") as bar:
-            done = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
-            gone = _delete(inv, client, done, going)
-    _emit(inv, [*done, *_pruned(gone)])
-    failed = {row.topic: row.error for row in done if row.result is ItemResult.FAILED}
+            applied = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
+            pruned = _delete(inv, client, applied, to_prune)
+    _emit(inv, [*applied, *_pruned(pruned)])
+    failed = {row.topic: row.error for row in applied if row.result is ItemResult.FAILED}
     if failed:
-        kept = "; nothing was pruned" if going else ""
+        suffix = "; nothing was pruned" if to_prune else ""
         raise OperationFailed(
-            f"{len(failed)} of {counted(len(done), 'topic')} are not as the file says: {reasons(failed)}{kept}",
-            hint="run it again: it does what is left",
+            f"{len(failed)} of {counted(len(applied), 'topic')} do not match the file: {reasons(failed)}{suffix}",
+            hint="run it again to apply the rest",
         )
-    raise_undeleted(gone)
-    raise_leaderless(done)
+    raise_undeleted(pruned)
+    raise_leaderless(applied)
 
 
-def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:
-    """The topics that the file does not name, with what would be lost."""
+def _topics_to_prune(
+    client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]
+) -> list[DeletedTopic]:
+    """Return the topics that are not in the file, with what would be lost."""
     from kctl.base.name_patterns import matches, parse_patterns
     from kctl.cluster.topics import hidden
     from kctl.topics.delete import losses
 
     patterns = parse_patterns("--prune-match", match)
-    named = {spec.name for spec in plan.specs}
+    listed = {spec.name for spec in plan.specs}
     chosen = [
         topic
         for name, topic in sorted(state.topics.items())
-        if name not in named and not hidden(topic) and (not patterns or matches(name, patterns))
+        if name not in listed and not hidden(topic) and (not patterns or matches(name, patterns))
     ]
     if not chosen:
         return []
@@ -114,20 +119,22 @@ def _confirm(
     state: ClusterState,
     plan: ApplyPlan,
     rows: Sequence[AppliedTopic],
-    going: Sequence[DeletedTopic],
+    to_prune: Sequence[DeletedTopic],
     expect: int | None,
 ) -> None:
-    """New topics are asked about only in a protected context, changes and deletions always, each apart."""
+    """Confirm the changes: creations only in a protected context, alterations and deletions always and separately."""
     from kctl.topics.basis import of_altered, of_deleted
 
-    basis = of_altered(client, state, plan.altered).also(of_deleted(client, going))
+    basis = of_altered(client, state, plan.altered).also(of_deleted(client, to_prune))
     altered = sum(row.result is ItemResult.WOULD_ALTER for row in plan.altered)
-    if expect is not None and expect != len(going):
-        raise Refused(f"--prune would delete {len(going)}, not {expect}", hint="nothing was changed")
-    if going and expect is None and (inv.yes or inv.confirm_cluster):
+    if expect is not None and expect != len(to_prune):
+        raise Refused(
+            f"--prune would delete {len(to_prune)} topics, but --prune-expect is {expect}", hint="nothing was changed"
+        )
+    if to_prune and expect is None and (inv.yes or inv.confirm_cluster):
         raise NotConfirmed(
-            f"not confirmed: --prune would delete {counted(len(going), 'topic')}",
-            hint=f"look at them with --dry-run, and add --prune-expect {len(going)}",
+            f"not confirmed: --prune would delete {counted(len(to_prune), 'topic')}",
+            hint=f"review them with --dry-run, then add --prune-expect {len(to_prune)}",
         )
     if plan.created:
         question = f"Create {counted(len(plan.created), 'topic')} of {client.target.name}?"
@@ -137,21 +144,21 @@ def _confirm(
             for line in _flat([row for row in rows if row.changes]):
                 output.note(f"{line['topic']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
         inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target, basis=basis)
-    if going:
-        show_losses(going)
-        question = f"Delete {counted(len(going), 'topic')} of {client.target.name}?"
+    if to_prune:
+        show_losses(to_prune)
+        question = f"Delete {counted(len(to_prune), 'topic')} of {client.target.name}?"
         inv.confirm(question, target=client.target, basis=basis)
 
 
 def _delete(
-    inv: Invocation, client: ClusterClient, done: Sequence[AppliedTopic], going: Sequence[DeletedTopic]
+    inv: Invocation, client: ClusterClient, applied: Sequence[AppliedTopic], to_prune: Sequence[DeletedTopic]
 ) -> Sequence[DeletedTopic]:
-    """Prune when all else went well."""
+    """Prune, unless an earlier change failed."""
     from kctl.topics.delete import delete_topics
 
-    if not going or any(row.result is ItemResult.FAILED for row in done):
-        return going
-    return delete_topics(client, going, timeout_s=inv.timeout_s(30))
+    if not to_prune or any(row.result is ItemResult.FAILED for row in applied):
+        return to_prune
+    return delete_topics(client, to_prune, timeout_s=inv.timeout_s(30))
 
 
 def _pruned(rows: Sequence[DeletedTopic]) -> list[AppliedTopic]:
@@ -180,6 +187,6 @@ def _flat(rows: Sequence[AppliedTopic]) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def _after(change: Change) -> str | None:
-    """Brokers do not tell every default before it holds."""
+def _after(change: PropertyChange) -> str | None:
+    """Return the value after the change. Brokers do not report every default before it takes effect."""
     return DEFAULT if change.after is None and change.before is not None else change.after

@@ -1,4 +1,4 @@
-"""kctl topic clone."""
+"""kctl topic clone: create a topic like another one, optionally with its records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Compression(str, Enum):
-    """Codecs of batches."""
+    """Compression codecs."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -31,27 +31,29 @@ def clone(
     ctx: typer.Context,
     source: Annotated[str, typer.Argument(metavar="SOURCE")],
     name: Annotated[str, typer.Argument(metavar="NEW")],
-    data: Annotated[bool, typer.Option("--data", help="Copy the records as well.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Also copy the records.")] = False,
     compression: Annotated[
-        Compression, typer.Option(help="With --data: of the batches that are written.")
+        Compression, typer.Option(help="Compression of the copied batches, with --data.")
     ] = Compression.NONE,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be made and copied.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be created and copied, without doing it.")
+    ] = False,
 ) -> None:
-    """Make a topic like another one: partitions, replication factor, configs; with --data its records as well.
+    """Create a topic with the partitions, replication factor and configs of another one.
 
-    Records keep partition, order, key, headers and timestamp, and get new offsets. Records written after the start
-    are not copied. The new topic must not exist, unless an interrupted copy created it: the same command resumes it.
+    With --data, records are copied with their partition, order, key, headers and timestamp; they get new offsets.
+    Records written after the start are not copied. The new topic must not exist, except to resume an interrupted copy.
 
     Example: kctl topic clone orders orders-test --data --dry-run
     """
     from kctl.cluster import unchanged
     from kctl.topics.basis import of_cloned
     from kctl.topics.clone.plan import plan_clone
-    from kctl.topics.clone.run import clone as make
+    from kctl.topics.clone.run import clone as create_clone
 
     inv = invocation(ctx)
     if compression is not Compression.NONE and not data:
-        raise UsageError("--compression goes with --data")
+        raise UsageError("--compression requires --data")
     with inv.connect() as client:
         basis = unchanged.topics(client, [source])
         timeout_s = inv.timeout_s(30)
@@ -66,29 +68,33 @@ def clone(
             basis = basis.also(of_cloned(client, plan.clone))
         else:
             question = f"Resume the copy of {source} into {name} of {client.target.name}?"
-            output.note(f"resuming the copy into {name}: {plan.clone.records:,} records are in it")
+            output.note(f"resuming the copy into {name}: {plan.clone.records:,} records are already copied")
         inv.confirm_protected(question, target=client.target, basis=basis)
         try:
             with (
                 undone_when_terminated(),
                 output.progress("copying" if data else "creating", lines_every_s=30) as bar,
             ):
-                done = make(client, plan, compression=compression.value, timeout_s=timeout_s, progress=bar.update)
+                cloned = create_clone(
+                    client, plan, compression=compression.value, timeout_s=timeout_s, progress=bar.update
+                )
         except KeyboardInterrupt:
-            output.warn(f"{name} is incomplete if it exists: {_next_step(source, name, data=data)}")
+            output.warn(f"topic {name} may exist and is incomplete: {_next_step(source, name, data=data)}")
             raise
-    _emit(inv, done)
-    if done.error:
+    _emit(inv, cloned)
+    if cloned.error:
         raise OperationFailed(
-            f"{name} exists and is incomplete: {done.error}", hint=_next_step(source, name, data=data)
+            f"topic {name} exists but is incomplete: {cloned.error}", hint=_next_step(source, name, data=data)
         )
 
 
 def _next_step(source: str, name: str, *, data: bool) -> str:
     from kctl.topics.clone.plan import resume_command
 
-    delete = f"`kctl topic delete {name}` removes it"
-    return f"`{resume_command(source, name)}` resumes the copy, {delete}" if data else f"{delete}, then clone again"
+    delete = f"delete the topic with `kctl topic delete {name}`"
+    return (
+        f"resume the copy with `{resume_command(source, name)}`, or {delete}" if data else f"{delete}, then clone again"
+    )
 
 
 def _emit(inv: Invocation, row: ClonedTopic) -> None:

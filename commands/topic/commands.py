@@ -1,4 +1,4 @@
-"""`kctl topic`: the list, and the other commands, which have a file each."""
+"""kctl topic: the list, and the group of the other commands."""
 
 from __future__ import annotations
 
@@ -37,15 +37,19 @@ def list_(
     unavailable: Annotated[bool, UNAVAILABLE] = False,
     under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
     at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
-    size: Annotated[bool, typer.Option("--size", help="What they take on all disks; wide: one copy, too.")] = False,
-    count: Annotated[bool, typer.Option("--count", help="Messages: log ends less log starts.")] = False,
+    size: Annotated[
+        bool, typer.Option("--size", help="Size of all replicas; -o wide adds the size of one copy.")
+    ] = False,
+    count: Annotated[
+        bool, typer.Option("--count", help="Number of messages: log end minus log start offsets.")
+    ] = False,
     internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """List topics with their partitions and replication factor.
 
-    With several of the filters, topics are shown of which one takes a partition.
+    Several filters are combined with OR: a topic is listed if any filter matches one of its partitions.
 
     Example: kctl topic list --match 'orders.*' --size --count
     """
@@ -57,16 +61,16 @@ def list_(
     request = ListRequest(match or (), problems, size, count, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(lambda: list_topics(client, request), lambda seen: _shown(seen, size=size, count=count))
-        found = list_topics(client, request)
-    inv.emit(found.topics, lambda: [_table(found.topics, size=size, count=count)], row_type=TopicSummary)
-    for line in found.doubts:
+            watching.run(lambda: list_topics(client, request), lambda listing: _shown(listing, size=size, count=count))
+        listing = list_topics(client, request)
+    inv.emit(listing.topics, lambda: [_table(listing.topics, size=size, count=count)], row_type=TopicSummary)
+    for line in listing.doubts:
         output.warn(line)
-    report_incomplete(found.failures)
+    report_incomplete(listing.failures)
 
 
-def _shown(seen: ListedTopics, *, size: bool, count: bool) -> Shown:
-    return Shown(seen.topics, [_table(seen.topics, size=size, count=count)], [*seen.doubts, *seen.failures])
+def _shown(listing: ListedTopics, *, size: bool, count: bool) -> Shown:
+    return Shown(listing.topics, [_table(listing.topics, size=size, count=count)], [*listing.doubts, *listing.failures])
 
 
 def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:

@@ -1,4 +1,4 @@
-"""kctl topic create."""
+"""kctl topic create: create topics."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def create(
     ctx: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
     partitions: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="How many; the brokers' default without.")
+        int | None, typer.Option(min=1, max=MOST, help="Number of partitions (default: the broker's num.partitions).")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, max=32767, help="How many; the brokers' default without.")
+        int | None, typer.Option(min=1, max=32767, help="Replicas per partition (default: the broker's).")
     ] = None,
     replica_assignment: Annotated[
         str | None,
-        typer.Option(metavar="1:2,2:3", help="Brokers of each partition, preferred leader first, instead of numbers."),
+        typer.Option(metavar="1:2,2:3", help="Brokers of each partition, preferred leader first."),
     ] = None,
     config: Annotated[list[str] | None, CONFIG] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave topics that are there alone.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, create nothing.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that already exist.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only let the brokers validate it.")] = False,
 ) -> None:
-    """Create topics, checked by the brokers first and read back afterwards.
+    """Create topics. Brokers validate the request first; the result is read back.
 
     Example: kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
     """
@@ -56,22 +56,24 @@ def create(
         if missing:
             inv.confirm_protected(f"Create {counted(missing, 'topic')} of {client.target.name}?", target=client.target)
         with output.progress("creating") as bar:
-            done = create_topics(
+            rows = create_topics(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
             )
-    _emit_created(inv, done)
-    failed = {row.topic: row.error for row in done if row.result is ItemResult.FAILED}
+    _emit_created(inv, rows)
+    failed = {row.topic: row.error for row in rows if row.result is ItemResult.FAILED}
     if failed:
         raise OperationFailed(
-            f"{len(failed)} of {counted(len(done), 'topic')} not created: {reasons(failed)}",
-            hint="the others were; --if-not-exists tries the rest again" if len(failed) < len(done) else None,
+            f"{len(failed)} of {counted(len(rows), 'topic')} not created: {reasons(failed)}",
+            hint="the other topics were created; retry the failed ones with --if-not-exists"
+            if len(failed) < len(rows)
+            else None,
         )
-    raise_leaderless(done)
+    raise_leaderless(rows)
 
 
-def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
-    """Raise NotHealthy for topics that were created and have partitions without a leader; none of the rows failed."""
-    leaderless = [f"{row.topic}: {row.error}" for row in done if row.error]
+def raise_leaderless(rows: Sequence[CreatedTopic | AppliedTopic]) -> None:
+    """Raise NotHealthy if created topics have partitions without a leader. None of the rows may have failed."""
+    leaderless = [f"{row.topic}: {row.error}" for row in rows if row.error]
     if leaderless:
         raise NotHealthy(f"created, but {'; '.join(leaderless)}")
 
@@ -83,7 +85,7 @@ def _new_topics(
     from kctl.topics.new_topic import NewTopic, parse_assignment
 
     if assignment and (partitions is not None or factor is not None):
-        raise UsageError("--replica-assignment already says how many partitions and replicas there are")
+        raise UsageError("--replica-assignment excludes --partitions and --replication-factor")
     replicas = parse_assignment(assignment) if assignment is not None else None
     configs = read_values(config)
     return [NewTopic(name, partitions, factor, replicas, configs) for name in names]
@@ -100,4 +102,4 @@ def _emit_created(inv: Invocation, rows: Sequence[CreatedTopic]) -> None:
     inv.emit(rows, lambda: [Table(columns, jsonable(rows))], changed=any_changed(rows))
     for row in rows:
         if row.differs:
-            output.warn(f"topic {row.topic} exists and was left alone: it {row.differs}")
+            output.warn(f"topic {row.topic} already exists and was not changed: it {row.differs}")

@@ -1,4 +1,4 @@
-"""kctl topic delete."""
+"""kctl topic delete: delete topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kctl.errors import OperationFailed
 if TYPE_CHECKING:
     from kctl.topics.delete import DeletedTopic, TopicReader
 
-_SHOWN = 5
+_MAX_READERS = 5
 
 
 def delete(
@@ -28,12 +28,12 @@ def delete(
     names: Annotated[list[str] | None, NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     expect: Annotated[int | None, EXPECT] = None,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that are not there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be lost, delete nothing.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that do not exist.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be lost, without deleting it.")] = False,
 ) -> None:
-    """Delete topics with all their data, and wait until they are gone.
+    """Delete topics with all their data, and wait until they are deleted.
 
-    What would be lost is shown first: size, groups that still read the topic, the time of its newest record.
+    What would be lost is shown first: size, consumer groups that read the topic, time of the newest record.
 
     Example: kctl topic delete orders --dry-run
     """
@@ -45,28 +45,28 @@ def delete(
         plan, doubts = plan_delete(client, names or (), match or (), if_exists=if_exists)
         for doubt in doubts:
             output.warn(doubt)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
-        if dry_run or not todo:
+        to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
+        if dry_run or not to_delete:
             emit_deleted(inv, plan)
             return
-        show_losses(todo)
-        check_pattern(inv, match, expect, len(todo))
-        question = f"Delete {counted(len(todo), 'topic')} of {client.target.name}?"
-        inv.confirm(question, target=client.target, basis=of_deleted(client, todo))
+        show_losses(to_delete)
+        check_pattern(inv, match, expect, len(to_delete))
+        question = f"Delete {counted(len(to_delete), 'topic')} of {client.target.name}?"
+        inv.confirm(question, target=client.target, basis=of_deleted(client, to_delete))
         with output.progress("deleting") as bar:
-            done = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
-    emit_deleted(inv, done)
-    raise_undeleted(done)
+            rows = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    emit_deleted(inv, rows)
+    raise_undeleted(rows)
 
 
 def show_losses(rows: Sequence[DeletedTopic]) -> None:
-    """A line for each topic that goes, on stderr."""
+    """Print what is lost with each topic to stderr, one line each."""
     for row in rows:
         output.note(_loss(row))
 
 
 def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
-    """Raise OperationFailed when some are not gone."""
+    """Raise OperationFailed if the deletion of any topic is not complete."""
     failed = {row.topic: row.error for row in rows if row.result in {ItemResult.FAILED, ItemResult.MARKED}}
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {reasons(failed)}")
@@ -77,19 +77,19 @@ def _loss(row: DeletedTopic) -> str:
     size = f"{size} on disk" if size else "size unknown"
     parts = [counted(row.partition_count, "partition"), f"replication factor {row.replication_factor}", size]
     if row.newest_timestamp:
-        parts.append(f"newest record of {row.newest_timestamp}")
+        parts.append(f"newest record from {row.newest_timestamp}")
     readers = row.readers or ()
     if row.readers is None:
         parts.append("readers unknown")
     if readers:
-        parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_SHOWN])}")
-    if len(readers) > _SHOWN:
-        parts.append(f"and {len(readers) - _SHOWN} more")
+        parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_MAX_READERS])}")
+    if len(readers) > _MAX_READERS:
+        parts.append(f"and {len(readers) - _MAX_READERS} more")
     return f"{row.topic}: {', '.join(parts)}"
 
 
 def _size(row: DeletedTopic) -> str | None:
-    """«12 kB»; where a broker did not tell, at least so much."""
+    """Return "12 kB", or a lower bound if a broker did not report its part."""
     if row.size_bytes is not None:
         return format_size(row.size_bytes)
     return None if row.known_size_bytes is None else f"at least {format_size(row.known_size_bytes)}"
@@ -101,7 +101,7 @@ def _reader(reader: TopicReader) -> str:
 
 
 def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
-    """What became of each topic."""
+    """Emit the result of each topic."""
     columns = [
         Column("topic"),
         Column("result"),

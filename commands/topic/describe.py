@@ -1,4 +1,4 @@
-"""kctl topic describe."""
+"""kctl topic describe: show partitions and configs of topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kctl.commands.terminal.views import report_incomplete
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.topics.describe import DescribedTopics, Problem, TopicDescription
+    from kctl.topics.describe import DescribedTopics, PartitionProblem, TopicDescription
 
 
 def describe(
@@ -38,19 +38,22 @@ def describe(
     under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
     at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
     with_overrides: Annotated[
-        bool, typer.Option("--with-overrides", "--topics-with-overrides", help="Only topics with configs of their own.")
+        bool,
+        typer.Option(
+            "--with-overrides", "--topics-with-overrides", help="Only topics with non-default configs of their own."
+        ),
     ] = False,
-    size: Annotated[bool, typer.Option("--size", help="What each partition takes on all disks.")] = False,
+    size: Annotated[bool, typer.Option("--size", help="Size of each partition, all replicas.")] = False,
     offsets: Annotated[
-        bool, typer.Option("--offsets", help="Where each log begins and ends, and when it was written to.")
+        bool, typer.Option("--offsets", help="First and last offset of each log, and the times of its records.")
     ] = False,
     internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Describe topics: leader, replicas and ISR of each partition, and the configs that are not the default.
+    """Describe topics: leader, replicas and ISR of each partition, and non-default configs.
 
-    With several of the filters, partitions are shown that one of them takes, of Kafka's own topics as well.
+    Several filters are combined with OR. Filters include partitions of internal topics.
 
     Example: kctl topic describe --under-replicated --at-min-isr
     """
@@ -62,49 +65,49 @@ def describe(
     request = DescribeRequest(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(lambda: describe_topics(client, request), lambda seen: _shown(seen, problems))
-        found = describe_topics(client, request)
-    inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
-    for line in found.doubts:
+            watching.run(lambda: describe_topics(client, request), lambda polled: _shown(polled, problems))
+        described = describe_topics(client, request)
+    inv.emit(described.topics, lambda: _tables(described, problems), lambda: csv_rows(described.topics))
+    for line in described.doubts:
         output.warn(line)
-    report_incomplete(found.failures)
+    report_incomplete(described.failures)
 
 
-def _shown(seen: DescribedTopics, problems: Sequence[Problem]) -> Shown:
-    return Shown(seen.topics, _tables(seen, problems), [*seen.doubts, *seen.failures])
+def _shown(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> Shown:
+    return Shown(described.topics, _tables(described, problems), [*described.doubts, *described.failures])
 
 
-def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
-    words = " or ".join(problem.value for problem in problems)
+def _empty_table(problems: Sequence[PartitionProblem], *, certain: bool) -> Table:
+    problem_names = " or ".join(problem.value for problem in problems)
     known = "" if certain else "known to be "
-    return Table([], [], empty=f"no partition is {known}{words}" if problems else "no topics")
+    return Table([], [], empty=f"no partition is {known}{problem_names}" if problems else "no topics")
 
 
-def _tables(found: DescribedTopics, problems: Sequence[Problem]) -> list[Table]:
-    """What a filter found in one table of partitions; without one, two tables for each topic."""
-    from kctl.topics.describe import Problem
+def _tables(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> list[Table]:
+    """Return one table of the matching partitions with a filter, else two tables per topic."""
+    from kctl.topics.describe import PartitionProblem
 
-    topics = found.topics
+    topics = described.topics
     if not topics:
-        return [_nothing(problems, certain=not found.failures)]
+        return [_empty_table(problems, certain=not described.failures)]
     if not problems:
         return [table for each in topics for table in tables(each)]
-    at_min_isr = Problem.AT_MIN_ISR in problems
+    at_min_isr = PartitionProblem.AT_MIN_ISR in problems
     columns = [Column("topic", name=True), *_columns(topics)]
     return [Table(columns, [{"topic": topic.topic, **row} for topic in topics for row in _rows(topic, at_min_isr)])]
 
 
 def _rows(topic: TopicDescription, at_min_isr: bool = False) -> list[dict[str, Any]]:
-    """at_min_isr: mark that also where all replicas are in sync, as the topic was made."""
+    """Return the rows of a topic. at_min_isr: mark this also if all replicas are in sync."""
     return [{**row, "marks": _marks(row, at_min_isr)} for row in jsonable(topic.partitions)]
 
 
 def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
-    """A row for each partition, its topic in front; without what is only there when it was asked for."""
+    """Return one row per partition, for CSV, without columns that were not requested."""
     rows = [{"topic": topic.topic, **row} for topic in topics for row in jsonable(topic.partitions)]
     sizes = ("size_bytes", "leader_size_bytes")
-    unasked = {key for key in sizes if all(row[key] is None for row in rows)}
-    return [{k: v for k, v in row.items() if k not in unasked and (k, v) != ("offsets", None)} for row in rows]
+    unrequested = {key for key in sizes if all(row[key] is None for row in rows)}
+    return [{k: v for k, v in row.items() if k not in unrequested and (k, v) != ("offsets", None)} for row in rows]
 
 
 def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
@@ -132,7 +135,7 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
 
 
 def tables(topic: TopicDescription) -> list[Table]:
-    """A topic for people: its partitions, and its configs."""
+    """Return the tables of a topic: partitions and configs."""
     partitions = Table(
         columns=_columns([topic]),
         rows=_rows(topic),
@@ -146,13 +149,13 @@ def tables(topic: TopicDescription) -> list[Table]:
 
 
 def _factors(topic: TopicDescription) -> str:
-    """«3», or «3 to 4» while partitions differ."""
-    found = {len(p.replicas) for p in topic.partitions}
-    return f"{min(found)} to {max(found)}" if len(found) > 1 else str(topic.replication_factor)
+    """Return "3", or "3 to 4" if partitions differ."""
+    factors = {len(p.replicas) for p in topic.partitions}
+    return f"{min(factors)} to {max(factors)}" if len(factors) > 1 else str(topic.replication_factor)
 
 
 def _marks(row: Mapping[str, Any], at_min_isr: bool) -> str:
-    """What is not as it should be, in words that people search for."""
+    """Return the problems of a partition, in the terms that users search for."""
     marks = []
     if row["offline"]:
         marks.append("offline: no leader")

@@ -1,4 +1,4 @@
-"""kctl topic export."""
+"""kctl topic export: write topics to a file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def export(
     names: Annotated[list[str] | None, ALL_NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
 ) -> None:
-    """Write topics as the file that `kctl topic apply` takes: YAML, or JSON with -o json.
+    """Export topics as a file for `kctl topic apply`: YAML, or JSON with -o json.
 
-    Configs are those that are set on the topics themselves.
+    Only configs that are set on the topics themselves are exported.
 
     Example: kctl topic export --match 'orders.*' > topics.yaml
     """
@@ -28,7 +28,7 @@ def export(
 
     inv = invocation(ctx)
     if inv.output not in {None, "yaml", "json"}:
-        raise UsageError("the file is YAML or JSON", hint="leave -o out, or give -o json")
+        raise UsageError(f"-o {inv.output} is not supported: the file is YAML or JSON", hint="omit -o, or use -o json")
     with inv.connect() as client:
         state, chosen = choose(client, names or (), match or ())
         document = export_topics(client, state, chosen)

@@ -1,4 +1,4 @@
-"""kctl topic offsets."""
+"""kctl topic offsets: show offsets of partitions."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ def offsets(
         str,
         typer.Option(
             metavar="WHEN",
-            help="latest, earliest, max-timestamp, earliest-local, latest-tiered, or a time: "
-            "2024-05-01T12:00, UTC if no zone is given; -2h.",
+            help="latest, earliest, max-timestamp, earliest-local, latest-tiered, or a time: ISO 8601 (UTC if no "
+            "zone is given), or a duration ago, e.g. -2h.",
         ),
     ] = "latest",
     internal: Annotated[bool, INTERNAL] = False,
 ) -> None:
-    """Show the offset of each partition at its end, its beginning or a time, as kafka-get-offsets does.
+    """Show the latest or earliest offset of each partition, or the offset at a time.
 
-    Of a moment, it is the first record that is not older. -o kafka writes topic:partition:offset.
+    For a time, this is the offset of the first record at or after it. -o kafka writes topic:partition:offset, like
+    kafka-get-offsets.
 
     Example: kctl topic offsets --match 'orders.*' --time -2h
     """
     from kctl.cluster.partition_numbers import parse_each
     from kctl.cluster.topics import choose, chosen_partitions, not_seen
-    from kctl.topics.offsets import offset_rows, parse_place
+    from kctl.topics.offsets import offset_rows, parse_offset_spec
 
     inv = invocation(ctx)
-    place = parse_place(time)
-    wanted = parse_each(partition)
+    offset_spec = parse_offset_spec(time)
+    numbers = parse_each(partition)
     with inv.connect() as client:
         state, chosen = choose(client, names or (), match or (), internal=internal)
-        tps = chosen_partitions(chosen, wanted)
+        tps = chosen_partitions(chosen, numbers)
         doubts, _ = not_seen(client, names or (), chosen)
-        rows, failures = offset_rows(client, state, tps, place)
+        rows, failures = offset_rows(client, state, tps, offset_spec)
     if inv.output == "kafka":
         output.write_text(_as_kafka(rows))
     else:
@@ -61,7 +62,7 @@ def offsets(
 
 
 def _as_kafka(rows: Sequence[OffsetRow]) -> str:
-    """As kafka-get-offsets writes them, which leaves out partitions without such a record."""
+    """Return the lines of kafka-get-offsets, which omits partitions without a matching record."""
     return "\n".join(f"{row.topic}:{row.partition}:{row.offset}" for row in rows if row.offset is not None)
 
 

@@ -1,4 +1,4 @@
-"""kctl topic truncate."""
+"""kctl topic truncate: delete records from the beginning of logs."""
 
 from __future__ import annotations
 
@@ -28,24 +28,30 @@ def truncate(
     names: Annotated[list[str] | None, NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     expect: Annotated[int | None, EXPECT] = None,
-    before_offset: Annotated[int | None, typer.Option(min=0, help="Delete records before this offset.")] = None,
+    before_offset: Annotated[
+        int | None, typer.Option(min=0, help="Delete records before this offset in each partition.")
+    ] = None,
     before_time: Annotated[
         str | None,
         typer.Option(
-            metavar="WHEN", help="Delete records before this time: 2024-05-01T12:00, UTC if no zone is given; -7d."
+            metavar="WHEN", help="Delete records before this time: ISO 8601 (UTC if no zone is given), or e.g. -7d."
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Delete all records.")] = False,
     file: Annotated[
         Path | None,
-        typer.Option("-f", "--offset-json-file", help="Offsets by partition, as kafka-delete-records takes them."),
+        typer.Option(
+            "-f", "--offset-json-file", help="JSON file with offsets by partition, as for kafka-delete-records."
+        ),
     ] = None,
     partition: Annotated[list[str] | None, PARTITION] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, delete nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be deleted, without deleting it.")
+    ] = False,
 ) -> None:
-    """Delete records from the beginning of topics' logs, up to an offset or a time, and read back where they begin.
+    """Delete records from the beginning of logs, up to an offset or a time.
 
-    The topic, its configs and the groups' offsets stay. A time counts by the first record that is not older.
+    The topic, its configs and committed offsets stay. With a time, deletion stops at the first record at or after it.
 
     Example: kctl topic truncate orders --before-time -7d --dry-run
     """
@@ -55,41 +61,43 @@ def truncate(
 
     inv = invocation(ctx)
     if [before_offset is not None, before_time is not None, all_, file is not None].count(True) != 1:
-        raise UsageError("give one of --before-offset, --before-time, --all and -f FILE")
+        raise UsageError("specify exactly one of --before-offset, --before-time, --all and -f FILE")
     if file is not None and (names or match or partition):
-        raise UsageError("-f FILE already says which partitions", hint="leave the names and --partition out")
+        raise UsageError("-f FILE already selects the partitions", hint="omit topic names, --match and --partition")
     with inv.connect() as client:
-        state, wanted = (
+        state, offsets = (
             _of_file(client, file)
             if file is not None
             else _of_options(client, names or (), match or (), partition, before_offset, before_time)
         )
-        basis = unchanged.topics(client, {tp.topic for tp in wanted}, state=state)
-        plan = plan_truncate(client, state, wanted)
-        todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
-        if todo:
-            _warn_of_readers(client, todo)
-        if dry_run or not todo:
+        basis = unchanged.topics(client, {tp.topic for tp in offsets}, state=state)
+        plan = plan_truncate(client, state, offsets)
+        to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
+        if to_delete:
+            _warn_of_readers(client, to_delete)
+        if dry_run or not to_delete:
             _emit(inv, plan)
             return
         if not inv.yes:
-            _show(todo)
+            _show(to_delete)
         check_pattern(inv, match, expect, len({row.topic for row in plan}))
-        count = counted(sum(row.messages for row in todo), "record")
+        count = counted(sum(row.messages for row in to_delete), "record")
         inv.confirm(
-            f"Delete {count} of {counted(len(todo), 'partition')} of {client.target.name}?",
+            f"Delete {count} of {counted(len(to_delete), 'partition')} of {client.target.name}?",
             target=client.target,
             basis=basis,
         )
         with output.progress("deleting") as bar:
-            done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
-    _emit(inv, done)
-    failed = [_why(row) for row in done if row.result is ItemResult.FAILED]
+            truncated = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    _emit(inv, truncated)
+    failed = [_reason(row) for row in truncated if row.result is ItemResult.FAILED]
     if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(done), 'partition')} not truncated: {'; '.join(failed)}")
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(truncated), 'partition')} not truncated: {'; '.join(failed)}"
+        )
 
 
-def _why(row: TruncatedPartition) -> str:
+def _reason(row: TruncatedPartition) -> str:
     error = row.error or ""
     return error if str(row.tp) in error else f"{row.tp}: {error}"
 
@@ -98,9 +106,9 @@ def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[Topi
     from kctl.cluster.topics import choose_to_change
     from kctl.topics.offset_file import read_offset_file
 
-    wanted = read_offset_file(file)
-    state, _ = choose_to_change(client, sorted({tp.topic for tp in wanted}))
-    return state, wanted
+    offsets = read_offset_file(file)
+    state, _ = choose_to_change(client, sorted({tp.topic for tp in offsets}))
+    return state, offsets
 
 
 def _of_options(
@@ -133,7 +141,7 @@ def _warn_of_readers(client: ClusterClient, rows: Sequence[TruncatedPartition]) 
     for doubt in doubts:
         output.warn(doubt)
     for group, count in unread(rows, readers or {}).items():
-        output.warn(f"group {group} has not read {count:,} of the records that go")
+        output.warn(f"group {group} has not read {count:,} of the records to delete")
 
 
 def _show(rows: Sequence[TruncatedPartition]) -> None:
@@ -153,6 +161,6 @@ def _emit(inv: Invocation, rows: Sequence[TruncatedPartition]) -> None:
         Column("before_offset", "BEFORE", align="right"),
         Column("log_end_offset", "END", align="right"),
         Column("messages", align="right"),
-        Column("low_watermark", "STARTS NOW AT", align="right"),
+        Column("low_watermark", "NEW START", align="right"),
     ]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no partitions")], changed=any_changed(rows))

@@ -1,4 +1,4 @@
-"""kctl topic watch."""
+"""kctl topic watch: show write rates of topics."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from kctl.commands.terminal.topic_options import ALL_NAMES, INTERNAL, MATCH
 from kctl.commands.terminal.watching import Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.topics.rates import Ends, RateRow
+    from kctl.topics.rates import LogEnds, RateRow
 
 
-class By(str, Enum):
-    """What a row is."""
+class RowUnit(str, Enum):
+    """What a row stands for."""
 
     TOPIC = "topic"
     PARTITION = "partition"
 
 
-@formats_are("table, wide or json (a line for each look).")
+@formats_are("table, wide or json (one line per interval).")
 def watch(
     ctx: typer.Context,
     names: Annotated[list[str] | None, ALL_NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
-    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.TOPIC,
-    top: Annotated[int | None, typer.Option(min=1, help="Only so many, the busiest ones.")] = None,
-    interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between two looks.")] = "2s",
+    by: Annotated[RowUnit, typer.Option(help="Show one row per topic or per partition.")] = RowUnit.TOPIC,
+    top: Annotated[int | None, typer.Option(min=1, help="Only the N busiest.")] = None,
+    interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between two measurements, e.g. 5s.")] = "2s",
     internal: Annotated[bool, INTERNAL] = False,
 ) -> None:
-    """Watch how many messages come per second, until Ctrl-C; with -o json a line for each look.
+    """Watch the messages written per second, until Ctrl-C.
 
-    Messages are offsets: markers of transactions count, too.
+    Messages are counted by offsets, so transaction markers count too. With -o json, one line is written per interval.
 
     Example: kctl topic watch --top 10 --interval 5s
     """
@@ -45,32 +45,32 @@ def watch(
 
     inv = invocation(ctx)
     watching = Watching(inv, interval, "topic watch")
-    before: Ends | None = None
+    before: LogEnds | None = None
     doubts: list[str] = []
     with inv.connect() as client:
 
-        def look() -> Ends:
+        def poll() -> LogEnds:
             nonlocal doubts
             state, chosen = choose(client, names or (), match or (), internal=internal)
             doubts, _ = not_seen(client, names or (), chosen)
             return read_ends(client, state, chosen)
 
-        def shown(now: Ends) -> Shown:
+        def shown(now: LogEnds) -> Shown:
             nonlocal before
-            rows = rates(before, now, by_partition=by is By.PARTITION)[:top]
+            rows = rates(before, now, by_partition=by is RowUnit.PARTITION)[:top]
             before = now
             return Shown(jsonable(rows), [_table(rows, by)], [*doubts, *now.failures])
 
-        watching.run(look, shown)
+        watching.run(poll, shown)
 
 
-def _table(rows: Sequence[RateRow], by: By) -> Table:
+def _table(rows: Sequence[RateRow], by: RowUnit) -> Table:
     columns = [
         Column("topic", name=True),
         Column("log_end_offset", "END", align="right"),
         Column("messages", "NEW", align="right"),
         Column("messages_per_s", "PER SECOND", align="right"),
     ]
-    if by is By.PARTITION:
+    if by is RowUnit.PARTITION:
         columns.insert(1, Column("partition", align="right"))
     return Table(columns, jsonable(rows), empty="no topics")

@@ -1,1 +1,1 @@
-"""kctl transaction: list, describe and abort."""
+"""kctl transaction: list, describe and abort transactions."""

@@ -1,4 +1,4 @@
-"""kctl transaction abort."""
+"""kctl transaction abort: abort a hanging transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Aborted:
+class AbortedTransaction:
     """An aborted transaction, or one that would be aborted."""
 
     topic: str
@@ -32,14 +32,19 @@ class Aborted:
 def abort(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    partition: Annotated[int, typer.Option(help="Where it is open.")],
-    start_offset: Annotated[int, typer.Option(metavar="OFFSET", help="Where it begins, as `hanging` tells it.")],
-    force: Annotated[bool, typer.Option("--force", help="Also one of which a coordinator knows.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be aborted, abort nothing.")] = False,
+    partition: Annotated[int, typer.Option(help="Partition with the open transaction.")],
+    start_offset: Annotated[
+        int, typer.Option(metavar="OFFSET", help="First offset of the transaction, as shown by `hanging`.")
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Also abort a transaction that a coordinator knows.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be aborted, without aborting it.")
+    ] = False,
 ) -> None:
-    """Abort a hanging transaction in one partition. Its records stay unread by consumers with read_committed.
+    """Abort a hanging transaction in one partition.
 
-    One of which a coordinator knows is refused: it would be aborted here, and could be committed elsewhere.
+    Its records stay invisible to read_committed consumers. A transaction that a coordinator knows is refused: it would
+    be aborted here, but might be committed in other partitions.
 
     Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
     """
@@ -55,15 +60,15 @@ def abort(
             refuse_live(client, producer)
         if not dry_run:
             if not inv.yes:
-                output.note(shown(producer))
+                output.note(summary(producer))
             question = f"Abort the transaction in {producer.tp} of {client.target.name}?"
             inv.confirm(question, target=client.target, basis=basis)
-            (state,) = partitions_of(client, topic, [partition])  # its leader may be another by now
+            (state,) = partitions_of(client, topic, [partition])  # the leader may have changed
             refuse_changed(client, state, producer)
             if not force:
                 refuse_live(client, producer)
             abort_transaction(client, state, producer, timeout_s=inv.timeout_s(30))
-    done = Aborted(
+    aborted = AbortedTransaction(
         topic, partition, start_offset, producer.producer_id, producer.producer_epoch,
         ItemResult.WOULD_ABORT if dry_run else ItemResult.ABORTED,
     )  # fmt: skip
@@ -72,14 +77,14 @@ def abort(
         *(Column(key, align="right") for key in ("partition", "start_offset", "producer_id", "producer_epoch")),
         Column("result"),
     ]
-    inv.emit(done, lambda: [Table(columns, [jsonable(done)])], changed=done.result.changed)
+    inv.emit(aborted, lambda: [Table(columns, [jsonable(aborted)])], changed=aborted.result.changed)
 
 
-def shown(producer: Producer) -> str:
-    """What would be aborted, in a line."""
+def summary(producer: Producer) -> str:
+    """Return the transaction to abort in one line."""
     last = producer.last_timestamp
     return (
         f"{producer.tp}: from offset {producer.current_transaction_start_offset}, producer id {producer.producer_id},"
         f" epoch {producer.producer_epoch}, last batch"
-        f" {f'at {last:%Y-%m-%d %H:%M:%S} UTC' if last is not None else 'without a time'}"
+        f" {f'at {last:%Y-%m-%d %H:%M:%S} UTC' if last is not None else 'without a timestamp'}"
     )

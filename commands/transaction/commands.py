@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.model import PartitionState
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("List and describe transactions, find and end hanging ones.")
+app = CommandGroup("List transactions; find and abort hanging ones.")
 app.command_of("abort", "kctl.commands.transaction.abort")
 
 
@@ -27,21 +27,23 @@ app.command_of("abort", "kctl.commands.transaction.abort")
 def list_(
     ctx: typer.Context,
     state: Annotated[
-        list[str] | None, typer.Option(metavar="STATE", help="Ongoing, PrepareCommit, CompleteAbort …; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="STATE", help="Only this state: Ongoing, PrepareCommit, CompleteAbort …; repeatable."),
     ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Only of this producer id; repeatable.")
+        list[int] | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Only this producer id; repeatable.")
     ] = None,
     duration_filter: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Only those that have been open for longer.")
+        str | None, typer.Option(metavar="DURATION", help="Only transactions open for longer than this, e.g. 5m.")
     ] = None,
     match: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="Only transactional ids like this; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Only transactional ids whose whole name matches; repeatable."),
     ] = None,
 ) -> None:
     """List transactional ids with their coordinator, producer id and state.
 
-    Brokers leave out the ids that you may not describe; that there may be such is said.
+    Brokers omit ids that you may not describe. kctl prints a warning if this is possible.
 
     Example: kctl transaction list --state Ongoing --duration-filter 5m
     """
@@ -73,28 +75,30 @@ def list_(
         Column("producer_id", align="right"),
         Column("state"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")], row_type=TransactionListing)
+    inv.emit(
+        rows, lambda: [Table(columns, jsonable(rows), empty="no matching transactions")], row_type=TransactionListing
+    )
     if not complete:
-        output.warn(f"there may be more: not every transactional id may be described; {NEEDS_ALL}")
-    unseen = failed.pop(STATES_TOPIC, None)
-    if unseen is not None:
-        output.warn(f"there may be more: {unseen.message}; {unseen.hint}")
-    _raise_unseen(failed, "coordinator")
+        output.warn(f"the list may be incomplete: you may not describe every transactional id; {NEEDS_ALL}")
+    unlisted = failed.pop(STATES_TOPIC, None)
+    if unlisted is not None:
+        output.warn(f"the list may be incomplete: {unlisted.message}; {unlisted.hint}")
+    _raise_unreadable(failed, "coordinator")
 
 
-def _raise_unseen(failed: Mapping[Any, KctlError], noun: str) -> None:
+def _raise_unreadable(failed: Mapping[Any, KctlError], noun: str) -> None:
     if failed:
         errors = list(dict.fromkeys(error.message for error in failed.values()))
         more = f"; and {len(errors) - 3:,} more" if len(errors) > 3 else ""
         raise OperationFailed(
-            f"{counted(len(failed), noun)} could not be seen: {'; '.join(errors[:3])}{more}",
+            f"{counted(len(failed), noun)} could not be read: {'; '.join(errors[:3])}{more}",
             hint=next(iter(failed.values())).hint,
         )
 
 
 @app.command()
 def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…")]) -> None:
-    """Describe transactional ids: state, producer, timeout, since when one is open and in which partitions.
+    """Describe transactional ids: state, producer, timeout, start time and partitions.
 
     Example: kctl transaction describe payments-1 -o json
     """
@@ -103,11 +107,11 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        answers = describe_transactions(client, ids)
-        whole = may_describe_all_topics(client)
-        found = [answer for answer in answers.values() if not isinstance(answer, KctlError)]
-        failed = {name: answer for name, answer in answers.items() if isinstance(answer, KctlError)}
-        if failed and not found:
+        responses = describe_transactions(client, ids)
+        complete = may_describe_all_topics(client)
+        transactions = [response for response in responses.values() if not isinstance(response, KctlError)]
+        failed = {name: response for name, response in responses.items() if isinstance(response, KctlError)}
+        if failed and not transactions:
             name, error = next(iter(failed.items()))
             raise missing_transactional_id(client, error, name) if isinstance(error, NotFound) else error
     columns = [
@@ -121,10 +125,10 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
         Column("duration_ms", "OPEN FOR", show=format_duration, align="right"),
         Column("topic_partitions", "PARTITIONS", name=True),
     ]
-    inv.emit(found, lambda: [Table(columns, jsonable(found))])
-    if whole is False:
-        output.warn("partitions of topics that may not be described are not shown; that needs Describe on topic *")
-    _raise_unseen(failed, "transactional id")
+    inv.emit(transactions, lambda: [Table(columns, jsonable(transactions))])
+    if complete is False:
+        output.warn("partitions of topics that you may not describe are omitted; this requires Describe on topic *")
+    _raise_unreadable(failed, "transactional id")
 
 
 @app.command()
@@ -133,13 +137,16 @@ def producers(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     partition: Annotated[list[str] | None, PARTITION] = None,
     broker: Annotated[
-        int | None, typer.Option("--broker", "--broker-id", metavar="ID", help="Ask this replica, not the leaders.")
+        int | None,
+        typer.Option(
+            "--broker", "--broker-id", metavar="ID", help="Query the replica on this broker instead of the leaders."
+        ),
     ] = None,
 ) -> None:
-    """Show which producers a topic's partitions know, and where their open transactions begin.
+    """Show the producers that partitions know, and where their open transactions start.
 
-    Only those with idempotence, until transactional.id.expiration.ms or producer.id.expiration.ms after their last
-    batch.
+    Only idempotent producers are known, until transactional.id.expiration.ms or producer.id.expiration.ms after their
+    last batch.
 
     Example: kctl transaction producers orders --partition 0
     """
@@ -149,9 +156,9 @@ def producers(
     inv = invocation(ctx)
     numbers = parse_each(partition)
     with inv.connect() as client:
-        wanted = partitions_of(client, topic, numbers)
-        rows, failed = describe_producers(client, wanted, broker_id=broker)
-    if failed and len(failed) == len(wanted):
+        partitions = partitions_of(client, topic, numbers)
+        rows, failed = describe_producers(client, partitions, broker_id=broker)
+    if failed and len(failed) == len(partitions):
         raise next(iter(failed.values()))
     columns = [
         Column("topic", name=True, wide=True),
@@ -163,20 +170,20 @@ def producers(
         Column("coordinator_epoch", align="right", wide=True),
         Column("current_transaction_start_offset", "TRANSACTION FROM", align="right"),
     ]
-    empty = f"no producers of {topic} are known"
+    empty = f"no producers of topic {topic} are known"
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Producer)
-    _raise_unseen(failed, "partition")
+    _raise_unreadable(failed, "partition")
 
 
 def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | None) -> list[PartitionState]:
-    """A topic's partitions, all or those of the numbers. Raises NotFound."""
+    """Return the partitions of a topic, all or the selected numbers. Raises NotFound."""
     from kctl.base.name_patterns import select
     from kctl.cluster.partition_numbers import no_partition
 
-    known = client.metadata([topic]).topics
-    if topic not in known:
-        select(client.metadata().topics, exact=[topic])  # says what was meant
-    by_number = {state.partition: state for state in known[topic].partitions} if topic in known else {}
+    topics = client.metadata([topic]).topics
+    if topic not in topics:
+        select(client.metadata().topics, exact=[topic])  # raises NotFound with a suggestion
+    by_number = {state.partition: state for state in topics[topic].partitions} if topic in topics else {}
     missing = [number for number in numbers or () if number not in by_number]
     if missing or not by_number:
         raise no_partition(topic, missing, len(by_number))
@@ -186,20 +193,20 @@ def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | No
 @app.command()
 def hanging(
     ctx: typer.Context,
-    topic: Annotated[list[str] | None, typer.Option(help="Only of this topic; repeatable.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     partition: Annotated[list[str] | None, PARTITION] = None,
     broker: Annotated[
         int | None,
-        typer.Option("--broker", "--broker-id", metavar="ID", help="Only of partitions that this broker leads."),
+        typer.Option("--broker", "--broker-id", metavar="ID", help="Only partitions led by this broker."),
     ] = None,
     max_transaction_timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms: none lasts longer.")
+        str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms.")
     ] = "15m",
 ) -> None:
-    """Find hanging transactions: open in a partition for longer than any may last, and unknown to all coordinators.
+    """Find hanging transactions: open for too long, and unknown to all coordinators.
 
-    Consumers with read_committed do not get past one. Exit code 1 when there are some; `abort` ends one.
+    read_committed consumers cannot read past a hanging transaction. Exit code 1 if any is found; `abort` ends one.
 
     Example: kctl transaction hanging --max-transaction-timeout 1h
     """
@@ -208,22 +215,24 @@ def hanging(
     from kctl.base.units import parse_duration_ms
     from kctl.cluster.partition_numbers import parse_each
     from kctl.cluster.rights import may_describe_all_topics
-    from kctl.transactions.hanging import Hanging, find_hanging, old_transactions
+    from kctl.transactions.hanging import HangingTransaction, find_hanging, old_transactions
     from kctl.transactions.producers import describe_producers
 
     inv = invocation(ctx)
     if partition and not topic and not match:
-        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
+        raise UsageError("--partition requires a topic", hint="add --topic NAME")
     numbers = parse_each(partition)
     limit_ms = parse_duration_ms(max_transaction_timeout)
     with inv.connect() as client:
-        wanted = _searched(client, topic or (), match or (), numbers, broker)
-        known, failed = describe_producers(client, wanted)
-        if failed and len(failed) == len(wanted):
+        partitions = _partitions_to_search(client, topic or (), match or (), numbers, broker)
+        producer_states, failed = describe_producers(client, partitions)
+        if failed and len(failed) == len(partitions):
             raise next(iter(failed.values()))
         now = datetime.now(timezone.utc)
-        found = find_hanging(client, old_transactions(known, now=now, longer_than_ms=limit_ms), now=now)
-        whole = bool(topic or match) or may_describe_all_topics(client) is not False
+        hanging_transactions = find_hanging(
+            client, old_transactions(producer_states, now=now, longer_than_ms=limit_ms), now=now
+        )
+        complete = bool(topic or match) or may_describe_all_topics(client) is not False
     columns = [
         Column("topic", name=True),
         Column("partition", align="right"),
@@ -235,22 +244,28 @@ def hanging(
         Column("last_timestamp", wide=True),
         Column("duration_ms", "FOR", show=format_duration, align="right"),
     ]
-    empty = "no hanging transactions" if whole and not failed else "no hanging transactions in what could be seen"
-    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)], row_type=Hanging)
-    _raise_unseen(failed, "partition")
-    if not whole:
+    empty = (
+        "no hanging transactions" if complete and not failed else "no hanging transactions in the readable partitions"
+    )
+    inv.emit(
+        hanging_transactions,
+        lambda: [Table(columns, jsonable(hanging_transactions), empty=empty)],
+        row_type=HangingTransaction,
+    )
+    _raise_unreadable(failed, "partition")
+    if not complete:
         raise OperationFailed(
-            "there may be more: not every topic may be described",
-            hint="it needs an ACL for Describe on topic *; --topic TOPIC looks at one",
+            "the result may be incomplete: you may not describe every topic",
+            hint="this requires Describe on topic *; --topic TOPIC checks a single topic",
         )
-    if found:
+    if hanging_transactions:
         raise NotHealthy(
-            f"{counted(len(found), 'hanging transaction')}",
-            hint="kctl transaction abort TOPIC --partition N --start-offset OFFSET ends one",
+            f"{counted(len(hanging_transactions), 'hanging transaction')}",
+            hint="abort one with `kctl transaction abort TOPIC --partition N --start-offset OFFSET`",
         )
 
 
-def _searched(
+def _partitions_to_search(
     client: ClusterClient,
     topics: Sequence[str],
     match: Sequence[str],
@@ -261,10 +276,10 @@ def _searched(
     from kctl.transactions.listing import STATES_TOPIC
 
     state = only_chosen(client, topics, match)
-    # Only coordinators write to this one, and never in a transaction; few may read it.
-    searched = [state.topics[name] for name in sorted(state.topics) if name != STATES_TOPIC or name in topics]
-    found = chosen_states(searched, numbers)
+    # Only coordinators write to this topic, and never in a transaction; few users may read it.
+    topic_states = [state.topics[name] for name in sorted(state.topics) if name != STATES_TOPIC or name in topics]
+    states = chosen_states(topic_states, numbers)
     if broker_id is not None and broker_id not in state.brokers:
-        known = ", ".join(map(str, sorted(state.brokers)))
-        raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the brokers now: {known}")
-    return [partition for partition in found if broker_id is None or partition.leader == broker_id]
+        ids = ", ".join(map(str, sorted(state.brokers)))
+        raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the cluster has brokers {ids}")
+    return [partition for partition in states if broker_id is None or partition.leader == broker_id]

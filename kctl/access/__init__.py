@@ -1,1 +1,1 @@
-"""Who may do what: ACLs, SCRAM users and client quotas."""
+"""Access control: ACLs, SCRAM users and client quotas."""

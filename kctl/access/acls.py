@@ -1,4 +1,4 @@
-"""ACLs of a cluster: reading, adding, removing. DescribeAcls, CreateAcls, DeleteAcls (KIP-140, KIP-290)."""
+"""Reading, adding and removing ACLs: DescribeAcls, CreateAcls, DeleteAcls (KIP-140, KIP-290)."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from kctl.protocol.codes import ErrorCode
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_PER_REQUEST = 500  # KRaft takes at most 10,000 records of a request; with ZooKeeper they are written one by one
+_PER_REQUEST = 500  # KRaft accepts at most 10,000 records per request; with ZooKeeper they are written one by one
 
-Outcomes = dict[Acl, "KctlError | None"]
+AclErrors = dict[Acl, "KctlError | None"]
 
 
-def list_acls(client: ClusterClient, wanted: AclFilter | None = None) -> list[Acl]:
-    """The ACLs that a filter takes, sorted. Raises NotSupported where the cluster has no authorizer, NotAuthorized."""
+def list_acls(client: ClusterClient, acl_filter: AclFilter | None = None) -> list[Acl]:
+    """Return the ACLs that match a filter, sorted. Raises NotSupported without an authorizer, NotAuthorized."""
     from kafka.protocol.admin import DescribeAclsRequest
 
-    wanted = wanted or AclFilter()
-    answer = client.send(
+    acl_filter = acl_filter or AclFilter()
+    response = client.send(
         DescribeAclsRequest(
-            resource_type_filter=_code(RESOURCE_TYPES, wanted.resource_type),
-            resource_name_filter=wanted.resource_name,
-            pattern_type_filter=MATCH if wanted.covering else _code(PATTERN_TYPES, wanted.pattern_type),
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=_code(OPERATIONS, wanted.operation),
-            permission_type=_code(PERMISSIONS, wanted.permission_type),
+            resource_type_filter=_code(RESOURCE_TYPES, acl_filter.resource_type),
+            resource_name_filter=acl_filter.resource_name,
+            pattern_type_filter=MATCH if acl_filter.covering else _code(PATTERN_TYPES, acl_filter.pattern_type),
+            principal_filter=acl_filter.principal,
+            host_filter=acl_filter.host,
+            operation=_code(OPERATIONS, acl_filter.operation),
+            permission_type=_code(PERMISSIONS, acl_filter.permission_type),
             min_version=1,
         )
     )
-    if answer.error_code:
-        raise _error(answer.error_code, answer.error_message, "ACLs", "Describe")
+    if response.error_code:
+        raise _error(response.error_code, response.error_message, "ACLs", "Describe")
     return sorted(
         Acl(
             resource_type=name_of(RESOURCE_TYPES, resource.resource_type),
@@ -56,13 +56,13 @@ def list_acls(client: ClusterClient, wanted: AclFilter | None = None) -> list[Ac
             operation=name_of(OPERATIONS, acl.operation),
             host=acl.host,
         )
-        for resource in answer.resources
+        for resource in response.resources
         for acl in resource.acls
     )
 
 
-def add_acls(client: ClusterClient, acls: Sequence[Acl]) -> Outcomes:
-    """ACL → its error, None when it was taken."""
+def add_acls(client: ClusterClient, acls: Sequence[Acl]) -> AclErrors:
+    """Add ACLs. Return the error of each ACL; None: added."""
     from kafka.protocol.admin import CreateAclsRequest
 
     def request(chunk: Sequence[Acl]) -> Any:
@@ -80,11 +80,11 @@ def add_acls(client: ClusterClient, acls: Sequence[Acl]) -> Outcomes:
         ]
         return CreateAclsRequest(creations=creations, min_version=1)
 
-    return _in_chunks(client, acls, request, lambda answer: answer.results)
+    return _in_chunks(client, acls, request, lambda response: response.results)
 
 
-def remove_acls(client: ClusterClient, acls: Sequence[Acl]) -> Outcomes:
-    """ACL → its error, None when it is gone, or was not there."""
+def remove_acls(client: ClusterClient, acls: Sequence[Acl]) -> AclErrors:
+    """Remove ACLs. Return the error of each ACL; None: removed, or it did not exist."""
     from kafka.protocol.admin import DeleteAclsRequest
 
     def request(chunk: Sequence[Acl]) -> Any:
@@ -102,8 +102,8 @@ def remove_acls(client: ClusterClient, acls: Sequence[Acl]) -> Outcomes:
         ]
         return DeleteAclsRequest(filters=filters, min_version=1)
 
-    def results(answer: Any) -> list[Any]:
-        return [next((m for m in row.matching_acls if m.error_code), row) for row in answer.filter_results]
+    def results(response: Any) -> list[Any]:
+        return [next((m for m in row.matching_acls if m.error_code), row) for row in response.filter_results]
 
     return _in_chunks(client, acls, request, results)
 
@@ -113,9 +113,9 @@ def _in_chunks(
     acls: Sequence[Acl],
     request: Callable[[Sequence[Acl]], Any],
     results: Callable[[Any], Sequence[Any]],
-) -> Outcomes:
-    """Answers come in the order of what was asked. After a request without an answer the rest is not sent."""
-    outcomes: Outcomes = {}
+) -> AclErrors:
+    """Send the requests. Responses are in request order. After a request without a response, the rest is not sent."""
+    outcomes: AclErrors = {}
     for start in range(0, len(acls), _PER_REQUEST):
         chunk = acls[start : start + _PER_REQUEST]
         try:
@@ -124,26 +124,28 @@ def _in_chunks(
             if start == 0 and not isinstance(exc, OutcomeUnknown):
                 raise
             outcomes.update(dict.fromkeys(chunk, exc))
-            rest = OperationFailed(f"not asked for, because an earlier request failed: {exc.message}", hint=exc.hint)
+            rest = OperationFailed(f"not sent because an earlier request failed: {exc.message}", hint=exc.hint)
             outcomes.update(dict.fromkeys(acls[start + _PER_REQUEST :], rest))
             return outcomes
-        for at, acl in enumerate(chunk):
-            if at >= len(rows):
-                outcomes[acl] = OperationFailed("the broker's answer does not name it", hint="look at kctl acl list")
-            elif rows[at].error_code:
-                outcomes[acl] = _error(rows[at].error_code, rows[at].error_message, "ACL", "Alter")
+        for index, acl in enumerate(chunk):
+            if index >= len(rows):
+                outcomes[acl] = OperationFailed(
+                    "the broker's response does not contain the ACL", hint="check it with `kctl acl list`"
+                )
+            elif rows[index].error_code:
+                outcomes[acl] = _error(rows[index].error_code, rows[index].error_message, "ACL", "Alter")
             else:
                 outcomes[acl] = None
     return outcomes
 
 
 def unknown_parts(acls: Sequence[Acl]) -> Mapping[Acl, str]:
-    """ACLs that a later Kafka has and that cannot be named in a request, with the reason."""
+    """Return ACLs with parts that this kctl cannot name in a request (of a later Kafka), with the reason."""
     reasons = {}
     for acl in acls:
         for part in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type):
             if part.startswith("UNKNOWN_"):
-                reasons[acl] = f"this kctl does not know {part} of a later Kafka"
+                reasons[acl] = f"{part} is from a later Kafka release that this kctl does not support"
     return reasons
 
 
@@ -155,8 +157,8 @@ def _error(code: int, message: str | None, subject: str, operation: str) -> Kctl
     from kctl.protocol.client import error_for
 
     hints: dict[int, str] = {
-        ErrorCode.SECURITY_DISABLED: "ACLs need authorizer.class.name in the brokers' settings",
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: f"it needs an ACL for {operation} on the cluster",
+        ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on the brokers to enable ACLs",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: f"this requires {operation} on the cluster",
     }
     return error_for(code, None if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else message, subject=subject,
                      hint=hints.get(code))  # fmt: skip

@@ -1,4 +1,4 @@
-"""ACLs and quotas as a file has them: the differences, and making the cluster so."""
+"""Applying the ACLs and quotas of a file: the differences, and the changes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AccessChanges:
-    """What differs, or differed. Empty lists: the cluster is as the file says. unlisted: what the file does not have
-    and was left, without pruning."""
+    """The differences between the file and the cluster, before or after they are applied.
+
+    unlisted_acls, unlisted_quotas: number of those that are not in the file and are kept because of no pruning.
+    """
 
     acls: list[changes.AclChange]
     quotas: list[quotas.QuotaChange]
@@ -28,12 +30,12 @@ class AccessChanges:
 
     @property
     def changed(self) -> bool:
-        """Whether something was changed or, of a plan, would be."""
+        """Return True if anything was changed or, for a plan, would be changed."""
         return any_changed(self.acls) or any_changed(self.quotas)
 
 
 def plan_access(client: ClusterClient, file: AccessFile, *, prune: bool = False) -> AccessChanges:
-    """Return what differs from the file. prune: also remove what the file does not have, in the sections it has."""
+    """Return the differences from the file. prune: also remove what is not in the file, in sections that it has."""
     acl_rows: list[changes.AclChange] = []
     quota_rows: list[quotas.QuotaChange] = []
     other_acls = other_quotas = 0
@@ -45,32 +47,32 @@ def plan_access(client: ClusterClient, file: AccessFile, *, prune: bool = False)
 
 
 def apply_access(client: ClusterClient, plan: AccessChanges) -> AccessChanges:
-    """Carry out a plan, ACLs first. Quotas that are refused after ACLs were changed are failed rows, not a refusal."""
+    """Carry out a plan, ACLs first. Quotas rejected after ACLs were changed become failed rows, not an error."""
     acls = changes.carry_out(client, plan.acls) if plan.acls else []
     try:
-        done = quotas.carry_out(client, plan.quotas) if plan.quotas else []
+        quota_rows = quotas.carry_out(client, plan.quotas) if plan.quotas else []
     except KctlError as exc:
         if not acls:
             raise
-        done = [replace(row, result=ItemResult.FAILED, error=exc.message) for row in plan.quotas]
-    return AccessChanges(acls, done, plan.unlisted_acls, plan.unlisted_quotas)
+        quota_rows = [replace(row, result=ItemResult.FAILED, error=exc.message) for row in plan.quotas]
+    return AccessChanges(acls, quota_rows, plan.unlisted_acls, plan.unlisted_quotas)
 
 
-def _acl_changes(present: list[Acl], wanted: list[Acl], *, prune: bool) -> tuple[list[changes.AclChange], int]:
-    """Return the changes, and how many ACLs the file does not have."""
-    known = set(wanted)
-    other = [acl for acl in present if acl not in known]
-    plan = changes.plan_changes(present, add=wanted, remove=other if prune else ())
+def _acl_changes(present: list[Acl], listed: list[Acl], *, prune: bool) -> tuple[list[changes.AclChange], int]:
+    """Return the changes, and the number of ACLs that are not in the file."""
+    listed_acls = set(listed)
+    other = [acl for acl in present if acl not in listed_acls]
+    plan = changes.plan_changes(present, add=listed, remove=other if prune else ())
     return [row for row in plan if row.result is not ItemResult.ALREADY_THERE], len(other)
 
 
 def _quota_changes(
-    present: quotas.Quotas, wanted: dict[quotas.Entity, dict[str, float]], *, prune: bool
+    present: quotas.Quotas, listed: dict[quotas.QuotaEntity, dict[str, float]], *, prune: bool
 ) -> tuple[list[quotas.QuotaChange], int]:
-    """Return the changes, and how many quotas the file does not have."""
-    other = {who: sorted(values.keys() - wanted.get(who, {}).keys()) for who, values in present.items()}
-    goal: dict[quotas.Entity, dict[str, float | None]] = {who: {**values} for who, values in wanted.items()}
-    for who, keys in other.items() if prune else ():
-        goal.setdefault(who, {}).update(dict.fromkeys(keys))
+    """Return the changes, and the number of quotas that are not in the file."""
+    other = {entity: sorted(values.keys() - listed.get(entity, {}).keys()) for entity, values in present.items()}
+    goal: dict[quotas.QuotaEntity, dict[str, float | None]] = {entity: {**values} for entity, values in listed.items()}
+    for entity, keys in other.items() if prune else ():
+        goal.setdefault(entity, {}).update(dict.fromkeys(keys))
     plan = quotas.plan_quotas(present, goal)
     return [row for row in plan if row.result is not ItemResult.UNCHANGED], sum(map(len, other.values()))

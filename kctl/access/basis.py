@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:
-    """Return the ACLs that are removed. The text of an ACL identifies it."""
+    """Return the ACLs that are removed. The sentence of an ACL identifies it."""
     removed = {row.acl for row in rows if row.result is ItemResult.WOULD_REMOVE}
 
     def facts(present: Iterable[str]) -> ObjectFacts:
-        return {f"ACL {words!r}": {} for words in present if words in removed}
+        return {f"ACL {acl!r}": {} for acl in present if acl in removed}
 
     if not removed:
         return Basis({}, dict)
@@ -29,14 +29,18 @@ def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:
 
 
 def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable[UserChange]) -> Basis:
-    """The credentials of the users that are added, replaced or removed. present: those that the plan was made from.
-    A new password with the same iterations cannot be detected."""
+    """Return the credentials of users that are added, replaced or removed.
+
+    present: the credentials that the plan was made from. A new password with the same iterations cannot be detected.
+    """
     names = sorted({row.user for row in rows})
 
     def facts(users: Iterable[ScramUser]) -> ObjectFacts:
-        known = list(users)
+        credentials = list(users)
         return {
-            f"user {name}": {"credentials": tuple(f"{u.mechanism} ({u.iterations})" for u in known if u.user == name)}
+            f"user {name}": {
+                "credentials": tuple(f"{u.mechanism} ({u.iterations})" for u in credentials if u.user == name)
+            }
             for name in names
         }
 
@@ -45,16 +49,16 @@ def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable
 
 def of_quotas(client: ClusterClient, rows: Iterable[QuotaChange]) -> Basis:
     """Return the quotas that are replaced."""
-    shown = {(row.entity, row.key): row.before for row in rows if row.result.planned}
-    if not shown:
+    planned = {(row.entity, row.key): row.before for row in rows if row.result.planned}
+    if not planned:
         return Basis({}, dict)
 
-    def facts(found: dict[tuple[str, str], float | None]) -> ObjectFacts:
-        return {f"{key} of {entity}": {"value": found.get((entity, key))} for entity, key in shown}
+    def facts(values: dict[tuple[str, str], float | None]) -> ObjectFacts:
+        return {f"{key} of {entity}": {"value": values.get((entity, key))} for entity, key in planned}
 
-    def look() -> ObjectFacts:
+    def read() -> ObjectFacts:
         present = list_quotas(client)
-        now = plan_quotas(present, {who: {**values} for who, values in present.items()})
+        now = plan_quotas(present, {entity: {**values} for entity, values in present.items()})
         return facts({(row.entity, row.key): row.before for row in now})
 
-    return Basis(facts(shown), look)
+    return Basis(facts(planned), read)

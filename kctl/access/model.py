@@ -1,10 +1,10 @@
-"""What an ACL is made of. Names are Kafka's (org.apache.kafka.common.acl, org.apache.kafka.common.resource)."""
+"""The parts of an ACL. Names follow org.apache.kafka.common.acl and org.apache.kafka.common.resource."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ANY, MATCH = 1, 2  # in filters; MATCH is a pattern type: all patterns that cover a name
+ANY, MATCH = 1, 2  # filter values; MATCH is a pattern type: all patterns that match a name
 RESOURCE_TYPES = {
     "TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5, "DELEGATION_TOKEN": 6, "USER": 7,
 }  # fmt: skip
@@ -16,7 +16,7 @@ OPERATIONS = {
     "TWO_PHASE_COMMIT": 15,
 }  # fmt: skip
 
-# What makes sense on each type of resource, apart from ALL (AclEntry.supportedOperations, 4.1).
+# Operations that apply to each resource type, apart from ALL (AclEntry.supportedOperations, 4.1).
 SUPPORTED: dict[str, tuple[str, ...]] = {
     "TOPIC": ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
     "GROUP": ("READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
@@ -28,7 +28,7 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "USER": ("CREATE_TOKENS", "DESCRIBE_TOKENS"),
 }  # fmt: skip
 
-# Who is allowed the one may do the others too; a denial implies nothing (StandardAuthorizerData, AclAuthorizer).
+# Operations that an allowed operation implies; a denial implies nothing (StandardAuthorizerData, AclAuthorizer).
 IMPLIES: dict[str, tuple[str, ...]] = {
     "READ": ("DESCRIBE",),
     "WRITE": ("DESCRIBE",),
@@ -37,14 +37,14 @@ IMPLIES: dict[str, tuple[str, ...]] = {
     "ALTER_CONFIGS": ("DESCRIBE_CONFIGS",),
 }
 
-WILDCARD = "*"  # as a literal name: every resource; as a host: every host
-EVERYBODY = "User:*"
-CLUSTER_NAME = "kafka-cluster"  # of the only resource of type CLUSTER
+WILDCARD = "*"  # as a literal name: all resources; as a host: all hosts
+EVERYONE = "User:*"
+CLUSTER_NAME = "kafka-cluster"  # name of the only resource of type CLUSTER
 
 
 @dataclass(frozen=True, order=True)
 class Acl:
-    """One binding, as Kafka keeps it. principal: «User:alice»."""
+    """An ACL binding as stored by Kafka. principal: "User:alice"."""
 
     resource_type: str
     resource_name: str
@@ -57,7 +57,10 @@ class Acl:
 
 @dataclass(frozen=True)
 class AclFilter:
-    """Which ACLs; None is any. covering: those whose pattern covers resource_name, not only those of that very name."""
+    """A filter for ACLs; None matches any value.
+
+    covering: match all patterns that cover resource_name, not only the pattern with exactly this name.
+    """
 
     resource_type: str | None = None
     resource_name: str | None = None
@@ -69,10 +72,10 @@ class AclFilter:
     permission_type: str | None = None
 
     @property
-    def everything(self) -> bool:
+    def is_empty(self) -> bool:
         return self == AclFilter()
 
 
 def name_of(codes: dict[str, int], code: int) -> str:
-    """The name of a code in an answer; «UNKNOWN_17» for one that came with a later Kafka."""
+    """Return the name of a code in a response; "UNKNOWN_17" for a code from a later Kafka release."""
     return next((name for name, value in codes.items() if value == code), f"UNKNOWN_{code}")

@@ -1,4 +1,4 @@
-"""Quotas of clients: listing, setting, unsetting. DescribeClientQuotas, AlterClientQuotas (KIP-546)."""
+"""Listing, setting and unsetting client quotas: DescribeClientQuotas, AlterClientQuotas (KIP-546)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.access.words import quoted_name
+from kctl.access.acl_syntax import quoted_name
 from kctl.base.outcomes import ItemResult, raise_refusal
 from kctl.base.suggestions import did_you_mean
 from kctl.base.units import parse_size
@@ -17,7 +17,7 @@ from kctl.protocol.codes import ErrorCode
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-DEFAULT = "<default>"  # as kafka-configs shows the entity of all that have none of their own
+DEFAULT = "<default>"  # shown by kafka-configs for the default entity
 TYPES = ("user", "client-id", "ip")
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 CLIENT_KEYS = (*_BYTE_RATES, "request_percentage", "controller_mutation_rate")
@@ -26,12 +26,15 @@ _EXACT, _IS_DEFAULT = 0, 1  # match types
 _READ_BACK_S = 10.0
 _POLL_S = 0.1
 
-Quotas = dict["Entity", dict[str, float]]
+Quotas = dict["QuotaEntity", dict[str, float]]
 
 
 @dataclass(frozen=True, order=True)
-class Entity:
-    """To whom a quota applies: a user, a client id, both together, or an address. DEFAULT: to all without their own."""
+class QuotaEntity:
+    """The entity that a quota applies to: a user, a client id, both combined, or an IP address.
+
+    DEFAULT as a name: all users, client ids or addresses without their own quota.
+    """
 
     user: str | None = None
     client_id: str | None = None
@@ -39,23 +42,26 @@ class Entity:
 
     @property
     def parts(self) -> dict[str, str]:
-        """By Kafka's entity types."""
+        """Return the names by Kafka's entity type."""
         return {t: n for t, n in zip(TYPES, (self.user, self.client_id, self.ip), strict=True) if n is not None}
 
     def __str__(self) -> str:
-        """«user alice, client-id etl», «default user»."""
+        """Return "user alice, client-id etl" or "default user"."""
         return ", ".join(f"default {t}" if n == DEFAULT else f"{t} {quoted_name(n)}" for t, n in self.parts.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The quotas that it can have."""
+        """Return the quota keys that the entity supports."""
         return IP_KEYS if self.ip is not None else CLIENT_KEYS
 
 
 @dataclass(frozen=True)
 class Quota:
-    """entity: in words. user, client_id, ip: «<default>» for all without one of their own, null where it is not part of
-    the entity. value: bytes a second, percent of a thread, mutations or connections a second."""
+    """A quota of an entity.
+
+    entity: as text. user, client_id, ip: "<default>" for the default entity, null if not part of the entity. value:
+    bytes per second, percent of a thread, mutations per second or connections per second.
+    """
 
     entity: str
     user: str | None
@@ -67,8 +73,10 @@ class Quota:
 
 @dataclass(frozen=True)
 class QuotaChange:
-    """before, after: null where there is none. result: would set, would unset, unchanged, set, unset, failed (error
-    says why)."""
+    """A change of a quota.
+
+    before, after: null if not set. result: would set, would unset, unchanged, set, unset, failed (see error).
+    """
 
     entity: str
     user: str | None
@@ -81,53 +89,53 @@ class QuotaChange:
     error: str | None = None
 
 
-def entity(user: str | None, client_id: str | None, ip: str | None) -> Entity:
-    """Raises UsageError for what is no entity."""
-    found = Entity(user, client_id, ip)
-    if not found.parts:
-        raise UsageError("a quota is of a user, a client id or an address", hint="--user, --client-id, --ip …")
-    if ip is not None and len(found.parts) > 1:
-        raise UsageError("a quota of an address has no user and no client id")
-    if "" in found.parts.values():
-        raise UsageError("a user, client id or address of a quota has a name")
-    return found
+def selected_entity(user: str | None, client_id: str | None, ip: str | None) -> QuotaEntity:
+    """Return the entity with these names. Raises UsageError if they cannot be combined."""
+    entity = QuotaEntity(user, client_id, ip)
+    if not entity.parts:
+        raise UsageError("no user, client id or address specified", hint="set --user, --client-id or --ip")
+    if ip is not None and len(entity.parts) > 1:
+        raise UsageError("an IP address cannot be combined with a user or client id")
+    if "" in entity.parts.values():
+        raise UsageError("the user, client id or address is empty")
+    return entity
 
 
-def parse_quota(text: str, of: Entity) -> tuple[str, float]:
-    """«producer_byte_rate=10MB» → key and value. Raises UsageError."""
+def parse_quota(text: str, entity: QuotaEntity) -> tuple[str, float]:
+    """Parse "producer_byte_rate=10MB" into key and value. Raises UsageError."""
     key, equals, value = text.partition("=")
-    check_key(key, of)
+    check_key(key, entity)
     if not equals:
-        raise UsageError(f"{text!r} is no KEY=VALUE", hint=f"for example {of.keys[0]}=1000")
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint=f"for example {entity.keys[0]}=1000")
     try:
         number = float(parse_size(value.removesuffix("/s"))) if key in _BYTE_RATES else float(value)
     except (ValueError, UsageError):
-        raise UsageError(f"{value!r} is no value of {key}", hint=_hint(key)) from None
+        raise UsageError(f"{value!r} is not a valid {key}", hint=_hint(key)) from None
     return key, check_value(key, number)
 
 
 def check_value(key: str, number: float) -> float:
-    """Raises UsageError for what brokers do not take."""
+    """Return the number. Raises UsageError for a value that brokers reject."""
     if not 0 < number < 2**63 or (key not in {"request_percentage", "controller_mutation_rate"} and number % 1):
-        raise UsageError(f"{number:g} is no value of {key}", hint=_hint(key))
+        raise UsageError(f"{number:g} is not a valid {key}", hint=_hint(key))
     return number
 
 
 def _hint(key: str) -> str:
-    return "bytes a second, for example 1048576 or 10MB" if key in _BYTE_RATES else "a number above 0"
+    return "use bytes per second, e.g. 1048576 or 10MB" if key in _BYTE_RATES else "use a number above 0"
 
 
-def check_key(key: str, of: Entity) -> None:
-    """Raises UsageError for a key that the entity cannot have."""
-    if key not in of.keys:
-        hint = did_you_mean(key, of.keys) or f"one of {', '.join(of.keys)}"
-        raise UsageError(f"{key!r} is no quota of {of}", hint=hint)
+def check_key(key: str, entity: QuotaEntity) -> None:
+    """Raise UsageError for a key that the entity does not support."""
+    if key not in entity.keys:
+        hint = did_you_mean(key, entity.keys) or f"use one of {', '.join(entity.keys)}"
+        raise UsageError(f"{key!r} is not a quota of {entity}", hint=hint)
 
 
-def list_quotas(client: ClusterClient, only: Entity | None = None) -> Quotas:
-    """Quotas by entity, sorted. only: those of entities that have these parts, and perhaps more.
+def list_quotas(client: ClusterClient, only: QuotaEntity | None = None) -> Quotas:
+    """Return the quotas by entity, sorted. Raises NotSupported, NotAuthorized.
 
-    Raises NotSupported, NotAuthorized.
+    only: quotas of entities with these parts, possibly among others.
     """
     from kafka.protocol.admin import DescribeClientQuotasRequest
 
@@ -139,35 +147,35 @@ def list_quotas(client: ClusterClient, only: Entity | None = None) -> Quotas:
         )
         for kind, name in (only.parts if only else {}).items()
     ]
-    answer = client.send(DescribeClientQuotasRequest(components=components, strict=False))
-    if answer.error_code:
-        raise _error(answer.error_code, answer.error_message, "quotas", "DescribeConfigs")
-    found = {_entity(row.entity): {value.key: value.value for value in row.values} for row in answer.entries or ()}
-    return dict(sorted(found.items(), key=lambda item: [part or "" for part in vars(item[0]).values()]))
+    response = client.send(DescribeClientQuotasRequest(components=components, strict=False))
+    if response.error_code:
+        raise _error(response.error_code, response.error_message, "quotas", "DescribeConfigs")
+    quotas = {_entity(row.entity): {value.key: value.value for value in row.values} for row in response.entries or ()}
+    return dict(sorted(quotas.items(), key=lambda item: [part or "" for part in vars(item[0]).values()]))
 
 
-def _entity(parts: Iterable[Any]) -> Entity:
+def _entity(parts: Iterable[Any]) -> QuotaEntity:
     names = {part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in parts}
-    return Entity(names.get("user"), names.get("client-id"), names.get("ip"))
+    return QuotaEntity(names.get("user"), names.get("client-id"), names.get("ip"))
 
 
-def quota_rows(quotas: Mapping[Entity, Mapping[str, float]]) -> list[Quota]:
-    """A row for each key."""
+def quota_rows(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> list[Quota]:
+    """Return one row per quota key."""
     return [
-        Quota(str(who), who.user, who.client_id, who.ip, key, value)
-        for who, values in quotas.items()
+        Quota(str(entity), entity.user, entity.client_id, entity.ip, key, value)
+        for entity, values in quotas.items()
         for key, value in sorted(values.items())
     ]
 
 
 def plan_quotas(
-    present: Mapping[Entity, Mapping[str, float]], wanted: Mapping[Entity, Mapping[str, float | None]]
+    present: Mapping[QuotaEntity, Mapping[str, float]], goals: Mapping[QuotaEntity, Mapping[str, float | None]]
 ) -> list[QuotaChange]:
-    """A row for each key that is to have a value, or none (None)."""
+    """Return a planned row for each key. Goal None: unset the quota."""
     rows = []
-    for who, values in wanted.items():
+    for entity, values in goals.items():
         for key, after in values.items():
-            before = present.get(who, {}).get(key)
+            before = present.get(entity, {}).get(key)
             result = (
                 ItemResult.UNCHANGED
                 if before == after
@@ -175,36 +183,36 @@ def plan_quotas(
                 if after is None
                 else ItemResult.WOULD_SET
             )
-            rows.append(QuotaChange(str(who), who.user, who.client_id, who.ip, key, before, after, result))
+            rows.append(QuotaChange(str(entity), entity.user, entity.client_id, entity.ip, key, before, after, result))
     return rows
 
 
 def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_only: bool = False) -> list[QuotaChange]:
-    """Do what the plan says, and say what the cluster then has. validate_only: the brokers only check it.
+    """Carry out the plan, read the result back, and return it. validate_only: the brokers only validate.
 
-    Raises what concerns all of it, when nothing was done.
+    Raises an error that concerns all changes, if nothing was changed.
     """
-    todo: dict[Entity, list[QuotaChange]] = {}
+    to_change: dict[QuotaEntity, list[QuotaChange]] = {}
     for row in plan:
         if row.result.planned:
-            todo.setdefault(_of(row), []).append(row)
-    if not todo:
+            to_change.setdefault(_row_entity(row), []).append(row)
+    if not to_change:
         return list(plan)
-    answer = client.send_to_controller(_request(todo, validate_only))
-    errors = _errors(answer, todo)
-    raise_refusal([errors[each] for each in todo if each in errors], asked=len(todo))
-    there: Quotas | KctlError | None = None
-    done = {who: rows for who, rows in todo.items() if who not in errors}
-    if done and not validate_only:
-        there = _read_back(client, done)
-    return [_outcome(row, errors.get(_of(row)), there) if row.result.planned else row for row in plan]
+    response = client.send_to_controller(_request(to_change, validate_only))
+    errors = _errors(response, to_change)
+    raise_refusal([errors[each] for each in to_change if each in errors], asked=len(to_change))
+    present: Quotas | KctlError | None = None
+    changed = {entity: rows for entity, rows in to_change.items() if entity not in errors}
+    if changed and not validate_only:
+        present = _read_back(client, changed)
+    return [_outcome(row, errors.get(_row_entity(row)), present) if row.result.planned else row for row in plan]
 
 
-def _of(row: QuotaChange) -> Entity:
-    return Entity(row.user, row.client_id, row.ip)
+def _row_entity(row: QuotaChange) -> QuotaEntity:
+    return QuotaEntity(row.user, row.client_id, row.ip)
 
 
-def _request(todo: Mapping[Entity, Sequence[QuotaChange]], validate_only: bool) -> Any:
+def _request(to_change: Mapping[QuotaEntity, Sequence[QuotaChange]], validate_only: bool) -> Any:
     from kafka.protocol.admin import AlterClientQuotasRequest
 
     entry = AlterClientQuotasRequest.EntryData
@@ -213,52 +221,56 @@ def _request(todo: Mapping[Entity, Sequence[QuotaChange]], validate_only: bool) 
             entry(
                 entity=[
                     entry.EntityData(entity_type=kind, entity_name=None if name == DEFAULT else name)
-                    for kind, name in who.parts.items()
+                    for kind, name in entity.parts.items()
                 ],
                 ops=[entry.OpData(key=row.key, value=row.after or 0.0, remove=row.after is None) for row in rows],
             )
-            for who, rows in todo.items()
+            for entity, rows in to_change.items()
         ],
         validate_only=validate_only,
     )
 
 
-def _errors(answer: Any, todo: Mapping[Entity, object]) -> dict[Entity, KctlError]:
-    said = {_entity(row.entity): row for row in answer.entries}
-    errors: dict[Entity, KctlError] = {}
-    for who in todo:
-        row = said.get(who)
+def _errors(response: Any, to_change: Mapping[QuotaEntity, object]) -> dict[QuotaEntity, KctlError]:
+    results = {_entity(row.entity): row for row in response.entries}
+    errors: dict[QuotaEntity, KctlError] = {}
+    for entity in to_change:
+        row = results.get(entity)
         if row is None:
-            errors[who] = OperationFailed(f"quotas of {who}: the broker's answer does not name them")
+            errors[entity] = OperationFailed(f"quotas of {entity}: the broker's response does not contain them")
         elif row.error_code:
-            errors[who] = _error(row.error_code, row.error_message, f"quotas of {who}", "AlterConfigs")
+            errors[entity] = _error(row.error_code, row.error_message, f"quotas of {entity}", "AlterConfigs")
     return errors
 
 
-def _read_back(client: ClusterClient, done: Mapping[Entity, Sequence[QuotaChange]]) -> Quotas | KctlError:
-    """What there is when the broker asked has seen the changes; a KRaft broker follows its controller."""
+def _read_back(client: ClusterClient, changed: Mapping[QuotaEntity, Sequence[QuotaChange]]) -> Quotas | KctlError:
+    """Return the quotas once the broker has applied the changes, or after a timeout; KRaft brokers lag."""
     deadline = time.monotonic() + _READ_BACK_S
     while True:
         try:
-            there = list_quotas(client)
+            present = list_quotas(client)
         except KctlError as exc:
             return exc
-        seen = all(there.get(who, {}).get(row.key) == row.after for who, rows in done.items() for row in rows)
-        if seen or time.monotonic() > deadline:
-            return there
+        applied = all(
+            present.get(entity, {}).get(row.key) == row.after for entity, rows in changed.items() for row in rows
+        )
+        if applied or time.monotonic() > deadline:
+            return present
         time.sleep(_POLL_S)
 
 
-def _outcome(row: QuotaChange, error: KctlError | None, there: Quotas | KctlError | None) -> QuotaChange:
+def _outcome(row: QuotaChange, error: KctlError | None, present: Quotas | KctlError | None) -> QuotaChange:
     if error is not None:
         return replace(row, result=ItemResult.FAILED, error=error.message)
-    if there is None:  # only checked
+    if present is None:  # validated only
         return row
-    if isinstance(there, KctlError):
-        return replace(row, result=ItemResult.FAILED, error=f"taken, but could not be read back: {there.message}")
-    found = there.get(_of(row), {}).get(row.key)
-    if found != row.after:
-        return replace(row, after=found, result=ItemResult.FAILED, error="taken, but not so when it was read back")
+    if isinstance(present, KctlError):
+        return replace(row, result=ItemResult.FAILED, error=f"accepted, but could not be read back: {present.message}")
+    value = present.get(_row_entity(row), {}).get(row.key)
+    if value != row.after:
+        return replace(
+            row, after=value, result=ItemResult.FAILED, error="accepted, but has another value when read back"
+        )
     return replace(row, result=row.result.done)
 
 
@@ -266,5 +278,5 @@ def _error(code: int, message: str | None, subject: str, operation: str) -> Kctl
     from kctl.protocol.client import error_for
 
     denied = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    hint = f"it needs an ACL for {operation} on the cluster" if denied else None
+    hint = f"this requires {operation} on the cluster" if denied else None
     return error_for(code, None if denied else message, subject=subject, hint=hint)

@@ -1,8 +1,8 @@
-"""What a principal may do, by the ACLs: what is allowed, minus what is denied.
+"""The operations that ACLs allow a principal, minus the ones that they deny.
 
-The rules are those of Kafka's authorizers (StandardAuthorizerData, AclAuthorizer): a denial wins over every allowance;
-reading, writing, deleting and altering imply describing, altering configs implies describing them; a denial implies
-nothing. Super users, and what allow.everyone.if.no.acl.found opens, are settings of brokers that no request tells.
+The rules are those of Kafka's authorizers (StandardAuthorizerData, AclAuthorizer): a denial overrides every allowance.
+Read, write, delete and alter imply describe; alter-configs implies describe-configs; a denial implies nothing. Super
+users and allow.everyone.if.no.acl.found are broker settings that brokers do not disclose.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kctl.access.model import EVERYBODY, IMPLIES, SUPPORTED, WILDCARD, Acl
-from kctl.access.words import acl_words, resource_words
+from kctl.access.acl_syntax import format_acl, format_resource
+from kctl.access.model import EVERYONE, IMPLIES, SUPPORTED, WILDCARD, Acl
 from kctl.base.grouping import grouped
 
 
 @dataclass(frozen=True)
 class Right:
-    """What is allowed on a resource, or on all that a pattern covers, from a host (* is every host).
+    """The allowed operations on a resource or pattern from a host (* is any host).
 
-    operations: by ACLs that name them. implied_operations: by those. denied_operations: an ACL would allow them, and
-    another denies them altogether. exceptions: denials of a part of it, in words.
+    operations: allowed by name. implied_operations: implied by those. denied_operations: allowed by one ACL but
+    completely denied by another. exceptions: partial denials, as ACL sentences.
     """
 
     resource: str
@@ -37,20 +37,22 @@ class Right:
 def rights_of(
     principal: str, acls: Iterable[Acl], *, host: str | None = None, resource: tuple[str, str] | None = None
 ) -> list[Right]:
-    """Sorted by resource and host.
+    """Return the rights, sorted by resource and host.
 
-    host: only what holds for this address. resource: type and name; only what holds for it, from all patterns that
-    cover it.
+    host: only rights from this address. resource: type and name; only rights on this resource, from all matching
+    patterns.
     """
-    mine = [acl for acl in acls if acl.principal in {principal, EVERYBODY}]
+    acls_of_principal = [acl for acl in acls if acl.principal in {principal, EVERYONE}]
     if host is not None:
-        mine = [replace(acl, host=host) for acl in mine if acl.host in {host, WILDCARD}]
+        acls_of_principal = [replace(acl, host=host) for acl in acls_of_principal if acl.host in {host, WILDCARD}]
     if resource is not None:
-        mine = [_narrowed(acl, *resource) for acl in mine if _covers(acl, _literal(*resource))]
-    denials = sorted(acl for acl in mine if acl.permission_type == "DENY")
-    allowed = [acl for acl in mine if acl.permission_type == "ALLOW"]
-    by_place = grouped(sorted(allowed), lambda acl: (acl.resource_type, acl.resource_name, acl.pattern_type, acl.host))
-    return [_right(group, denials) for group in by_place.values()]
+        acls_of_principal = [
+            _narrowed(acl, *resource) for acl in acls_of_principal if _covers(acl, _literal(*resource))
+        ]
+    denials = sorted(acl for acl in acls_of_principal if acl.permission_type == "DENY")
+    allowed = [acl for acl in acls_of_principal if acl.permission_type == "ALLOW"]
+    by_target = grouped(sorted(allowed), lambda acl: (acl.resource_type, acl.resource_name, acl.pattern_type, acl.host))
+    return [_right(group, denials) for group in by_target.values()]
 
 
 def _literal(resource_type: str, name: str) -> Acl:
@@ -62,28 +64,28 @@ def _narrowed(acl: Acl, resource_type: str, name: str) -> Acl:
 
 
 def _right(allowed: Sequence[Acl], denials: Sequence[Acl]) -> Right:
-    """allowed: ACLs of one pattern and host."""
-    place = allowed[0]
-    known = SUPPORTED.get(place.resource_type, ())
+    """Return the right of one pattern and host. allowed: its ACLs."""
+    target = allowed[0]
+    supported = SUPPORTED.get(target.resource_type, ())
     named = {acl.operation for acl in allowed}
-    explicit = {*named - {"ALL"}, *(known if "ALL" in named else ())}
-    implied = {each for operation in explicit for each in IMPLIES.get(operation, ()) if each in known} - explicit
+    explicit = {*named - {"ALL"}, *(supported if "ALL" in named else ())}
+    implied = {each for operation in explicit for each in IMPLIES.get(operation, ()) if each in supported} - explicit
     denied, exceptions = set(), dict[str, None]()
     for denial in denials:
-        hit = {op for op in explicit | implied if denial.operation in {op, "ALL"}}
-        if not hit or not _overlaps(denial, place):
+        affected = {op for op in explicit | implied if denial.operation in {op, "ALL"}}
+        if not affected or not _overlaps(denial, target):
             continue
-        if _covers(denial, place) and denial.host in {WILDCARD, place.host}:
-            denied |= hit
+        if _covers(denial, target) and denial.host in {WILDCARD, target.host}:
+            denied |= affected
         else:
-            exceptions[acl_words(denial)] = None
-    order = (*known, *sorted(explicit - set(known)))
+            exceptions[format_acl(denial)] = None
+    order = (*supported, *sorted(explicit - set(supported)))
     return Right(
-        resource=resource_words(place.resource_type, place.resource_name, place.pattern_type),
-        resource_type=place.resource_type,
-        resource_name=place.resource_name,
-        pattern_type=place.pattern_type,
-        host=place.host,
+        resource=format_resource(target.resource_type, target.resource_name, target.pattern_type),
+        resource_type=target.resource_type,
+        resource_name=target.resource_name,
+        pattern_type=target.pattern_type,
+        host=target.host,
         operations=[op for op in order if op in explicit - denied],
         implied_operations=[op for op in order if op in implied - denied],
         denied_operations=[op for op in order if op in denied],
@@ -91,18 +93,18 @@ def _right(allowed: Sequence[Acl], denials: Sequence[Acl]) -> Right:
     )
 
 
-def _overlaps(denial: Acl, place: Acl) -> bool:
-    hosts = WILDCARD in {denial.host, place.host} or denial.host == place.host
-    return hosts and (_covers(denial, place) or _covers(place, denial))
+def _overlaps(denial: Acl, target: Acl) -> bool:
+    hosts = WILDCARD in {denial.host, target.host} or denial.host == target.host
+    return hosts and (_covers(denial, target) or _covers(target, denial))
 
 
 def _covers(pattern: Acl, other: Acl) -> bool:
-    """Whether all resources of `other` are resources of `pattern`."""
+    """Return True if `pattern` covers every resource of `other`."""
     if pattern.resource_type != other.resource_type:
         return False
     if pattern.pattern_type == "LITERAL" and pattern.resource_name == WILDCARD:
         return True
     if pattern.pattern_type == "LITERAL":
         return other.pattern_type == "LITERAL" and other.resource_name == pattern.resource_name
-    everything = other.pattern_type == "LITERAL" and other.resource_name == WILDCARD
-    return not everything and other.resource_name.startswith(pattern.resource_name)
+    is_empty = other.pattern_type == "LITERAL" and other.resource_name == WILDCARD
+    return not is_empty and other.resource_name.startswith(pattern.resource_name)

@@ -1,1 +1,1 @@
-"""Brokers as rows: what they hold, and their log levels."""
+"""Brokers as rows, and their log levels."""

@@ -1,4 +1,4 @@
-"""Log dirs as rows, as kafka-log-dirs has them: how much each holds, and what is left on its disk."""
+"""Log dirs as rows, like kafka-log-dirs: their contents and free disk space."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogDirRow:
-    """A log dir. size_bytes: of its replicas; usable_bytes, total_bytes, used_percent: of its disk, whatever uses it,
-    None on brokers before 3.3. future_replicas: copies on their way to this log dir. error: why it is offline.
+    """A log dir.
+
+    size_bytes: of its replicas. usable_bytes, total_bytes, used_percent: of its disk, including data of other programs;
+    None on brokers before 3.3. future_replicas: copies that are being moved to this log dir. error: why it is offline.
     """
 
     broker: int
@@ -33,8 +35,10 @@ class LogDirRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A replica in a log dir. offset_lag: how far it is behind its high watermark, or a future one behind the current
-    replica (org.apache.kafka.clients.admin.ReplicaInfo).
+    """A replica in a log dir.
+
+    offset_lag: messages behind the high watermark; for a future replica, behind the current one
+    (org.apache.kafka.clients.admin.ReplicaInfo).
     """
 
     broker: int
@@ -46,51 +50,51 @@ class ReplicaRow:
     is_future: bool
 
 
-def absent_holders(client: ClusterClient) -> list[str]:
-    """Brokers that hold replicas and are not there, a line each: of their log dirs nobody can tell."""
+def unreachable_log_dirs(client: ClusterClient) -> list[str]:
+    """Return a line for each broker that holds replicas but is down: its log dirs are unknown."""
     state = client.metadata()
     holders = {node for topic in state.topics.values() for p in topic.partitions for node in p.replicas}
-    return [f"log dirs of broker {node}: it is not there" for node in sorted(holders - state.brokers.keys())]
+    return [f"log dirs of broker {node}: the broker is down" for node in sorted(holders - state.brokers.keys())]
 
 
 def read_log_dirs(
     client: ClusterClient, brokers: Collection[int], topics: Sequence[str], match: Sequence[str] = ()
 ) -> dict[int, list[LogDir] | KctlError]:
-    """The log dirs of each broker with all replicas, or those of some topics. Raises NotFound for unknown topics."""
+    """Return the log dirs of each broker with all replicas, or those of some topics. Raises NotFound."""
     from kctl.cluster.topics import only_chosen
 
     if not topics and not match:
         return fetch_log_dirs(client, brokers)
     state = only_chosen(client, topics, match)
-    wanted = {name: [p.partition for p in topic.partitions] for name, topic in state.topics.items()}
-    return fetch_log_dirs(client, brokers, topics=wanted)
+    partitions = {name: [p.partition for p in topic.partitions] for name, topic in state.topics.items()}
+    return fetch_log_dirs(client, brokers, topics=partitions)
 
 
 def log_dir_rows(log_dirs: Mapping[int, Sequence[LogDir]]) -> list[LogDirRow]:
-    """By broker and path. Pure."""
+    """Return the rows by broker and path. Pure."""
     return [
         LogDirRow(
             broker=node,
-            log_dir=found.path,
-            replica_count=sum(not replica.future for replica in found.replicas),
-            future_replicas=sum(replica.future for replica in found.replicas),
-            size_bytes=sum(replica.size_bytes for replica in found.replicas),
-            usable_bytes=found.usable_bytes,
-            total_bytes=found.total_bytes,
-            used_percent=used_percent(found),
-            error=found.error,
+            log_dir=log_dir.path,
+            replica_count=sum(not replica.future for replica in log_dir.replicas),
+            future_replicas=sum(replica.future for replica in log_dir.replicas),
+            size_bytes=sum(replica.size_bytes for replica in log_dir.replicas),
+            usable_bytes=log_dir.usable_bytes,
+            total_bytes=log_dir.total_bytes,
+            used_percent=used_percent(log_dir),
+            error=log_dir.error,
         )
         for node in sorted(log_dirs)
-        for found in sorted(log_dirs[node], key=lambda each: each.path)
+        for log_dir in sorted(log_dirs[node], key=lambda each: each.path)
     ]
 
 
 def replica_rows(log_dirs: Mapping[int, Sequence[LogDir]]) -> list[ReplicaRow]:
-    """Every replica, the largest first. Pure."""
+    """Return all replicas, largest first. Pure."""
     rows = [
-        ReplicaRow(node, found.path, r.topic, r.partition, r.size_bytes, r.offset_lag, r.future)
+        ReplicaRow(node, log_dir.path, r.topic, r.partition, r.size_bytes, r.offset_lag, r.future)
         for node, dirs in log_dirs.items()
-        for found in dirs
-        for r in found.replicas
+        for log_dir in dirs
+        for r in log_dir.replicas
     ]
     return sorted(rows, key=lambda row: (-row.size_bytes, row.topic, row.partition, row.broker, row.log_dir))

@@ -1,7 +1,7 @@
-"""The log levels of running brokers, read and set (KIP-412, brokers ≥ 2.4). They last until the broker restarts.
+"""Reading and setting the log levels of running brokers (KIP-412, brokers ≥ 2.4), until the broker restarts.
 
-Only the broker itself tells and takes them. It sets a logger's own level: loggers below it follow, unless they have
-one of their own. What is told is the level in effect, own or not.
+Only the broker itself reports and accepts them. A level is set on one logger; its descendants inherit it unless they
+have a level of their own. The reported level is the effective one, own or inherited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Levels = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class BrokerLogger:
-    """The level of a logger, and the brokers that have it so."""
+    """A logger with one level, and the brokers that have this level."""
 
     logger: str
     level: str
@@ -38,8 +38,10 @@ class BrokerLogger:
 
 @dataclass(frozen=True, slots=True)
 class LoggerChange:
-    """A logger of one broker. before, after: its level; result: «would set», «set», «unchanged», «failed», and with a
-    way back «put back», «not put back», «changed by others».
+    """A change of a logger on one broker.
+
+    before, after: its level. result: would set, set, unchanged, failed; after a restore: put back, not put back,
+    changed by others.
     """
 
     broker: int
@@ -51,27 +53,27 @@ class LoggerChange:
 
 
 def parse_levels(texts: Sequence[str]) -> Levels:
-    """«LOGGER=LEVEL» by logger. Raises UsageError."""
-    found: Levels = {}
+    """Parse "LOGGER=LEVEL" arguments. Raises UsageError."""
+    levels: Levels = {}
     for text in texts:
         name, equals, level = text.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"{text!r} is not LOGGER=LEVEL", hint="for example kafka.server.KafkaApis=DEBUG")
         if level.strip().upper() not in LEVELS:
             raise UsageError(f"{level!r} is not a log level", hint=f"use one of {', '.join(LEVELS)}")
-        if name.strip() in found:
-            raise UsageError(f"logger {name.strip()} is named twice")
-        found[name.strip()] = level.strip().upper()
-    return found
+        if name.strip() in levels:
+            raise UsageError(f"logger {name.strip()} is specified twice")
+        levels[name.strip()] = level.strip().upper()
+    return levels
 
 
 def fetch_loggers(client: ClusterClient, brokers: Collection[int]) -> dict[int, Levels | KctlError]:
-    """Every logger that each broker has, with its level. Raises NotSupported for brokers before 2.4."""
+    """Return the level of every logger of each broker. Raises NotSupported for brokers before 2.4."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
-    client.require(ApiKey.OFFSET_DELETE, 0, "the log levels of brokers")  # of the same release as KIP-412
+    client.require(ApiKey.OFFSET_DELETE, 0, "the log levels of brokers")  # introduced in the same release as KIP-412
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    answers = client.send_each(
+    responses = client.send_each(
         {
             node: DescribeConfigsRequest(
                 resources=[resource(resource_type=_LOGGER_RESOURCE, resource_name=str(node), configuration_keys=None)],
@@ -81,25 +83,25 @@ def fetch_loggers(client: ClusterClient, brokers: Collection[int]) -> dict[int, 
             for node in sorted(brokers)
         }
     )
-    return {node: _levels(node, answer) for node, answer in answers.items()}
+    return {node: _levels(node, response) for node, response in responses.items()}
 
 
-def _levels(node: int, answer: Any) -> Levels | KctlError:
+def _levels(node: int, response: Any) -> Levels | KctlError:
     from kctl.protocol.client import error_for
 
     subject = f"loggers of broker {node}"
-    if isinstance(answer, KctlError):
-        return answer
-    if not answer.results:  # silently, when they may not be described
-        return error_for(31, "they were not described", subject=subject)
-    (row,) = answer.results
+    if isinstance(response, KctlError):
+        return response
+    if not response.results:  # the broker's silent response without authorization
+        return error_for(31, "the broker did not return them", subject=subject)
+    (row,) = response.results
     if row.error_code:
         return error_for(row.error_code, row.error_message, subject=subject)
     return {config.name: config.value for config in row.configs}
 
 
 def by_logger(levels: Mapping[int, Levels]) -> list[BrokerLogger]:
-    """A row for each logger and level, by name. Pure."""
+    """Return one row per logger and level, by name. Pure."""
     rows = [(logger, level, node) for node in sorted(levels) for logger, level in levels[node].items()]
     return [
         BrokerLogger(logger, level, tuple(node for _, _, node in same))
@@ -107,15 +109,15 @@ def by_logger(levels: Mapping[int, Levels]) -> list[BrokerLogger]:
     ]
 
 
-def plan_levels(current: Mapping[int, Levels], wanted: Levels) -> list[LoggerChange]:
-    """What would be set on each broker. Raises NotFound for a logger that one of them does not have. Pure."""
-    for name in wanted:
+def plan_levels(current: Mapping[int, Levels], goals: Levels) -> list[LoggerChange]:
+    """Return the planned change on each broker. Raises NotFound for a logger that a broker does not have. Pure."""
+    for name in goals:
         lacking = [node for node, levels in current.items() if name not in levels]
         if lacking:
-            known = {each for levels in current.values() for each in levels}
+            existing = {each for levels in current.values() for each in levels}
             raise NotFound(
-                f"there is no logger {name} on broker {', '.join(map(str, lacking))}",
-                hint=did_you_mean(name, known) or "`kctl broker loggers list` shows what there is",
+                f"logger {name} does not exist on broker {', '.join(map(str, lacking))}",
+                hint=did_you_mean(name, existing) or "list the loggers with `kctl broker loggers list`",
             )
     return [
         LoggerChange(
@@ -126,78 +128,80 @@ def plan_levels(current: Mapping[int, Levels], wanted: Levels) -> list[LoggerCha
             ItemResult.UNCHANGED if current[node][name] == level else ItemResult.WOULD_SET,
         )
         for node in sorted(current)
-        for name, level in wanted.items()
+        for name, level in goals.items()
     ]
 
 
 def set_levels(client: ClusterClient, plan: Sequence[LoggerChange]) -> list[LoggerChange]:
-    """Set what the plan would set, and read it back. A failure is in its row."""
-    todo = [row for row in plan if row.result is ItemResult.WOULD_SET]
-    failed = _alter(client, {(row.broker, row.logger): row.after for row in todo})
-    now = fetch_loggers(client, {row.broker for row in todo}) if todo else {}
-    return [_seen(row, failed, now) if row.result is ItemResult.WOULD_SET else row for row in plan]
+    """Set the planned levels, and read them back. Failures are in the rows."""
+    to_set = [row for row in plan if row.result is ItemResult.WOULD_SET]
+    failed = _alter(client, {(row.broker, row.logger): row.after for row in to_set})
+    now = fetch_loggers(client, {row.broker for row in to_set}) if to_set else {}
+    return [_read_back(row, failed, now) if row.result is ItemResult.WOULD_SET else row for row in plan]
 
 
-def put_back(client: ClusterClient, done: Sequence[LoggerChange]) -> list[LoggerChange]:
-    """Give the loggers that were set, or may have been, their levels from before, unless others have set them since."""
-    mine = [row for row in done if row.result in {ItemResult.SET, ItemResult.FAILED}]
-    now = fetch_loggers(client, {row.broker for row in mine}) if mine else {}
-    rows = {(row.broker, row.logger): _before_return(row, now[row.broker]) for row in mine}
-    todo = {
+def restore_levels(client: ClusterClient, changes: Sequence[LoggerChange]) -> list[LoggerChange]:
+    """Restore the previous levels of loggers that were or may have been set, unless others changed them since."""
+    affected = [row for row in changes if row.result in {ItemResult.SET, ItemResult.FAILED}]
+    now = fetch_loggers(client, {row.broker for row in affected}) if affected else {}
+    rows = {(row.broker, row.logger): _before_restore(row, now[row.broker]) for row in affected}
+    to_restore = {
         key: row.before
         for key, row in rows.items()
-        if row.result in {ItemResult.SET, ItemResult.FAILED} and _to_do(row, now)
+        if row.result in {ItemResult.SET, ItemResult.FAILED} and _has_new_level(row, now)
     }
-    failed = _alter(client, todo)
-    then = fetch_loggers(client, {node for node, _ in todo}) if todo else {}
-    for key in todo:
-        rows[key] = _after_return(rows[key], failed.get(key), then[key[0]])
-    return [rows.get((row.broker, row.logger), row) for row in done]
+    failed = _alter(client, to_restore)
+    later = fetch_loggers(client, {node for node, _ in to_restore}) if to_restore else {}
+    for key in to_restore:
+        rows[key] = _after_restore(rows[key], failed.get(key), later[key[0]])
+    return [rows.get((row.broker, row.logger), row) for row in changes]
 
 
-def _to_do(row: LoggerChange, now: Mapping[int, Levels | KctlError]) -> bool:
-    found = now[row.broker]
-    return not isinstance(found, KctlError) and found.get(row.logger) == row.after
+def _has_new_level(row: LoggerChange, now: Mapping[int, Levels | KctlError]) -> bool:
+    levels = now[row.broker]
+    return not isinstance(levels, KctlError) and levels.get(row.logger) == row.after
 
 
-def _before_return(row: LoggerChange, now: Levels | KctlError) -> LoggerChange:
+def _before_restore(row: LoggerChange, now: Levels | KctlError) -> LoggerChange:
     if isinstance(now, KctlError):
         return dataclasses.replace(row, result=ItemResult.NOT_PUT_BACK, error=now.message)
-    if now.get(row.logger) == row.before:  # a broker that was restarted, say; or it had not been set
+    if now.get(row.logger) == row.before:  # e.g. the broker was restarted, or the level was never set
         return row if row.result is ItemResult.FAILED else dataclasses.replace(row, result=ItemResult.PUT_BACK)
     if now.get(row.logger) != row.after:
-        return dataclasses.replace(row, result=ItemResult.CHANGED_BY_OTHERS, error=f"it is {now.get(row.logger)} now")
+        return dataclasses.replace(
+            row, result=ItemResult.CHANGED_BY_OTHERS, error=f"the level is now {now.get(row.logger)}"
+        )
     return row
 
 
-def _after_return(row: LoggerChange, error: KctlError | None, then: Levels | KctlError) -> LoggerChange:
-    if not isinstance(then, KctlError) and then.get(row.logger) == row.before:
+def _after_restore(row: LoggerChange, error: KctlError | None, later: Levels | KctlError) -> LoggerChange:
+    if not isinstance(later, KctlError) and later.get(row.logger) == row.before:
         return dataclasses.replace(row, result=ItemResult.PUT_BACK)
-    return dataclasses.replace(row, result=ItemResult.NOT_PUT_BACK, error=_why(row, error, then))
+    return dataclasses.replace(row, result=ItemResult.NOT_PUT_BACK, error=_reason(row, error, later))
 
 
-def _seen(
+def _read_back(
     row: LoggerChange, failed: Mapping[tuple[int, str], KctlError], now: Mapping[int, Levels | KctlError]
 ) -> LoggerChange:
-    error, then = failed.get((row.broker, row.logger)), now[row.broker]
-    if not isinstance(then, KctlError) and then.get(row.logger) == row.after:
+    error, later = failed.get((row.broker, row.logger)), now[row.broker]
+    if not isinstance(later, KctlError) and later.get(row.logger) == row.after:
         return dataclasses.replace(row, result=ItemResult.SET)
-    return dataclasses.replace(row, result=ItemResult.FAILED, error=_why(row, error, then))
+    return dataclasses.replace(row, result=ItemResult.FAILED, error=_reason(row, error, later))
 
 
-def _why(row: LoggerChange, error: KctlError | None, then: Levels | KctlError) -> str:
+def _reason(row: LoggerChange, error: KctlError | None, later: Levels | KctlError) -> str:
     if error is not None:
         return error.message
-    return then.message if isinstance(then, KctlError) else f"it is {then.get(row.logger)} all the same"
+    return later.message if isinstance(later, KctlError) else f"the level is still {later.get(row.logger)}"
 
 
 def _alter(client: ClusterClient, levels: Mapping[tuple[int, str], str]) -> dict[tuple[int, str], KctlError]:
-    """(broker, logger) → why it was not set; nothing for what was. A broker sets all of its loggers, or none."""
+    """Set levels. Return why each (broker, logger) failed; a broker sets all of its loggers or none."""
     from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     by_broker = grouped(levels, lambda key: key[0])
-    answers = client.send_each(
+    responses = client.send_each(
         {
             node: IncrementalAlterConfigsRequest(
                 resources=[
@@ -215,16 +219,16 @@ def _alter(client: ClusterClient, levels: Mapping[tuple[int, str], str]) -> dict
             for node, keys in by_broker.items()
         }
     ) if by_broker else {}  # fmt: skip
-    errors = {node: _error(node, answer) for node, answer in answers.items()}
+    errors = {node: _error(node, response) for node, response in responses.items()}
     return {key: error for node, keys in by_broker.items() for key in keys if (error := errors[node]) is not None}
 
 
-def _error(node: int, answer: Any) -> KctlError | None:
+def _error(node: int, response: Any) -> KctlError | None:
     from kctl.protocol.client import error_for
 
-    if isinstance(answer, KctlError):
-        return answer
-    for row in answer.responses:
+    if isinstance(response, KctlError):
+        return response
+    for row in response.responses:
         if row.error_code:
             return error_for(row.error_code, row.error_message, subject=f"loggers of broker {node}")
     return None

@@ -1,4 +1,4 @@
-"""Brokers as rows: where they are, what they lead and hold, how full their disks are, which release they seem to be."""
+"""Brokers as rows: address, leaders, replicas, disk usage and inferred release."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSummary:
-    """A broker. state: «up»; «silent», registered but without an answer; «down», others hold it for a replica's broker.
+    """A broker. state: "up"; "silent": registered, but does not respond; "down": assigned replicas, but not registered.
 
-    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id;
-    None when nobody could tell.
-    leaders, replicas: of all topics; not_in_sync: of its replicas; None with topics that may not be described.
-    size_bytes: all its replicas; used_percent: of the fullest log dir's disk; release: see release_of. None where it
-    could not be read: error says why.
+    host, port, rack: None if the broker is down and its address is unknown. is_controller: with KRaft, True if the
+    active controller has this id; None: unknown. leaders, replica_count, not_in_sync: over all topics; None if some
+    topics are hidden. size_bytes: of all replicas. used_percent: of the fullest disk. release: see release_of. None:
+    unreadable, see error.
     """
 
     broker: int
@@ -51,8 +50,10 @@ class BrokerSummary:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """A broker in full. preferred: partitions whose preferred leader it is; partitions_not_in_sync: «orders-3», of the
-    topics that are seen.
+    """A broker in full.
+
+    preferred: number of partitions whose preferred leader it is. partitions_not_in_sync: "orders-3", of the visible
+    topics.
     """
 
     broker: int
@@ -72,9 +73,10 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """What is known of all brokers of a cluster. controller: None when nobody could tell: failures say why, and what
-    else is not known that is of no one broker. unseen: topics that may not be described, or it is not known whether
-    there are any: what is counted over topics is not known.
+    """The facts about all brokers of a cluster.
+
+    controller: None if unknown. failures: why cluster-wide facts are unknown. unseen: some topics are or may be hidden
+    from this user, so counts over topics are unknown.
     """
 
     state: ClusterState
@@ -87,23 +89,23 @@ class BrokerFacts:
 
     @property
     def ids(self) -> list[int]:
-        """Brokers that are up, registered, or said to hold a replica."""
+        """Return the ids of brokers that are up, registered, or assigned a replica."""
         holding = {node for p in partitions_of(self.state) for node in p.replicas}
         return sorted(holding | self.state.brokers.keys() | self.fenced.keys())
 
     def broker(self, node: int) -> Broker | None:
-        """Where a broker is, or was; None when nobody tells of one that is down."""
+        """Return the address of a broker, the last known one if it is down; None if unknown."""
         return self.state.brokers.get(node) or self.fenced.get(node)
 
     def is_controller(self, node: int) -> bool | None:
-        """None when nobody could tell."""
+        """Return True if it is the controller; None: unknown."""
         return None if self.controller is None else node == self.controller
 
 
-def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -> BrokerFacts:
-    """Ask for metadata, and each broker (or those wanted) for its API versions and log dirs.
+def read_brokers(client: ClusterClient, selected: Collection[int] | None = None) -> BrokerFacts:
+    """Read metadata, and the API versions and log dirs of each (selected) broker.
 
-    Raises NotFound for a broker wanted that nobody knows, ConnectionFailed's subclasses.
+    Raises NotFound for a selected broker that is not in the cluster, ConnectionFailed's subclasses.
     """
     state = client.metadata()
     controller, failure = controller_of(client, state)
@@ -112,51 +114,52 @@ def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -
     if isinstance(fenced, KctlError):
         failures.append(f"brokers that are down may be missing: {fenced.message}")
         fenced = {}
-    check_known(wanted or (), BrokerFacts(state, controller, fenced, {}, {}).ids)
-    asked = [node for node in state.brokers if wanted is None or node in wanted]
-    apis = fetch_api_versions(client, asked)
-    able = [node for node, found in apis.items() if not isinstance(found, KctlError)]
-    log_dirs = dict(fetch_log_dirs(client, able))
-    unseen = _unseen_topics(client, state, log_dirs)
+    check_known(selected or (), BrokerFacts(state, controller, fenced, {}, {}).ids)
+    to_read = [node for node in state.brokers if selected is None or node in selected]
+    apis = fetch_api_versions(client, to_read)
+    reachable = [node for node, each in apis.items() if not isinstance(each, KctlError)]
+    log_dirs = dict(fetch_log_dirs(client, reachable))
+    unseen = _hidden_topics_reason(client, state, log_dirs)
     if unseen:
-        failures.append(f"leaders and replicas of brokers are not known: {unseen}")
+        failures.append(f"the leaders and replicas of brokers are unknown: {unseen}")
     return BrokerFacts(state, controller, fenced, apis, log_dirs, tuple(failures), unseen=unseen is not None)
 
 
-def _unseen_topics(
+def _hidden_topics_reason(
     client: ClusterClient, state: ClusterState, log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
 ) -> str | None:
-    """Why metadata may not be of all topics; None when it is, as far as can be told."""
-    found = hidden_topics(client, state, log_dirs)
-    if isinstance(found, KctlError):
-        return found.message
-    if found:
-        return hidden_line(found)
-    # The disks did not tell: then who may describe any topic sees all.
+    """Return why metadata may omit topics; None if it is complete as far as can be determined."""
+    hidden = hidden_topics(client, state, log_dirs)
+    if isinstance(hidden, KctlError):
+        return hidden.message
+    if hidden:
+        return hidden_line(hidden)
+    # The log dirs are unreadable: metadata is complete if the user may describe any topic.
     denied = any(isinstance(each, NotAuthorized) for each in log_dirs.values())
     if denied and may_describe_all_topics(client) is not True:
         return "this user may not describe all topics"
     return None
 
 
-def check_known(wanted: Collection[int], known: Collection[int]) -> None:
-    """Raise NotFound when one of the brokers is not in the cluster."""
-    unknown = sorted(set(wanted) - set(known))
+def check_known(selected: Collection[int], existing: Collection[int]) -> None:
+    """Raise NotFound if any broker is not in the cluster."""
+    unknown = sorted(set(selected) - set(existing))
     if unknown:
         what = f"broker {unknown[0]} is" if len(unknown) == 1 else f"brokers {', '.join(map(str, unknown))} are"
         raise NotFound(
-            f"{what} not in the cluster", hint=f"the brokers: {', '.join(map(str, sorted(known))) or 'none'}"
+            f"{what} not in the cluster",
+            hint=f"the cluster has brokers {', '.join(map(str, sorted(existing))) or 'none'}",
         )
 
 
 def summaries(facts: BrokerFacts) -> list[BrokerSummary]:
-    """A row for each broker, by id. Pure."""
-    counts = _Counts(facts.state)
+    """Return one row per broker, by id. Pure."""
+    counts = _PartitionCounts(facts.state)
     return [_summary(node, facts, counts) for node in facts.ids]
 
 
-class _Counts:
-    """What each broker leads, should lead, and holds."""
+class _PartitionCounts:
+    """The number of partitions that each broker leads, is the preferred leader of, and holds."""
 
     def __init__(self, state: ClusterState) -> None:
         self.leaders: dict[int, int] = {}
@@ -172,7 +175,7 @@ class _Counts:
                     self.not_in_sync.setdefault(node, []).append(p)
 
 
-def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
+def _summary(node: int, facts: BrokerFacts, counts: _PartitionCounts) -> BrokerSummary:
     broker = facts.broker(node)
     rows = _rows(facts, node)
     used = [row.used_percent for row in rows or () if row.used_percent is not None]
@@ -195,13 +198,13 @@ def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
     )
 
 
-def descriptions(facts: BrokerFacts, wanted: Collection[int]) -> list[BrokerDescription]:
-    """The brokers wanted, in that order. Pure."""
-    counts = _Counts(facts.state)
-    return [_description(node, facts, counts) for node in dict.fromkeys(wanted)]
+def descriptions(facts: BrokerFacts, selected: Collection[int]) -> list[BrokerDescription]:
+    """Return the selected brokers, in this order. Pure."""
+    counts = _PartitionCounts(facts.state)
+    return [_description(node, facts, counts) for node in dict.fromkeys(selected)]
 
 
-def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescription:
+def _description(node: int, facts: BrokerFacts, counts: _PartitionCounts) -> BrokerDescription:
     broker = facts.broker(node)
     rows = _rows(facts, node)
     return BrokerDescription(
@@ -238,7 +241,7 @@ def _release(node: int, facts: BrokerFacts) -> str | None:
 
 
 def _error(node: int, facts: BrokerFacts) -> str | None:
-    for found in (facts.apis.get(node), facts.log_dirs.get(node)):
-        if isinstance(found, KctlError):
-            return found.message
+    for result in (facts.apis.get(node), facts.log_dirs.get(node)):
+        if isinstance(result, KctlError):
+            return result.message
     return None

@@ -19,8 +19,8 @@ from kctl.cluster.topics import choose, not_seen
 from kctl.errors import KctlError, NotFound
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.topics.offsets import failure_lines
-from kctl.topics.rates import Ends, rates, read_ends
-from kctl.topics.sizes import Sizes, fetch_sizes
+from kctl.topics.rates import LogEnds, rates, read_ends
+from kctl.topics.sizes import TopicSizes, fetch_sizes
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -91,11 +91,11 @@ def _wait(until: float, progress: Callable[[str, float, float], None] | None, wi
 
 def _workloads(
     topics: Sequence[TopicState],
-    sizes: Sizes,
+    sizes: TopicSizes,
     counts: Mapping[TopicPartition, int],
     configs: Mapping[str, list[ConfigEntry] | KctlError],
-    before: Ends,
-    now: Ends,
+    before: LogEnds,
+    now: LogEnds,
     overrides: Mapping[str, Input],
 ) -> tuple[list[Workload], list[str]]:
     """Return the workloads, and a line for each topic without enough data."""

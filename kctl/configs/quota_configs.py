@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from kctl.access.quotas import DEFAULT, Entity, QuotaChange, Quotas, carry_out, check_value, list_quotas
+from kctl.access.quotas import DEFAULT, QuotaChange, QuotaEntity, Quotas, carry_out, check_value, list_quotas
 from kctl.base.config_values import comparable
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Kind, Resource
@@ -71,7 +71,7 @@ def quota_configs(resource: Resource, quotas: Quotas) -> list[Config]:
     return configs
 
 
-def pairs_with(resource: Resource, quotas: Quotas) -> list[Entity]:
+def pairs_with(resource: Resource, quotas: Quotas) -> list[QuotaEntity]:
     """Return the pairs of user and client id with quotas that the resource is part of. Pure."""
     parts = _entity(resource).parts.items()
     return [entity for entity in quotas if len(entity.parts) > 1 and parts <= entity.parts.items()]
@@ -94,7 +94,7 @@ def alter_quotas(
     return failed
 
 
-def _changes(entity: Entity, values: Mapping[str, str | None]) -> list[QuotaChange]:
+def _changes(entity: QuotaEntity, values: Mapping[str, str | None]) -> list[QuotaChange]:
     rows = []
     for key, text in values.items():
         after = None if text is None else check_value(key, float(str(comparable("double", text))))
@@ -112,11 +112,11 @@ def _chain(resource: Resource) -> list[Resource]:
     return [resource] if behind is None else [resource, Resource(behind, "")]
 
 
-def _entity(resource: Resource) -> Entity:
+def _entity(resource: Resource) -> QuotaEntity:
     name = resource.name or DEFAULT
     if resource.kind in ("user", "users"):
-        return Entity(user=name)
-    return Entity(client_id=name) if resource.kind in ("client-id", "clients") else Entity(ip=name)
+        return QuotaEntity(user=name)
+    return QuotaEntity(client_id=name) if resource.kind in ("client-id", "clients") else QuotaEntity(ip=name)
 
 
 def _text(value: float) -> str:

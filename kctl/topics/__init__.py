@@ -1,1 +1,1 @@
-"""Topics: described, listed, created, changed, deleted, copied; and elections of their leaders."""
+"""Topics: describe, list, create, change, delete and clone them; elect their leaders."""

@@ -1,6 +1,6 @@
-"""Changing topics that exist: more partitions, other configs. Planned, checked by the brokers, done, and read back.
+"""Altering topics: add partitions, change configs. Planned, validated by the brokers, applied, and read back.
 
-Many topics at once: DescribeConfigs, IncrementalAlterConfigs and CreatePartitions take some hundred in a request.
+Many topics share a request: DescribeConfigs, IncrementalAlterConfigs and CreatePartitions.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
-# With ZooKeeper the answer waits until *all* partitions of the topic have a leader, also an old one whose broker is
-# down (DelayedCreatePartitions): the brokers are given this long, and then it is looked here for the new ones.
+# With ZooKeeper the response waits until *all* partitions of the topic have a leader, including existing ones whose
+# broker is down (DelayedCreatePartitions). The brokers get this long; then kctl itself waits for the new partitions.
 _REQUEST_S = 5.0
-_PARTITIONS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870)
+_PARTITIONS_PER_REQUEST = 5_000  # a KRaft controller rejects more than 10,000 (KAFKA-17870)
 _OWN = OWN_SOURCE["topic"].value
 ORDER_IS_LOST = (
-    "more partitions: records with a key that come from now on go to other partitions than those before them, so the "
-    "order of a key's records, compaction by key and joins by key hold no more across that; it cannot be taken back"
+    "more partitions change the partition of a key: new records of a key may go to another partition than the old ones,"
+    " which breaks their order, compaction by key and joins by key; this cannot be undone"
 )
 
 Configs = Mapping[str, str | None]
@@ -46,8 +46,11 @@ Configs = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """What shall be of a topic. partitions: None as it is. assignment: replicas of the new partitions, in order; None
-    lets the brokers choose. configs: values to set; None takes a config away, so that a default holds again."""
+    """The target state of a topic.
+
+    partitions: None keeps the number. assignment: replicas of the new partitions, in order; None: the brokers choose.
+    configs: values to set; None removes a config, so that the default applies.
+    """
 
     name: str
     partitions: int | None = None
@@ -57,9 +60,9 @@ class TopicChange:
 
 @dataclass(frozen=True, slots=True)
 class AlteredTopic:
-    """What becomes of one topic. result: «would alter», «altered», «unchanged» or «failed».
+    """The result for one topic. result: would alter, altered, unchanged or failed.
 
-    partitions_after and the configs' `after` are what is planned, and when it was done, what was read back.
+    partition_count_after and the `after` of configs are planned values, and after the change the values read back.
     """
 
     topic: str
@@ -71,20 +74,22 @@ class AlteredTopic:
 
 
 def plan_alter(client: ClusterClient, state: ClusterState, changes: Sequence[TopicChange]) -> list[AlteredTopic]:
-    """What the changes would do, checked by the brokers without doing it. state: has the topics.
+    """Return the planned changes, validated by the brokers. state: has the topics.
 
-    Raises Refused for fewer partitions and for what the brokers refuse, NotFound for configs that are not known.
+    Raises Refused for fewer partitions and for changes that the brokers reject, NotFound for unknown configs.
     """
     for change in changes:
         _check_partitions(state.topics[change.name], change, state.brokers)
     before = _read_configs(client, changes)
     behind = values_behind(client, [before[c.name][k] for c in changes for k, v in c.configs.items() if v is None])
     rows = [_planned(state.topics[change.name], change, before.get(change.name, {}), behind) for change in changes]
-    todo = _todo(rows, changes)
-    failed = alter_dynamic(client, _config_changes(todo, rows), validate_only=True)
+    to_alter = _changes_to_make(rows, changes)
+    failed = alter_dynamic(client, _config_changes(to_alter, rows), validate_only=True)
     for error in failed.values():
         raise error if isinstance(error, (Refused, ConnectionFailed)) else Refused(error.message, hint=error.hint)
-    for error in _create_partitions(client, _growing(todo, state), timeout_s=_VALIDATE_S, validate_only=True).values():
+    for error in _create_partitions(
+        client, _growing(to_alter, state), timeout_s=_VALIDATE_S, validate_only=True
+    ).values():
         raise error if isinstance(error, (Refused, ConnectionFailed)) else Refused(error.message, hint=error.hint)
     return rows
 
@@ -93,29 +98,29 @@ def _check_partitions(topic: TopicState, change: TopicChange, brokers: Collectio
     count = len(topic.partitions)
     if change.partitions is not None and change.partitions < count:
         raise Refused(
-            f"topic {topic.name} has {count} partitions, and they cannot become {change.partitions}: they only grow",
-            hint="make a topic with fewer, and copy the records; `kctl topic clone` keeps the number",
+            f"topic {topic.name} has {count} partitions and cannot be reduced to {change.partitions}",
+            hint="create a topic with fewer partitions and copy the records; `kctl topic clone` keeps the number",
         )
     absent = sorted({node for replicas in change.assignment or () for node in replicas} - set(brokers))
     if absent:
-        raise Refused(f"the replica assignment names brokers that are not there: {', '.join(map(str, absent))}")
+        raise Refused(f"the replica assignment contains unknown brokers: {', '.join(map(str, absent))}")
 
 
 def _read_configs(client: ClusterClient, changes: Sequence[TopicChange]) -> dict[str, Mapping[str, Config]]:
-    """The configs of topics whose configs are to change. Raises the first topic's error, NotFound for unknown names."""
-    wanted = {Resource.topic(change.name): change for change in changes if change.configs}
-    found: dict[str, Mapping[str, Config]] = {}
-    for resource, configs in describe_each(client, list(wanted)).items():
+    """Return the configs of topics whose configs change. Raises the first topic's error, NotFound for unknown names."""
+    changes_by_resource = {Resource.topic(change.name): change for change in changes if change.configs}
+    configs_by_topic: dict[str, Mapping[str, Config]] = {}
+    for resource, configs in describe_each(client, list(changes_by_resource)).items():
         if isinstance(configs, KctlError):
             raise configs
-        known = by_name(configs)
-        values = wanted[resource].configs
-        wrong = [name for name in values if name not in known]
-        if wrong:
-            raise unknown(resource, wrong, known)
-        check(resource, [Edit(k, "unset" if v is None else "set", v) for k, v in values.items()], known)
-        found[resource.name] = known
-    return found
+        definitions = by_name(configs)
+        values = changes_by_resource[resource].configs
+        unknown_names = [name for name in values if name not in definitions]
+        if unknown_names:
+            raise unknown(resource, unknown_names, definitions)
+        check(resource, [Edit(k, "unset" if v is None else "set", v) for k, v in values.items()], definitions)
+        configs_by_topic[resource.name] = definitions
+    return configs_by_topic
 
 
 def _planned(
@@ -131,7 +136,7 @@ def _planned(
 
 
 def _planned_config(topic: str, name: str, value: str | None, config: Config, behind: Synonym | None) -> ChangedConfig:
-    """behind: what holds without the topic's own value, where the config's chain leaves it out. Pure."""
+    """Plan one config. behind: the value that applies without the topic's own, if the synonyms omit it. Pure."""
     path = Resource.topic(topic).path
     own = config.own("topic")
     source = config.source.value if config.source else None
@@ -146,36 +151,38 @@ def _planned_config(topic: str, name: str, value: str | None, config: Config, be
 
 
 def _after_unset(config: Config, own: Synonym, behind: Synonym | None) -> tuple[str | None, str | None]:
-    """The value that will hold, None when nobody tells it, and where it is set."""
-    if lacks_inherited_value(config):  # Kafka's default would say 7 days where log.retention.hours says one
+    """Return the value that will apply (None: unknown) and its source."""
+    if lacks_inherited_value(config):  # Kafka's default would be 7 days even if log.retention.hours is 24
         return (behind.value, behind.source.value) if behind else (None, None)
     below = next((s for s in config.synonyms if s != own), None)
     return (below.value, below.source.value) if below else (config.default, ConfigSource.DEFAULT.value)
 
 
-def _todo(rows: Sequence[AlteredTopic], changes: Sequence[TopicChange]) -> list[TopicChange]:
+def _changes_to_make(rows: Sequence[AlteredTopic], changes: Sequence[TopicChange]) -> list[TopicChange]:
     return [change for row, change in zip(rows, changes, strict=True) if row.result is ItemResult.WOULD_ALTER]
 
 
-def _config_changes(todo: Sequence[TopicChange], rows: Sequence[AlteredTopic]) -> dict[Resource, dict[str, str | None]]:
-    """Only what is not already so."""
+def _config_changes(
+    to_alter: Sequence[TopicChange], rows: Sequence[AlteredTopic]
+) -> dict[Resource, dict[str, str | None]]:
+    """Return the configs of each topic that actually change."""
     planned = {row.topic: row for row in rows}
-    found: dict[Resource, dict[str, str | None]] = {}
-    for change in todo:
+    changes: dict[Resource, dict[str, str | None]] = {}
+    for change in to_alter:
         names = [row.name for row in planned[change.name].config_changes if row.result is not ItemResult.UNCHANGED]
         if names:
-            found[Resource.topic(change.name)] = {name: change.configs[name] for name in names}
-    return found
+            changes[Resource.topic(change.name)] = {name: change.configs[name] for name in names}
+    return changes
 
 
-def _growing(todo: Sequence[TopicChange], state: ClusterState) -> list[TopicChange]:
-    return [c for c in todo if c.partitions is not None and c.partitions > len(state.topics[c.name].partitions)]
+def _growing(to_alter: Sequence[TopicChange], state: ClusterState) -> list[TopicChange]:
+    return [c for c in to_alter if c.partitions is not None and c.partitions > len(state.topics[c.name].partitions)]
 
 
 def _create_partitions(
     client: ClusterClient, changes: Sequence[TopicChange], *, timeout_s: float, validate_only: bool
 ) -> dict[str, KctlError]:
-    """Topics whose partitions were not added, and why. One whose request got no answer is OutcomeUnknown."""
+    """Add partitions. Return the error of each failed topic; OutcomeUnknown if there was no response."""
     failed: dict[str, KctlError] = {}
     sent = 0
     for chunk in chunks(
@@ -233,16 +240,18 @@ def alter_topics(
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[AlteredTopic]:
-    """Do what `plan` says «would alter», and say what was read back. Failures of single topics are results.
+    """Apply the planned changes, and return the state read back. Failures of single topics are in the rows.
 
-    Configs first: what is refused then leaves the number of partitions as it was.
+    Configs are changed first: if they are rejected, the number of partitions stays as it was.
     """
     deadline = Deadline(timeout_s)
-    todo = _todo(plan, changes)
-    config_changes = _config_changes(todo, plan)
+    to_alter = _changes_to_make(plan, changes)
+    config_changes = _config_changes(to_alter, plan)
     failed = {resource.name: error for resource, error in alter_dynamic(client, config_changes).items()}
     before = {row.topic: row.partition_count_before for row in plan}
-    growing = [c for c in todo if c.name not in failed and c.partitions is not None and c.partitions > before[c.name]]
+    growing = [
+        c for c in to_alter if c.name not in failed and c.partitions is not None and c.partitions > before[c.name]
+    ]
     failed |= _create_partitions(client, growing, timeout_s=min(timeout_s, _REQUEST_S), validate_only=False)
     topics, unread = _await_partitions(client, growing, before, failed, deadline, progress)
     after, unread_configs = _await_configs(client, config_changes, failed, deadline)
@@ -254,7 +263,7 @@ def alter_topics(
 
 
 def _may_be_done(error: KctlError | None) -> bool:
-    """Whether a change may have been made in spite of this answer, so that it has to be looked at."""
+    """Return True if the change may have been made despite this error, so that it must be read back."""
     return error is None or isinstance(error, (OutcomeUnknown, TimedOut))
 
 
@@ -266,33 +275,33 @@ def _await_partitions(
     deadline: Deadline,
     progress: Callable[[str], None] | None,
 ) -> tuple[dict[str, TopicState], dict[str, KctlError]]:
-    """The topics as soon as all new partitions are there with a leader, or when time is up; or why they cannot be read.
+    """Return the topics once all new partitions have a leader or the time is up; and why topics are unreadable.
 
-    before: how many partitions there were. Of those nothing is awaited: one without a leader may stay so.
+    before: the previous numbers of partitions. Existing partitions are ignored: one without a leader may stay so.
     """
-    wanted = {change.name: change.partitions or 0 for change in growing if _may_be_done(failed.get(change.name))}
+    expected = {change.name: change.partitions or 0 for change in growing if _may_be_done(failed.get(change.name))}
     topics: dict[str, TopicState] = {}
-    while wanted:
+    while expected:
         try:
-            topics = client.metadata(wanted).topics
+            topics = client.metadata(expected).topics
         except KctlError as exc:
-            return {}, dict.fromkeys(wanted, exc)
-        late = [n for n, count in wanted.items() if n not in topics or _lacking(topics[n], before[n], count)]
+            return {}, dict.fromkeys(expected, exc)
+        late = [n for n, count in expected.items() if n not in topics or _lacking(topics[n], before[n], count)]
         if not late or deadline.expired:
             break
         if progress:
-            progress(f"{len(late)} of {len(wanted)} topics have not all leaders yet")
+            progress(f"{len(late)} of {len(expected)} topics are waiting for leaders")
         time.sleep(_POLL_S)
     return topics, {}
 
 
-def _lacking(topic: TopicState, before: int, wanted: int) -> str | None:
-    """What new partitions lack still: themselves, or a leader. Pure."""
+def _lacking(topic: TopicState, before: int, expected: int) -> str | None:
+    """Return what the new partitions still lack: to exist, or a leader. Pure."""
     count = len(topic.partitions)
-    if count < wanted:
-        return f"{count} of {wanted} partitions are there so far"
+    if count < expected:
+        return f"only {count} of {expected} partitions exist"
     leaderless = [str(p.partition) for p in topic.partitions if p.offline and p.partition >= before]
-    return f"new partitions have no leader so far: {', '.join(leaderless)}" if leaderless else None
+    return f"new partitions have no leader yet: {', '.join(leaderless)}" if leaderless else None
 
 
 def _await_configs(
@@ -301,28 +310,28 @@ def _await_configs(
     failed: Mapping[str, KctlError],
     deadline: Deadline,
 ) -> tuple[dict[str, Mapping[str, Config]], dict[str, KctlError]]:
-    """The configs as they hold now, as soon as all are as wanted or when time is up; or why they cannot be read."""
-    wanted = {resource: values for resource, values in changes.items() if _may_be_done(failed.get(resource.name))}
-    found: dict[str, Mapping[str, Config]] = {}
+    """Return the configs once all have the target values or the time is up; and why configs are unreadable."""
+    expected = {resource: values for resource, values in changes.items() if _may_be_done(failed.get(resource.name))}
+    current: dict[str, Mapping[str, Config]] = {}
     unread: dict[str, KctlError] = {}
-    while wanted:
-        names = {name for values in wanted.values() for name in values}
-        read = describe_each(client, list(wanted), names=names)
-        found = {r.name: by_name(configs) for r, configs in read.items() if not isinstance(configs, KctlError)}
-        unread = {r.name: configs for r, configs in read.items() if isinstance(configs, KctlError)}
-        late = [r for r, values in wanted.items() if not _holds(found.get(r.name, {}), values)]
+    while expected:
+        names = {name for values in expected.values() for name in values}
+        responses = describe_each(client, list(expected), names=names)
+        current = {r.name: by_name(configs) for r, configs in responses.items() if not isinstance(configs, KctlError)}
+        unread = {r.name: configs for r, configs in responses.items() if isinstance(configs, KctlError)}
+        late = [r for r, values in expected.items() if not _are_set(current.get(r.name, {}), values)]
         if not late or deadline.expired:
             break
         time.sleep(_POLL_S)
-    return found, unread
+    return current, unread
 
 
-def _holds(configs: Mapping[str, Config], values: Mapping[str, str | None]) -> bool:
+def _are_set(configs: Mapping[str, Config], values: Mapping[str, str | None]) -> bool:
     return all(_is_set(configs.get(name), value) for name, value in values.items())
 
 
 def _is_set(config: Config | None, value: str | None) -> bool:
-    """Whether a topic itself has this value, however the brokers write it; None: whether it has none."""
+    """Return True if the topic itself has this value, in any notation; None: if it has no value of its own."""
     own = config.own("topic") if config else None
     if config is None or own is None:
         return value is None
@@ -336,15 +345,17 @@ def _outcome(
     after: Mapping[str, Config],
     unread: KctlError | None = None,
 ) -> AlteredTopic:
-    """What became of a topic. error: what was answered; when that is not certain, what was read back decides. Pure."""
+    """Return the result of a topic. After an uncertain error, the state read back decides. Pure."""
     if row.result is not ItemResult.WOULD_ALTER:
         return row
-    configs = tuple(_read_back(planned, after.get(planned.name)) for planned in row.config_changes)
+    configs = tuple(_with_actual_value(planned, after.get(planned.name)) for planned in row.config_changes)
     count = len(topic.partitions) if topic else row.partition_count_after if unread else row.partition_count_before
     reason = error.message if error else None
     if _may_be_done(error):
-        lack = _lack(row, topic, [each.name for each in configs if each.result is ItemResult.FAILED], unread)
-        reason = None if lack is None else reason or lack
+        difference = _difference(
+            row, topic, [each.name for each in configs if each.result is ItemResult.FAILED], unread
+        )
+        reason = None if difference is None else reason or difference
     return replace(
         row,
         result=ItemResult.FAILED if reason else ItemResult.ALTERED,
@@ -356,10 +367,12 @@ def _outcome(
     )
 
 
-def _lack(row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], unread: KctlError | None) -> str | None:
-    """How what was read back is not as planned; configs: those that are not."""
+def _difference(
+    row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], unread: KctlError | None
+) -> str | None:
+    """Return how the state read back differs from the plan. configs: names of configs that differ."""
     if unread:
-        return f"the brokers took it, but it could not be read back: {unread.message}"
+        return f"the change was accepted, but could not be read back: {unread.message}"
     if row.partition_count_after != row.partition_count_before:
         lacking = (
             _lacking(topic, row.partition_count_before, row.partition_count_after)
@@ -367,15 +380,17 @@ def _lack(row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], u
             else "no broker shows the topic"
         )
         if lacking:
-            return f"the controller took it, but {lacking}"
-    return f"the brokers took it, but do not show it: {', '.join(configs)}" if configs else None
+            return f"the change was accepted, but {lacking}"
+    return f"the change was accepted, but these configs are unchanged: {', '.join(configs)}" if configs else None
 
 
-def _read_back(planned: ChangedConfig, config: Config | None) -> ChangedConfig:
+def _with_actual_value(planned: ChangedConfig, config: Config | None) -> ChangedConfig:
     if planned.result is ItemResult.UNCHANGED:
         return planned
     source = config.source.value if config and config.source else None
     value = config.value if config else None
-    wanted = None if planned.result is ItemResult.WOULD_UNSET else planned.after
-    done = config is not None and _is_set(config, wanted)
-    return replace(planned, result=planned.result.done if done else ItemResult.FAILED, after=value, after_source=source)
+    expected = None if planned.result is ItemResult.WOULD_UNSET else planned.after
+    applied = config is not None and _is_set(config, expected)
+    return replace(
+        planned, result=planned.result.done if applied else ItemResult.FAILED, after=value, after_source=source
+    )

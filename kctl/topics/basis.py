@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 def of_altered(client: ClusterClient, state: ClusterState, plan: Iterable[AlteredTopic]) -> Basis:
-    """The topics that are altered, and the config values that are replaced. state: of before the plan."""
-    todo = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
-    shown = {Resource.topic(row.topic): of_configs(row.config_changes) for row in todo if row.config_changes}
-    return topics(client, [row.topic for row in todo], state=state).also(values(client, shown))
+    """Return the altered topics and the replaced config values. state: from before the plan."""
+    to_alter = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
+    replaced = {Resource.topic(row.topic): of_configs(row.config_changes) for row in to_alter if row.config_changes}
+    return topics(client, [row.topic for row in to_alter], state=state).also(values(client, replaced))
 
 
 def of_configs(rows: Iterable[ChangedConfig]) -> dict[str, tuple[str | None, str | None]]:
-    """The values that are replaced, and where they are set."""
+    """Return the replaced values and their sources."""
     return {row.name: (row.before, row.before_source) for row in rows if row.result is not ItemResult.UNCHANGED}
 
 
 def of_cloned(client: ClusterClient, row: ClonedTopic) -> Basis:
-    """The configs of a topic that are copied to its clone."""
-    own = OWN_SOURCE["topic"].value
-    shown = {name: (value, own) for name, value in row.configs.items()}
-    return values(client, {Resource.topic(row.source_topic): shown})
+    """Return the configs of the source topic that are copied to its clone."""
+    topic_source = OWN_SOURCE["topic"].value
+    copied = {name: (value, topic_source) for name, value in row.configs.items()}
+    return values(client, {Resource.topic(row.source_topic): copied})
 
 
 def of_deleted(client: ClusterClient, rows: Iterable[DeletedTopic]) -> Basis:
-    """The topics that are deleted, by the ids that they had when their losses were counted."""
+    """Return the deleted topics, with the ids that they had when the plan was made."""
     ids = {row.topic: row.topic_id for row in rows}
     return topics(client, ids, ids=ids)

@@ -1,4 +1,4 @@
-"""Creating topics: validated by the brokers first, created, and read back."""
+"""Creating topics: validated by the brokers, created, and read back."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
-_SHOWN_S = 10.0  # for a topic that the controller has and the broker that is asked does not show yet
+_PROPAGATION_S = 10.0  # for a topic that the controller knows but the queried broker does not show yet
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What became of one topic. result: «would create», «created», «exists» or «failed».
+    """The result for one topic. result: would create, created, exists or failed.
 
-    partitions and replication_factor are the brokers' word: validated for «would create», read back otherwise.
-    differs: how an existing topic is not what was asked for.
+    partition_count and replication_factor are reported by the brokers: validated for "would create", else read back.
+    differs: how an existing topic differs from the request.
     """
 
     topic: str
@@ -57,67 +57,67 @@ class CreatedTopic:
 def plan_create(
     client: ClusterClient, topics: Sequence[NewTopic], *, if_not_exists: bool = False
 ) -> list[CreatedTopic]:
-    """What creating would do, checked by the controller without doing it (CreateTopics validate_only).
+    """Return what would be created, validated by the controller (CreateTopics validate_only).
 
-    Raises UsageError for impossible names, AlreadyExists (unless `if_not_exists`), and Refused with the
-    controller's reason: too few brokers, an invalid config, a colliding name, a policy. Nothing is changed.
+    Raises UsageError for invalid names, AlreadyExists (unless `if_not_exists`), and Refused with the controller's
+    reason: too few brokers, an invalid config, a colliding name, a policy. Nothing is changed.
     """
     names = [check_name(topic.name) for topic in topics]
     if len(set(names)) < len(names):
-        raise UsageError("a topic is named twice")
+        raise UsageError("a topic is listed twice")
     state = client.metadata()
     existing = state.topics
     present = [name for name in names if name in existing]
     if present and not if_not_exists:
-        what = "topic {} exists already" if len(present) == 1 else "topics {} exist already"
-        raise AlreadyExists(what.format(", ".join(present)), hint="--if-not-exists leaves topics alone that are there")
+        what = "topic {} already exists" if len(present) == 1 else "topics {} already exist"
+        raise AlreadyExists(what.format(", ".join(present)), hint="use --if-not-exists to skip existing topics")
     for name in names:
         clash = [] if name in existing else collisions(name, [*existing, *names])
         if clash:
             raise Refused(
                 f"topic {name} collides with {', '.join(clash)}",
-                hint="metrics do not tell '.' and '_' apart, so brokers refuse such a pair",
+                hint="metrics cannot distinguish '.' and '_', so brokers reject such names",
             )
     _check_brokers(topics, state.brokers)
     new = [topic for topic in topics if topic.name not in existing]
-    validated, taken = _validate(client, new, existing) if new else ({}, {})
-    if taken:  # made by somebody else since the look; or being deleted, which metadata does not show
+    validated, existing_errors = _validate(client, new, existing) if new else ({}, {})
+    if existing_errors:  # created by others since metadata was read; or being deleted, which metadata does not show
         if not if_not_exists:
-            raise next(iter(taken.values()))
-        found = wait_for_topics(client, taken, timeout_s=_SHOWN_S)
-        absent = [error for name, error in taken.items() if name not in found]
+            raise next(iter(existing_errors.values()))
+        appeared = wait_for_topics(client, existing_errors, timeout_s=_PROPAGATION_S)
+        absent = [error for name, error in existing_errors.items() if name not in appeared]
         if absent:
             raise absent[0]
-        existing = {**existing, **found}
+        existing = {**existing, **appeared}
     return [
         _existing(topic, existing[topic.name]) if topic.name in existing else validated[topic.name] for topic in topics
     ]
 
 
 def _check_brokers(topics: Sequence[NewTopic], brokers: Collection[int]) -> None:
-    """Controllers with ZooKeeper accept assignments to brokers that do not exist; kctl does not."""
+    """Raise Refused for assignments to unknown brokers, which controllers with ZooKeeper accept."""
     assigned = {broker for topic in topics for replicas in topic.assignment or () for broker in replicas}
     unknown = sorted(assigned - set(brokers))
     if unknown:
         raise Refused(
-            f"the replica assignment names brokers that are not there: {', '.join(map(str, unknown))}",
+            f"the replica assignment contains unknown brokers: {', '.join(map(str, unknown))}",
             hint=f"the cluster has brokers {', '.join(map(str, sorted(brokers)))}",
         )
 
 
-def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
-    count = len(wanted.assignment) if wanted.assignment else wanted.partitions
-    factor = len(wanted.assignment[0]) if wanted.assignment else wanted.replication_factor
+def _existing(request: NewTopic, topic: TopicState) -> CreatedTopic:
+    count = len(request.assignment) if request.assignment else request.partitions
+    factor = len(request.assignment[0]) if request.assignment else request.replication_factor
     differences = []
-    if count is not None and count != len(found.partitions):
-        differences.append(f"has {len(found.partitions)} partitions, not {count}")
-    if factor is not None and factor != found.replication_factor:
-        differences.append(f"has replication factor {found.replication_factor}, not {factor}")
+    if count is not None and count != len(topic.partitions):
+        differences.append(f"has {len(topic.partitions)} partitions, not {count}")
+    if factor is not None and factor != topic.replication_factor:
+        differences.append(f"has replication factor {topic.replication_factor}, not {factor}")
     return CreatedTopic(
-        topic=wanted.name,
+        topic=request.name,
         result=ItemResult.EXISTS,
-        partition_count=len(found.partitions),
-        replication_factor=found.replication_factor,
+        partition_count=len(topic.partitions),
+        replication_factor=topic.replication_factor,
         configs={},
         differs="; ".join(differences) or None,
     )
@@ -126,43 +126,43 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
 def _validate(
     client: ClusterClient, topics: Sequence[NewTopic], existing: Collection[str]
 ) -> tuple[dict[str, CreatedTopic], dict[str, AlreadyExists]]:
-    """What would be created, and the controller's answer about topics that it has already. Raises other refusals.
+    """Return what would be created, and the controller's error for topics that already exist. Raises other errors.
 
-    existing: topics whose configs show which there are.
+    existing: topics whose configs show which names are valid.
     """
-    asked = {topic.name: topic for topic in topics}
+    requested = {topic.name: topic for topic in topics}
     planned: dict[str, CreatedTopic] = {}
-    taken: dict[str, AlreadyExists] = {}
+    existing_errors: dict[str, AlreadyExists] = {}
     requests = (create_request(chunk, timeout_s=_VALIDATE_S, validate_only=True) for chunk in request_chunks(topics))
     for row in (row for request in requests for row in client.send_to_controller(request).topics):
         if row.error_code:
             error = _refusal(row)
             if row.error_code == ErrorCode.INVALID_CONFIG:
-                raise _config_refusal(client, error, asked[row.name].configs, existing)
+                raise _config_refusal(client, error, requested[row.name].configs, existing)
             if not isinstance(error, AlreadyExists):
                 raise error
-            taken[row.name] = error
+            existing_errors[row.name] = error
             continue
-        topic = asked[row.name]
+        topic = requested[row.name]
         count, factor = row.num_partitions, row.replication_factor
-        if count < 0:  # brokers before 2.4 do not say
+        if count < 0:  # brokers before 2.4 do not report it
             count = len(topic.assignment) if topic.assignment else topic.partitions or BROKER_DEFAULT
             factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor or BROKER_DEFAULT
         planned[row.name] = CreatedTopic(
-            row.name, ItemResult.WOULD_CREATE, _known(count), _known(factor), dict(topic.configs)
+            row.name, ItemResult.WOULD_CREATE, _non_negative(count), _non_negative(factor), dict(topic.configs)
         )
-    for name in asked:
-        if name not in planned and name not in taken:
+    for name in requested:
+        if name not in planned and name not in existing_errors:
             raise OperationFailed(f"topic {name}: the controller's response does not name the topic")
-    return planned, taken
+    return planned, existing_errors
 
 
-def _known(number: int) -> int | None:
+def _non_negative(number: int) -> int | None:
     return None if number < 0 else number
 
 
 def _refusal(row: Any) -> KctlError:
-    """The controller's answer to a validation: whatever it was, nothing was changed."""
+    """Return the controller's error for a validation: nothing was changed."""
     from kctl.protocol.client import error_for
 
     error = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
@@ -176,16 +176,15 @@ def _refusal(row: Any) -> KctlError:
 def _config_refusal(
     client: ClusterClient, error: KctlError, configs: Mapping[str, str], existing: Collection[str]
 ) -> KctlError:
-    """The refusal with what was probably meant, as altering an existing topic says it; where none can be asked, as it
-    is."""
+    """Return the error with a suggestion, like when altering a topic; unchanged without a topic to compare with."""
     if not existing:
         return error
     sample = Resource.topic(min(existing))
-    known = describe_each(client, [sample])[sample]
-    if isinstance(known, KctlError):
+    definitions = describe_each(client, [sample])[sample]
+    if isinstance(definitions, KctlError):
         return error
     try:
-        check(sample, [Edit(name, "set", value) for name, value in configs.items()], by_name(known))
+        check(sample, [Edit(name, "set", value) for name, value in configs.items()], by_name(definitions))
     except NotFound as exc:
         return Refused(error.message, hint=exc.hint if exc.details["did_you_mean"] else error.hint)
     except Refused as exc:
@@ -202,40 +201,46 @@ def create_topics(
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[CreatedTopic]:
-    """Create what `plan` says «would create», and say what is there afterwards, not what was asked.
+    """Create the planned topics, and return the state read back.
 
-    if_not_exists: a topic that somebody else has made meanwhile «exists», and has not failed. Failures of single topics
-    are results. Raises OutcomeUnknown when no answer came and the topics are not there.
+    if_not_exists: a topic that was created by others in the meantime "exists" and has not failed. Failures of single
+    topics are in the rows. Raises OutcomeUnknown if there was no response and the topics do not exist.
     """
-    todo = {row.topic for row in plan if row.result is ItemResult.WOULD_CREATE}
-    said = _ask(client, [topic for topic in topics if topic.name in todo], timeout_s, if_not_exists=if_not_exists)
-    expected = todo - said.errors.keys()
+    to_create = {row.topic for row in plan if row.result is ItemResult.WOULD_CREATE}
+    response = _send_requests(
+        client, [topic for topic in topics if topic.name in to_create], timeout_s, if_not_exists=if_not_exists
+    )
+    expected = to_create - response.errors.keys()
     try:
-        found = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
+        created = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
     except KctlError as exc:
-        found = {}
-        if said.unanswered is None:
-            lost = f"the controller took it, but it could not be read back: {exc.message}"
-            said.errors.update({name: said.unsure.get(name, lost) for name in expected})
-    if said.unanswered and not expected & found.keys():
+        created = {}
+        if response.unanswered is None:
+            reason = f"the creation was accepted, but could not be read back: {exc.message}"
+            response.errors.update({name: response.unsure.get(name, reason) for name in expected})
+    if response.unanswered and not expected & created.keys():
         raise OutcomeUnknown(
-            f"no answer about the creation of {some_of(sorted(todo))}: {said.unanswered.message}",
+            f"no response to the creation of {some_of(sorted(to_create))}: {response.unanswered.message}",
             hint="run it again with --if-not-exists",
         )
-    there = {name: _existing(topic, found[name]) for name, topic in said.taken.items() if name in found}
-    errors = said.unsure | said.errors
+    existing = {name: _existing(topic, created[name]) for name, topic in response.taken.items() if name in created}
+    errors = response.unsure | response.errors
     return [
-        there[row.topic] if row.topic in there else _outcome(row, errors, found) if row.topic in todo else row
+        existing[row.topic]
+        if row.topic in existing
+        else _outcome(row, errors, created)
+        if row.topic in to_create
+        else row
         for row in plan
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What the controller said of topics, by name; nothing of those that it created. errors: why they are not created.
+class _CreateResponses:
+    """The controller's responses by topic; created topics have no entry.
 
-    unsure: why that is not known, so that they are looked for. taken: topics that were there already, and may be.
-    unanswered: the failure of a request that may have been carried out.
+    errors: why a topic was not created. unsure: why it is unknown, so that it is read back. taken: topics that existed,
+    with if_not_exists. unanswered: the error of a request that may have been executed.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -244,36 +249,46 @@ class _Said:
     unanswered: KctlError | None = None
 
 
-def _ask(client: ClusterClient, new: Sequence[NewTopic], timeout_s: float, *, if_not_exists: bool) -> _Said:
-    """Ask for the topics. Raises the error of the first request when it is certain that nothing was done."""
-    said = _Said()
+def _send_requests(
+    client: ClusterClient, new: Sequence[NewTopic], timeout_s: float, *, if_not_exists: bool
+) -> _CreateResponses:
+    """Send the requests. Raises the error of the first one if nothing was done for certain."""
+    response = _CreateResponses()
     for chunk in request_chunks(new):
-        if said.unanswered:
-            said.errors.update({topic.name: f"not asked for: {said.unanswered.message}" for topic in chunk})
+        if response.unanswered:
+            response.errors.update({topic.name: f"not requested: {response.unanswered.message}" for topic in chunk})
             continue
         try:
-            response = client.send_to_controller(create_request(chunk, timeout_s=timeout_s, validate_only=False))
+            result = client.send_to_controller(create_request(chunk, timeout_s=timeout_s, validate_only=False))
         except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
-            said = replace(said, unanswered=exc)
-            said.unsure.update({topic.name: f"no answer, and it is not there: {exc.message}" for topic in chunk})
+            response = replace(response, unanswered=exc)
+            response.unsure.update(
+                {topic.name: f"no response, and the topic does not exist: {exc.message}" for topic in chunk}
+            )
         except KctlError as exc:
             if chunk[0] is new[0]:
                 raise
-            said.errors.update({topic.name: exc.message for topic in chunk})
+            response.errors.update({topic.name: exc.message for topic in chunk})
         else:
-            _sort(_errors(response), {topic.name: topic for topic in chunk}, said, if_not_exists=if_not_exists)
-    return said
+            _sort_errors(_errors(result), {topic.name: topic for topic in chunk}, response, if_not_exists=if_not_exists)
+    return response
 
 
-def _sort(errors: Mapping[str, KctlError], asked: Mapping[str, NewTopic], said: _Said, *, if_not_exists: bool) -> None:
+def _sort_errors(
+    errors: Mapping[str, KctlError],
+    requested: Mapping[str, NewTopic],
+    response: _CreateResponses,
+    *,
+    if_not_exists: bool,
+) -> None:
     for name, error in errors.items():
         if isinstance(error, AlreadyExists) and if_not_exists:
-            said.taken[name] = asked[name]
-            said.unsure[name] = error.message
-        elif isinstance(error, OutcomeUnknown):  # REQUEST_TIMED_OUT: it may have no leaders yet, or never be made
-            said.unsure[name] = error.message
+            response.taken[name] = requested[name]
+            response.unsure[name] = error.message
+        elif isinstance(error, OutcomeUnknown):  # REQUEST_TIMED_OUT: it may have no leaders yet, or never be created
+            response.unsure[name] = error.message
         else:
-            said.errors[name] = error.message
+            response.errors[name] = error.message
 
 
 def _errors(response: Any) -> dict[str, KctlError]:
@@ -286,11 +301,11 @@ def _errors(response: Any) -> dict[str, KctlError]:
     }
 
 
-def _outcome(row: CreatedTopic, errors: Mapping[str, str], found: Mapping[str, TopicState]) -> CreatedTopic:
+def _outcome(row: CreatedTopic, errors: Mapping[str, str], created: Mapping[str, TopicState]) -> CreatedTopic:
     error = errors.get(row.topic)
-    state = found.get(row.topic)
+    state = created.get(row.topic)
     if state is None:
-        error = error or "the controller accepted it, but no broker shows the topic yet"
+        error = error or "the creation was accepted, but no broker shows the topic yet"
         return replace(row, result=ItemResult.FAILED, error=error, partition_count=None, replication_factor=None)
     leaderless = [str(p.partition) for p in state.partitions if p.offline]
     return replace(
@@ -309,15 +324,15 @@ def wait_for_topics(
     timeout_s: float,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, TopicState]:
-    """The topics as soon as all are there with a leader for each partition; what is there when time is up."""
+    """Return the topics once all partitions have a leader, or the existing ones when the time is up."""
     deadline = time.monotonic() + timeout_s
-    found: dict[str, TopicState] = {}
+    topics: dict[str, TopicState] = {}
     while names:
-        found = client.metadata(names).topics
-        ready = [name for name, topic in found.items() if not any(p.offline for p in topic.partitions)]
+        topics = client.metadata(names).topics
+        ready = [name for name, each in topics.items() if not any(p.offline for p in each.partitions)]
         if len(ready) == len(names) or time.monotonic() > deadline:
             break
         if progress:
-            progress(f"{len(ready)} of {len(names)} topics have their leaders")
+            progress(f"{len(ready)} of {len(names)} topics have all their leaders")
         time.sleep(_POLL_S)
-    return found
+    return topics

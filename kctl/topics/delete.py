@@ -1,8 +1,8 @@
-"""Deleting topics: what would be lost is told first, and what became of it is looked at afterwards.
+"""Deleting topics: report what would be lost, delete, and wait until the topics are deleted.
 
-With ZooKeeper, a topic vanishes from metadata as soon as its deletion begins; it is gone when every replica is,
-which takes for ever while a broker that holds one is down. Only the controller knows: it refuses to validate the
-creation of a topic under the name until then. With KRaft it is gone as soon as metadata say so.
+With ZooKeeper, a topic disappears from metadata as soon as its deletion starts. The deletion is complete when every
+replica is deleted, which never happens while a broker with a replica is down. Only the controller knows: until then it
+rejects the validated creation of a topic with this name. With KRaft, metadata is reliable.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from kctl.protocol.codes import ErrorCode
 from kctl.protocol.metadata_messages import topic_id_from_text, topic_id_text
 from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
-from kctl.topics.readers import Reader, fetch_readers
+from kctl.topics.readers import GroupReader, fetch_readers
 from kctl.topics.sizes import fetch_sizes
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 NOTHING_WRITTEN = -1
-# These are checked after the name; INVALID_TOPIC_EXCEPTION: it collides with another.
+# Errors that are detected after the name was accepted; INVALID_TOPIC_EXCEPTION: it collides with another name.
 _NAME_IS_FREE = frozenset(
     {ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_CONFIG, ErrorCode.POLICY_VIOLATION}
 )
@@ -48,7 +48,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class TopicReader:
-    """A group that reads the topic. assigned_partitions: of it, to the group's members now."""
+    """A consumer group that reads the topic. assigned_partitions: assigned to its members now."""
 
     group: str
     state: str
@@ -58,12 +58,12 @@ class TopicReader:
 
 @dataclass(frozen=True, slots=True)
 class DeletedTopic:
-    """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
+    """The result for one topic. result: would delete, deleted, absent, marked or failed.
 
-    size_bytes: all replicas on all disks; None when a broker did not tell: known_size_bytes is what the others told,
-    None when none did. readers: groups that have commits of it or members that it is assigned to; None when none is
-    known and some may be. newest_timestamp: the largest timestamp of its records, ISO 8601; None: no records, or not
-    known. marked: the controller has accepted the deletion, and it is not finished, or nobody could tell that it is.
+    size_bytes: all replicas; None if a broker did not report. known_size_bytes: the sum of the reported sizes; None if
+    there are none. readers: groups with committed offsets or assigned members; None: unknown. newest_timestamp: the
+    largest timestamp of its records, ISO 8601; None: no records, or unknown. marked: the controller accepted the
+    deletion, but it is not complete, or its state is unknown.
     """
 
     topic: str
@@ -81,31 +81,31 @@ class DeletedTopic:
 def plan_delete(
     client: ClusterClient, names: Sequence[str], match: Sequence[str] = (), *, if_exists: bool = False
 ) -> tuple[list[DeletedTopic], list[str]]:
-    """What deleting would remove, and what could not be found out about it (one line each).
+    """Return what would be deleted, and what is unknown about it (one line each).
 
-    Raises UsageError for impossible names, NotFound (unless `if_exists`), Refused for Kafka's own topics.
+    Raises UsageError for invalid names, NotFound (unless `if_exists`), Refused for internal topics.
     """
-    wanted = list(dict.fromkeys(check_name(name) for name in names))
-    if if_exists and wanted:
-        there = client.metadata(wanted).topics
-        absent = [name for name in wanted if name not in there]
+    requested = list(dict.fromkeys(check_name(name) for name in names))
+    if if_exists and requested:
+        existing = client.metadata(requested).topics
+        absent = [name for name in requested if name not in existing]
     else:
         absent = []
-    present = [name for name in wanted if name not in absent]
+    present = [name for name in requested if name not in absent]
     if not present and not match:
-        if not wanted:
-            raise UsageError("no topic is named", hint="give names, or --match REGEX")
-        return [_absent(name) for name in wanted], []
+        if not requested:
+            raise UsageError("no topic specified", hint="specify topic names or --match REGEX")
+        return [_absent(name) for name in requested], []
     state, chosen = choose_to_change(client, present, match)
     rows, doubts = losses(client, state, chosen)
     by_name = {row.topic: row for row in rows} | {name: _absent(name) for name in absent}
-    return [by_name[name] for name in (*wanted, *sorted(by_name.keys() - set(wanted)))], doubts
+    return [by_name[name] for name in (*requested, *sorted(by_name.keys() - set(requested)))], doubts
 
 
 def losses(
     client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]
 ) -> tuple[list[DeletedTopic], list[str]]:
-    """What would be lost with `chosen`, which are of `state`; and what could not be found out about it."""
+    """Return what would be lost with `chosen`, and what is unknown about it. state: has the topics."""
     names = [topic.name for topic in chosen]
     sizes = fetch_sizes(client, state, chosen)
     readers, unread = fetch_readers(client, names)
@@ -116,7 +116,7 @@ def losses(
     rows = []
     for topic in chosen:
         size = sizes.topic(topic)
-        told = size.known_bytes if size.missing < sum(len(p.replicas) for p in topic.partitions) else None
+        reported = size.known_bytes if size.missing < sum(len(p.replicas) for p in topic.partitions) else None
         rows.append(
             DeletedTopic(
                 topic=topic.name,
@@ -125,21 +125,23 @@ def losses(
                 partition_count=len(topic.partitions),
                 replication_factor=topic.replication_factor,
                 size_bytes=size.bytes,
-                readers=_told(readers, topic.name, whole=not unread),
+                readers=_known_readers(readers, topic.name, complete=not unread),
                 newest_timestamp=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
-                known_size_bytes=told,
+                known_size_bytes=reported,
             )
         )
     return rows, [*sizes.failures, *unread, *notes]
 
 
-def _told(readers: Mapping[str, Sequence[Reader]] | None, topic: str, *, whole: bool) -> tuple[TopicReader, ...] | None:
-    """None when none is known and some may be: nobody told, or (not `whole`) not of all groups."""
-    found = tuple(map(_reader, readers[topic])) if readers else ()
-    return found if found or (readers is not None and whole) else None
+def _known_readers(
+    readers: Mapping[str, Sequence[GroupReader]] | None, topic: str, *, complete: bool
+) -> tuple[TopicReader, ...] | None:
+    """Return the readers; None if none is known but some may be hidden or unreadable."""
+    known = tuple(map(_reader, readers[topic])) if readers else ()
+    return known if known or (readers is not None and complete) else None
 
 
-def _reader(reader: Reader) -> TopicReader:
+def _reader(reader: GroupReader) -> TopicReader:
     return TopicReader(reader.group, reader.state, reader.assigned_partitions, len(reader.committed))
 
 
@@ -154,49 +156,49 @@ def delete_topics(
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[DeletedTopic]:
-    """Delete what `plan` says «would delete», wait until no broker shows it, and say what was seen.
+    """Delete the planned topics, wait until no broker shows them, and return the outcome.
 
-    By topic id where brokers have them, so that a topic made anew under the name meanwhile is left alone.
+    Deletes by topic id if brokers have ids, so that a topic recreated under the name is left alone.
     """
-    todo = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
-    said: dict[str, KctlError] = {}
+    to_delete = [row for row in plan if row.result is ItemResult.WOULD_DELETE]
+    failures: dict[str, KctlError] = {}
     unanswered: KctlError | None = None
-    if todo:
+    if to_delete:
         try:
-            said = _errors(_send(client, todo, timeout_s), todo)
+            failures = _errors(_send(client, to_delete, timeout_s), to_delete)
         except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
-            unanswered = exc  # it may have been carried out all the same: look
-    # After a timeout in the controller a topic may go all the same: it is awaited like the others.
-    errors = {name: error.message for name, error in said.items() if not isinstance(error, OutcomeUnknown)}
-    expected = [row for row in todo if row.topic not in errors]
-    left, untold = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
-    done: list[DeletedTopic] = []
+            unanswered = exc  # the request may have been executed: check
+    # After a timeout in the controller a topic may still be deleted, so it is awaited like the others.
+    errors = {name: error.message for name, error in failures.items() if not isinstance(error, OutcomeUnknown)}
+    expected = [row for row in to_delete if row.topic not in errors]
+    remaining, unknown = _wait_until_deleted(client, expected, timeout_s=timeout_s, progress=progress)
+    rows: list[DeletedTopic] = []
     for row in plan:
         if row.result is not ItemResult.WOULD_DELETE:
-            done.append(row)
+            rows.append(row)
         elif row.topic in errors:
-            done.append(replace(row, result=ItemResult.FAILED, error=errors[row.topic]))
-        elif row.topic in untold:
-            done.append(_not_told(row, untold[row.topic], said.get(row.topic) or unanswered))
-        elif row.topic not in left:
-            done.append(replace(row, result=ItemResult.DELETED))
+            rows.append(replace(row, result=ItemResult.FAILED, error=errors[row.topic]))
+        elif row.topic in unknown:
+            rows.append(_unknown_state(row, unknown[row.topic], failures.get(row.topic) or unanswered))
+        elif row.topic not in remaining:
+            rows.append(replace(row, result=ItemResult.DELETED))
         else:
-            done.append(_still_there(row, said.get(row.topic) or unanswered, timeout_s))
-    return done
+            rows.append(_incomplete(row, failures.get(row.topic) or unanswered, timeout_s))
+    return rows
 
 
-def _not_told(row: DeletedTopic, untold: KctlError, doubt: KctlError | None) -> DeletedTopic:
-    """Nobody told whether it is gone. doubt: why it is not even known that it was marked."""
-    reason = f"whether it is finished could not be asked: {untold.message}"
+def _unknown_state(row: DeletedTopic, unknown: KctlError, doubt: KctlError | None) -> DeletedTopic:
+    """Return the row of a topic whose state is unknown. doubt: why it is not even known to be marked."""
+    reason = f"its completion could not be verified: {unknown.message}"
     if doubt:
-        return replace(row, result=ItemResult.FAILED, error=f"no answer ({doubt.message}), and {reason}")
+        return replace(row, result=ItemResult.FAILED, error=f"no response ({doubt.message}), and {reason}")
     return replace(row, result=ItemResult.MARKED, error=f"marked for deletion; {reason}")
 
 
-def _still_there(row: DeletedTopic, doubt: KctlError | None, timeout_s: float) -> DeletedTopic:
+def _incomplete(row: DeletedTopic, doubt: KctlError | None, timeout_s: float) -> DeletedTopic:
     if doubt:
-        return replace(row, result=ItemResult.FAILED, error=f"no answer, and still there: {doubt.message}")
-    reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
+        return replace(row, result=ItemResult.FAILED, error=f"no response, and the topic still exists: {doubt.message}")
+    reason = f"marked for deletion, not complete after {timeout_s:g} s; check if a broker with a replica is down"
     return replace(row, result=ItemResult.MARKED, error=reason)
 
 
@@ -206,7 +208,7 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
     topic_class = DeleteTopicsRequest.DeleteTopicState
     timeout_ms = int(timeout_s * 1000)
     ids = [topic_id_from_text(row.topic_id) for row in rows if row.topic_id]
-    if len(ids) == len(rows):  # a topic from before 2.8 has none
+    if len(ids) == len(rows):  # topics from before 2.8 have none
         by_id = [topic_class(name=None, topic_id=topic_id) for topic_id in ids]
         try:
             return client.send_to_controller(DeleteTopicsRequest(topics=by_id, timeout_ms=timeout_ms, min_version=6))
@@ -217,7 +219,7 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
 
 
 def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]:
-    """Topics that were not deleted, with the reason. One that is gone already is no failure."""
+    """Return the errors of topics that were not deleted. A topic that no longer exists is not an error."""
     from kctl.protocol.client import error_for
 
     names = {row.topic_id: row.topic for row in rows}
@@ -229,74 +231,75 @@ def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]
     return errors
 
 
-def _wait_until_gone(
+def _wait_until_deleted(
     client: ClusterClient,
     rows: Sequence[DeletedTopic],
     *,
     timeout_s: float,
     progress: Callable[[str], None] | None,
 ) -> tuple[set[str], dict[str, KctlError]]:
-    """Names that are not gone when time is up, and those of which nobody tells whether they are, with the reason.
+    """Return the topics that are not deleted when the time is up, and why the state of topics is unknown.
 
-    A topic made anew has another id, and does not count.
+    A recreated topic has another id and counts as deleted.
     """
     deadline = time.monotonic() + timeout_s
     ids = {row.topic: row.topic_id for row in rows}
-    left = set(ids)
-    untold: dict[str, KctlError] = {}
-    while left:
+    remaining = set(ids)
+    unknown: dict[str, KctlError] = {}
+    while remaining:
         try:
-            left, anew = _shown(client, ids)
-            untold = {}
-            if not left:
-                left, untold = _still_marked(client, ids.keys() - anew)
+            remaining, recreated = _existing(client, ids)
+            unknown = {}
+            if not remaining:
+                remaining, unknown = _reserved_names(client, ids.keys() - recreated)
         except KctlError as exc:
-            left, untold = set(ids), dict.fromkeys(ids, exc)
-        forever = all(name in untold and isinstance(untold[name], NotAuthorized) for name in left)
-        if not left or forever or time.monotonic() > deadline:
+            remaining, unknown = set(ids), dict.fromkeys(ids, exc)
+        hopeless = all(name in unknown and isinstance(unknown[name], NotAuthorized) for name in remaining)
+        if not remaining or hopeless or time.monotonic() > deadline:
             break
         if progress:
-            progress(f"{len(left)} of {len(ids)} topics are still there")
+            progress(f"{len(remaining)} of {len(ids)} topics still exist")
         time.sleep(_POLL_S)
-    return left, untold
+    return remaining, unknown
 
 
-def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str], set[str]]:
-    """Names that a broker shows under the id that was to go; names that it shows under another one.
+def _existing(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str], set[str]]:
+    """Return the names that a broker shows with the old id, and those shown with another id.
 
-    Raises the first broker's error when none answers.
+    Raises the first broker's error if no broker responds.
     """
-    shown: set[str] = set()
-    anew: set[str] = set()
-    answers = client.metadata_of_each(client.metadata(()).brokers, ids)
-    errors = [answer for answer in answers.values() if isinstance(answer, KctlError)]
-    if len(errors) == len(answers):
-        raise errors[0] if errors else OperationFailed("there is no broker to be asked")
-    for state in answers.values():
+    existing: set[str] = set()
+    recreated: set[str] = set()
+    responses = client.metadata_of_each(client.metadata(()).brokers, ids)
+    errors = [response for response in responses.values() if isinstance(response, KctlError)]
+    if len(errors) == len(responses):
+        raise errors[0] if errors else OperationFailed("no broker is available")
+    for state in responses.values():
         if isinstance(state, KctlError):
-            continue  # a broker that is down shows nothing
+            continue  # an unreachable broker shows nothing
         topic_ids = {name: topic.topic_id for name, topic in state.topics.items()} | dict.fromkeys(state.failed)
         for name, topic_id in topic_ids.items():
-            (shown if ids[name] in {None, topic_id} else anew).add(name)
-    return shown, anew
+            (existing if ids[name] in {None, topic_id} else recreated).add(name)
+    return existing, recreated
 
 
-def _still_marked(client: ClusterClient, names: Collection[str]) -> tuple[set[str], dict[str, KctlError]]:
-    """Names that the controller still holds back for topics whose deletion is not finished; and of them those of which
-    it does not tell: who may delete topics may not be allowed to create some.
+def _reserved_names(client: ClusterClient, names: Collection[str]) -> tuple[set[str], dict[str, KctlError]]:
+    """Return the names that the controller still reserves, and why the state of names is unknown.
+
+    A user who may delete topics may not be allowed to create them.
     """
     from kctl.protocol.client import error_for
 
     if not names or client.api_version(DESCRIBE_QUORUM) is not None:
         return set(), {}
-    left: set[str] = set()
-    untold: dict[str, KctlError] = {}
+    reserved: set[str] = set()
+    unknown: dict[str, KctlError] = {}
     for chunk in request_chunks([NewTopic(name, 1, 1) for name in sorted(names)]):
         response = client.send_to_controller(create_request(chunk, timeout_s=5, validate_only=True))
         for row in response.topics:
             if row.error_code in _NAME_IS_FREE:
                 continue
-            left.add(row.name)
+            reserved.add(row.name)
             if row.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                untold[row.name] = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
-    return left, untold
+                unknown[row.name] = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
+    return reserved, unknown

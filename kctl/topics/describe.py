@@ -1,4 +1,4 @@
-"""Topics as they are: every partition and config, with sizes and offsets when they are asked for."""
+"""Describing topics: partitions and configs, with sizes and offsets on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl.errors import KctlError
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.offsets import LogSpan, log_spans
-from kctl.topics.sizes import Sizes, fetch_sizes
+from kctl.topics.sizes import TopicSizes, fetch_sizes
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -24,13 +24,13 @@ _AT_REST = Moving((), ())
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """A partition. leader is None when there is none.
+    """A partition. leader: None if there is none.
 
-    under_replicated: fewer in sync than assigned, without those that a reassignment is adding. under_min_isr: fewer in
-    sync than min.insync.replicas (or than there are replicas, if that is less): acks=all is refused; at_min_isr: just
-    as many: one less and it is; None when the config could not be read. adding_replicas, removing_replicas: of a
-    reassignment; None when the controller did not tell. size_bytes: all replicas, leader_size_bytes: one of them; None
-    when not asked for, or not known. offsets: None when not asked for, or the leader did not tell.
+    under_replicated: fewer replicas in sync than assigned, not counting replicas that a reassignment adds.
+    under_min_isr: fewer in sync than min.insync.replicas (or than replicas, if fewer): acks=all is rejected.
+    at_min_isr: exactly as many. None if the config is unreadable. adding_replicas, removing_replicas: of a
+    reassignment; None: unknown. size_bytes: all replicas; leader_size_bytes: one; None if not requested or unknown.
+    offsets: None if not requested or unknown.
     """
 
     partition: int
@@ -52,7 +52,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic. configs: those that differ from Kafka's defaults; configs_error: why they could not be read."""
+    """A topic. config_entries: configs that differ from Kafka's defaults. configs_error: why they are unreadable."""
 
     topic: str
     topic_id: str | None
@@ -65,14 +65,14 @@ class TopicDescription:
 
     @property
     def overrides(self) -> tuple[ConfigEntry, ...]:
-        """The configs that are set on the topic itself."""
+        """Return the configs that are set on the topic itself."""
         return tuple(entry for entry in self.config_entries if entry.source is ConfigSource.TOPIC)
 
 
-class Problem(Enum):
-    """What can be wrong with a partition; kafka-topics has filters of these names.
+class PartitionProblem(Enum):
+    """A problem of a partition, named like the filters of kafka-topics.
 
-    UNDER_MIN_ISR also takes partitions without a leader, as kafka-topics does: they refuse acks=all as well.
+    Like in kafka-topics, UNDER_MIN_ISR includes partitions without a leader: they reject acks=all as well.
     """
 
     UNDER_REPLICATED = "under-replicated"
@@ -81,29 +81,29 @@ class Problem(Enum):
     AT_MIN_ISR = "at-min-isr"
 
 
-NEEDS_CONFIGS = frozenset({Problem.UNDER_MIN_ISR, Problem.AT_MIN_ISR})
+NEEDS_CONFIGS = frozenset({PartitionProblem.UNDER_MIN_ISR, PartitionProblem.AT_MIN_ISR})
 
 
-def has_problem(partition: PartitionDescription, problem: Problem) -> bool:
-    """Whether it is certain to have it."""
-    if problem is Problem.UNDER_REPLICATED:
+def has_problem(partition: PartitionDescription, problem: PartitionProblem) -> bool:
+    """Return True if the partition certainly has the problem."""
+    if problem is PartitionProblem.UNDER_REPLICATED:
         return partition.under_replicated
-    if problem is Problem.UNAVAILABLE:
+    if problem is PartitionProblem.UNAVAILABLE:
         return partition.offline
-    if problem is Problem.AT_MIN_ISR:
+    if problem is PartitionProblem.AT_MIN_ISR:
         return bool(partition.at_min_isr)
     return partition.offline or bool(partition.under_min_isr)
 
 
-def only(topic: TopicDescription, problems: Collection[Problem]) -> TopicDescription:
-    """The topic with those of its partitions that have one of `problems`."""
-    kept = tuple(p for p in topic.partitions if any(has_problem(p, problem) for problem in problems))
-    return replace(topic, partitions=kept)
+def with_problems(topic: TopicDescription, problems: Collection[PartitionProblem]) -> TopicDescription:
+    """Return the topic with only the partitions that have any of `problems`."""
+    matching = tuple(p for p in topic.partitions if any(has_problem(p, problem) for problem in problems))
+    return replace(topic, partitions=matching)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeRequest:
-    """The topics and partitions to describe. names, match: neither for all topics.
+    """The topics and partitions to describe; all topics if names and match are empty.
 
     problems: only partitions that have one of them. with_overrides: only topics with configs of their own. size,
     offsets: read these as well. internal: Kafka's own topics too; a filter by problems always takes them, as
@@ -112,7 +112,7 @@ class DescribeRequest:
 
     names: Sequence[str] = ()
     match: Sequence[str] = ()
-    problems: Sequence[Problem] = ()
+    problems: Sequence[PartitionProblem] = ()
     with_overrides: bool = False
     size: bool = False
     offsets: bool = False
@@ -121,7 +121,7 @@ class DescribeRequest:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTopics:
-    """doubts: facts about the topics that are unknown. failures: unknown facts that were requested."""
+    """The described topics. doubts: unknown facts. failures: unknown facts that were requested."""
 
     topics: list[TopicDescription]
     doubts: list[str]
@@ -141,10 +141,10 @@ def describe_topics(client: ClusterClient, request: DescribeRequest) -> Describe
     if request.with_overrides:
         topics = [topic for topic in topics if topic.overrides]
     if request.problems:
-        topics = [topic for topic in (only(topic, request.problems) for topic in topics) if topic.partitions]
+        topics = [topic for topic in (with_problems(topic, request.problems) for topic in topics) if topic.partitions]
     topics = _measured(client, state, topics, failures, size=request.size, offsets=request.offsets)
     if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
-        doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
+        doubts.append("unknown whether partitions are being reassigned: the controller did not report it")
     return DescribedTopics(topics, doubts, failures)
 
 
@@ -157,31 +157,31 @@ def _measured(
     size: bool,
     offsets: bool,
 ) -> list[TopicDescription]:
-    """Return the topics with sizes and offsets; reasons for unknown ones are added to `failures`."""
-    there = [state.topics[topic.topic] for topic in topics]
-    if size and there:
-        sizes = fetch_sizes(client, state, there)
+    """Return the topics with sizes and offsets; adds the reasons for unknown ones to `failures`."""
+    states = [state.topics[topic.topic] for topic in topics]
+    if size and states:
+        sizes = fetch_sizes(client, state, states)
         failures += sizes.failures
         topics = [with_sizes(topic, sizes) for topic in topics]
-    if offsets and there:
-        spans, lacking = log_spans(client, state, there)
+    if offsets and states:
+        spans, lacking = log_spans(client, state, states)
         failures += lacking
         topics = [with_offsets(topic, spans) for topic in topics]
     return topics
 
 
 def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]) -> list[TopicDescription]:
-    """`chosen`, which are of `state`, in their order."""
+    """Describe topics in the given order. state: has the topics."""
     if not chosen:
         return []
     configs = fetch_topic_configs(client, [topic.name for topic in chosen], state.brokers)
     moving = reassignments_if_told(client, state)
-    told = None if isinstance(moving, KctlError) else moving
-    return [describe(topic, configs[topic.name], told) for topic in chosen]
+    known_moving = None if isinstance(moving, KctlError) else moving
+    return [describe(topic, configs[topic.name], known_moving) for topic in chosen]
 
 
-def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
-    """The topic with the sizes of its partitions."""
+def with_sizes(topic: TopicDescription, sizes: TopicSizes) -> TopicDescription:
+    """Return the topic with the sizes of its partitions."""
 
     def sized(partition: PartitionDescription) -> PartitionDescription:
         size = sizes.by_partition[TopicPartition(topic.topic, partition.partition)]
@@ -191,7 +191,7 @@ def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
 
 
 def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan]) -> TopicDescription:
-    """The topic with the offsets of its partitions."""
+    """Return the topic with the offsets of its partitions."""
     partitions = (replace(p, offsets=spans.get(TopicPartition(topic.topic, p.partition))) for p in topic.partitions)
     return replace(topic, partitions=tuple(partitions))
 
@@ -199,10 +199,10 @@ def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan
 def describe(
     topic: TopicState, configs: list[ConfigEntry] | KctlError, moving: Mapping[TopicPartition, Moving] | None
 ) -> TopicDescription:
-    """Put together what Metadata, DescribeConfigs and ListPartitionReassignments (None: nothing) said of one topic."""
-    known = not isinstance(configs, KctlError)
+    """Combine Metadata, DescribeConfigs and ListPartitionReassignments (None: unknown) of one topic."""
+    readable = not isinstance(configs, KctlError)
     entries = () if isinstance(configs, KctlError) else tuple(configs)
-    least = min_isr_in(entries) if known else None
+    min_isr = min_isr_in(entries) if readable else None
     return TopicDescription(
         topic=topic.name,
         topic_id=topic.topic_id,
@@ -212,7 +212,7 @@ def describe(
         config_entries=entries,
         configs_error=configs.message if isinstance(configs, KctlError) else None,
         partitions=tuple(
-            _partition(p, None if moving is None else moving.get(p.tp, _AT_REST), least) for p in topic.partitions
+            _partition(p, None if moving is None else moving.get(p.tp, _AT_REST), min_isr) for p in topic.partitions
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Asking the controller to elect leaders: preferred ones since 2.2 (KIP-183), unclean ones since 2.4 (KIP-460)."""
+"""Requesting leader elections: preferred since 2.2 (KIP-183), unclean since 2.4 (KIP-460)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 PREFERRED, UNCLEAN = 0, 1
-_TIMEOUT_MS = 15_000  # of the controller; it answers as soon as it has elected
+_TIMEOUT_MS = 15_000  # timeout in the controller, which responds as soon as leaders are elected
 
 
 def why_no_election(client: ClusterClient) -> str | None:
     """Return why preferred leaders cannot be elected on request; None if they can."""
     if client.api_version(ApiKey.ELECT_LEADERS) is not None:
         return None
-    return "brokers before 2.2 elect no leaders on request"
+    return "brokers before 2.2 do not support leader elections on request"
 
 
 def elect_leaders(
@@ -31,10 +31,10 @@ def elect_leaders(
     unclean: bool = False,
     batch: int = PER_REQUEST,
 ) -> Outcomes:
-    """Partition → its error, or None when it has the leader that was wanted.
+    """Elect leaders. Return the error of each partition; None if it has the requested leader.
 
-    partitions None: all that need it. unclean: any live replica becomes the leader of a partition without one, and
-    what only the others have is lost. Else the preferred replica does, if it is in sync.
+    partitions: None for all that need an election. unclean: any live replica becomes leader of a partition without one,
+    and records that only other replicas have are lost. Otherwise the preferred replica becomes leader if it is in sync.
     Raises what `ask_controller` raises: nothing was done.
     """
     from kafka.protocol.admin import ElectLeadersRequest
@@ -51,11 +51,11 @@ def elect_leaders(
         )
 
     if partitions is None:
-        partitions = _in_need(client, unclean)
+        partitions = _partitions_to_elect(client, unclean)
     return ask_controller(client, sorted(partitions), request, _parse, per_request=batch)
 
 
-def _in_need(client: ClusterClient, unclean: bool) -> list[TopicPartition]:
+def _partitions_to_elect(client: ClusterClient, unclean: bool) -> list[TopicPartition]:
     state = client.metadata()
     return [
         p.tp
@@ -70,10 +70,10 @@ def _parse(response: Any) -> dict[TopicPartition, KctlError | None]:
 
     if response.error_code:
         raise error_for(response.error_code, None, subject="elections", hint=needs_alter(response.error_code))
-    found: dict[TopicPartition, KctlError | None] = {}
+    errors: dict[TopicPartition, KctlError | None] = {}
     for topic in response.replica_election_results:
         for row in topic.partition_result:
             tp = TopicPartition(topic.topic, row.partition_id)
-            fine = row.error_code in {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}
-            found[tp] = None if fine else error_for(row.error_code, row.error_message, subject=str(tp))
-    return found
+            elected = row.error_code in {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}
+            errors[tp] = None if elected else error_for(row.error_code, row.error_message, subject=str(tp))
+    return errors

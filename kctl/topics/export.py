@@ -1,4 +1,4 @@
-"""Topics as the file that `kctl topic apply` takes (kctl.topics.spec)."""
+"""Exporting topics as a file for `kctl topic apply` (kctl.topics.spec)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def export_topics(client: ClusterClient, state: ClusterState, topics: Sequence[TopicState]) -> dict[str, Any]:
-    """The document. Raises the error of the first topic whose configs cannot be read: applied, it would unset them."""
+    """Return the document. Raises the first error of unreadable configs: applying it would unset them."""
     names = [topic.name for topic in topics]
     configs = fetch_topic_configs(client, names, state.brokers) if names else {}
     entries = []
     for topic in topics:
-        found = configs[topic.name]
-        if isinstance(found, KctlError):
-            raise found
+        topic_configs = configs[topic.name]
+        if isinstance(topic_configs, KctlError):
+            raise topic_configs
         entries.append(
             {
                 "name": topic.name,
                 "partitions": len(topic.partitions),
                 "replication_factor": topic.replication_factor,
-                "configs": dict(sorted(set_on_topic(found).items())),
+                "configs": dict(sorted(set_on_topic(topic_configs).items())),
             }
         )
     return {"topics": entries}

@@ -1,4 +1,4 @@
-"""Topics, a line each: partitions, health, and when it is asked for sizes and numbers of messages."""
+"""Listing topics: partitions, health, and on request sizes and numbers of messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl.health.collect import adding_replicas
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, adding_unknown, under_replicated
 from kctl.model import ClusterState, TopicState
-from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, only
+from kctl.topics.describe import NEEDS_CONFIGS, PartitionProblem, describe_chosen, with_problems
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """A topic in a list. replication_factor is the largest where partitions differ.
+    """A topic in a list. replication_factor: the largest if partitions differ.
 
-    size_bytes: all replicas, leader_size_bytes: one of each partition; messages: log ends − log starts, more than there
-    are after compaction and with transactions. None: not asked for, or some of it is not known.
+    size_bytes: all replicas; leader_size_bytes: one per partition. messages: log end − log start offsets, more than
+    exist after compaction and with transactions. None: not requested, or partly unknown.
     """
 
     topic: str
@@ -38,13 +38,13 @@ class TopicSummary:
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """The topics to list. match: all without. problems: only topics with a partition that has one of them.
+    """The topics to list. match: empty for all. problems: only topics with a partition that has any of them.
 
-    size, count: read sizes and numbers of messages. internal: Kafka's own topics too, as with any problems.
+    size, count: read sizes and numbers of messages. internal: include internal topics, as any `problems` do.
     """
 
     match: Sequence[str] = ()
-    problems: Sequence[Problem] = ()
+    problems: Sequence[PartitionProblem] = ()
     size: bool = False
     count: bool = False
     internal: bool = False
@@ -52,7 +52,7 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListedTopics:
-    """doubts: whether these are all topics. failures: facts about them that are unknown, and were requested."""
+    """The listed topics. doubts: why topics may be missing. failures: requested facts that are unknown."""
 
     topics: list[TopicSummary]
     doubts: list[str]
@@ -67,7 +67,7 @@ def list_topics(client: ClusterClient, request: ListRequest) -> ListedTopics:
     topics, unsure = summarize(client, state, chosen)
     doubts += unsure
     if request.problems:
-        topics, lacking = having(client, state, topics, request.problems)
+        topics, lacking = filter_problems(client, state, topics, request.problems)
         failures += lacking
     if request.size:
         topics, lacking = with_sizes(client, state, topics)
@@ -81,7 +81,7 @@ def list_topics(client: ClusterClient, request: ListRequest) -> ListedTopics:
 def summarize(
     client: ClusterClient, state: ClusterState, topics: Collection[TopicState]
 ) -> tuple[list[TopicSummary], list[str]]:
-    """A line for each topic, in order, and what is to be doubted of them. One request more when not all is in sync."""
+    """Return one row per topic, and doubts about them. Sends one more request if not all replicas are in sync."""
     suspect = any(p.under_replicated for topic in topics for p in topic.partitions)
     adding = adding_replicas(client, state) if suspect else {}
     unknown = adding_unknown(adding)
@@ -89,7 +89,7 @@ def summarize(
 
 
 def summaries(topics: Iterable[TopicState], adding: Adding) -> list[TopicSummary]:
-    """A line for each topic, in order. adding: what reassignments still copy. Pure."""
+    """Return one row per topic, in order. adding: replicas that reassignments add. Pure."""
     return [
         TopicSummary(
             topic=topic.name,
@@ -103,50 +103,52 @@ def summaries(topics: Iterable[TopicState], adding: Adding) -> list[TopicSummary
     ]
 
 
-def having(
-    client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary], problems: Collection[Problem]
+def filter_problems(
+    client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary], problems: Collection[PartitionProblem]
 ) -> tuple[list[TopicSummary], list[str]]:
-    """Those of `rows` that have a partition with one of `problems`; and why that is not known of others. Configs are
-    asked for only where they are needed."""
+    """Return the rows with a partition that has any of `problems`, and why this is unknown for others.
+
+    Configs are only requested if needed.
+    """
     by_configs = NEEDS_CONFIGS.intersection(problems)
     described = describe_chosen(client, state, [state.topics[row.topic] for row in rows]) if by_configs else []
-    names = {topic.topic for topic in described if only(topic, by_configs).partitions}
-    kept = [
+    names = {topic.topic for topic in described if with_problems(topic, by_configs).partitions}
+    matching = [
         row
         for row in rows
         if row.topic in names
-        or (row.under_replicated_partitions and Problem.UNDER_REPLICATED in problems)
-        or (row.offline_partitions and Problem.UNAVAILABLE in problems)
+        or (row.under_replicated_partitions and PartitionProblem.UNDER_REPLICATED in problems)
+        or (row.offline_partitions and PartitionProblem.UNAVAILABLE in problems)
     ]
-    return kept, [topic.configs_error for topic in described if topic.configs_error]
+    return matching, [topic.configs_error for topic in described if topic.configs_error]
 
 
 def with_sizes(
     client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary]
 ) -> tuple[list[TopicSummary], list[str]]:
-    """`rows` with what the topics take on disk, and why some is not known."""
+    """Return the rows with sizes on disk, and why some are unknown."""
     from kctl.topics.sizes import fetch_sizes
 
     sizes = fetch_sizes(client, state, [state.topics[row.topic] for row in rows])
-    found = []
+    sized = []
     for row in rows:
         size = sizes.topic(state.topics[row.topic])
-        found.append(replace(row, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes))
-    return found, sizes.failures
+        sized.append(replace(row, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes))
+    return sized, sizes.failures
 
 
 def with_messages(
     client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary]
 ) -> tuple[list[TopicSummary], list[str]]:
-    """`rows` with their numbers of messages, and why some are not known."""
+    """Return the rows with numbers of messages, and why some are unknown."""
     from kctl.cluster.log_offsets import read_log_offsets
     from kctl.topics.offsets import failure_lines
 
     partitions = [p.tp for row in rows for p in state.topics[row.topic].partitions]
     logs, _, failed = read_log_offsets(client, partitions, state=state)
-    found = []
+    counted_rows = []
     for row in rows:
         spans = [logs.get(p.tp) for p in state.topics[row.topic].partitions]
         counts = [span.end - span.start for span in spans if span is not None]
-        found.append(replace(row, messages=sum(counts) if len(counts) == len(spans) else None))
-    return found, failure_lines(failed)
+        counted_rows.append(replace(row, messages=sum(counts) if len(counts) == len(spans) else None))
+    return counted_rows, failure_lines(failed)

@@ -1,7 +1,6 @@
-"""Kafka's file for kafka-delete-records: {"partitions": [{"topic": …, "partition": …, "offset": …}], "version": 1}.
+"""The file of kafka-delete-records: {"partitions": [{"topic": …, "partition": …, "offset": …}], "version": 1}.
 
-As org.apache.kafka.tools.DeleteRecordsCommand reads it, with whatever else is in it; an offset of -1 is the high
-watermark.
+Parsed like org.apache.kafka.tools.DeleteRecordsCommand, ignoring unknown keys. Offset -1 is the high watermark.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ _HINT = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offs
 
 
 def read_offset_file(path: Path) -> dict[TopicPartition, int]:
-    """Offsets by partition; «-» is stdin. Raises NotFound, InvalidFile."""
+    """Read offsets by partition; "-" is stdin. Raises NotFound, InvalidFile."""
     return parse_offset_file(*read_input(path, max_bytes=MAX_BYTES))
 
 
 def parse_offset_file(data: bytes, name: str) -> dict[TopicPartition, int]:
-    """The offsets in the bytes of a file. name: of the file, for messages. Raises InvalidFile."""
+    """Parse the offsets of a file. name: the file, for errors. Raises InvalidFile."""
     offsets: dict[TopicPartition, int] = {}
 
     def take(entry: Any) -> str | None:
@@ -32,9 +31,9 @@ def parse_offset_file(data: bytes, name: str) -> dict[TopicPartition, int]:
             return fault
         tp, offset = partition_of(entry), entry["offset"]
         if type(offset) is not int or not -1 <= offset < 2**63:
-            return f"offset: {shown(offset)} is no offset"
+            return f"offset: {shown(offset)} is not an offset"
         if tp in offsets:
-            return f"{tp} is there twice"
+            return f"{tp} is listed twice"
         offsets[tp] = offset
         return None
 

@@ -1,6 +1,6 @@
-"""Where the logs of topics begin and end, which records are the oldest and the newest, and what is at a time.
+"""Offsets of topics: ends of logs, oldest and newest records, and offsets at a time.
 
-By ListOffsets to the leaders, as kafka-get-offsets asks (org.apache.kafka.tools.GetOffsetShell). A leader that has just
+Sends ListOffsets to the leaders, like kafka-get-offsets (org.apache.kafka.tools.GetOffsetShell). A leader that has just
 changed is looked up again.
 """
 
@@ -28,17 +28,17 @@ SPECS = {
     "max-timestamp": OffsetSpec.MAX_TIMESTAMP,
     "earliest-local": OffsetSpec.EARLIEST_LOCAL,
     "latest-tiered": OffsetSpec.LATEST_TIERED,
-}  # the words of kafka-get-offsets --time, which takes their numbers too
+}  # as in kafka-get-offsets --time, which also accepts their numbers
 _NUMBERS = {str(int(spec)): spec for spec in SPECS.values()}
 
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """One partition's log. messages: log end − log start; compaction and the markers of transactions make them fewer.
+    """The log of one partition. messages: log end − log start; fewer exist after compaction and with transactions.
 
-    first_timestamp, max_timestamp: of the first record and of the newest one, ISO 8601 as the producers (or with
-    LogAppendTime the brokers) set them; max_timestamp_offset: where the latter is. None: there is no record, or (the
-    max_… ones) brokers are older than 3.0.
+    first_timestamp, max_timestamp: of the first and the newest record, ISO 8601, as set by producers (or by brokers
+    with LogAppendTime). max_timestamp_offset: the offset of the newest one. None: no records, or (max_…) brokers before
+    3.0.
     """
 
     log_start_offset: int
@@ -51,9 +51,9 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """What was asked of one partition. offset, timestamp: None when no record is what was asked for.
+    """The offset of one partition. offset, timestamp: None if no record matches.
 
-    timestamp: of the record, ISO 8601; ends of the log have none.
+    timestamp: of the record, ISO 8601; None for the ends of the log.
     """
 
     topic: str
@@ -62,8 +62,8 @@ class OffsetRow:
     timestamp: str | None
 
 
-def parse_place(text: str) -> int:
-    """What ListOffsets is asked for: a word of SPECS, its number, or a moment in ms. Raises UsageError."""
+def parse_offset_spec(text: str) -> int:
+    """Parse a name of SPECS, its number, or a time, into the ListOffsets timestamp. Raises UsageError."""
     spec = SPECS.get(text.lower(), _NUMBERS.get(text))
     return parse_moment(text) if spec is None else int(spec)
 
@@ -76,36 +76,36 @@ def list_offsets(
     *,
     state: ClusterState | None = None,
 ) -> tuple[dict[TopicPartition, _T], Failures]:
-    """`value` of the answer of each partition's leader, and why there is none of others.
+    """Return `value` of each leader's response, and why it is missing for other partitions.
 
-    state: metadata of now with all of them. Raises NotSupported when brokers do not know what is asked for.
+    state: current metadata with all partitions. Raises NotSupported if brokers do not support the request.
     """
 
     def ask(by_leader: ByLeader) -> dict[TopicPartition, _T | KctlError]:
-        answers = list_offsets_each(client, by_leader, timestamp_ms, value)
-        for answer in answers.values():
-            if isinstance(answer, NotSupported):
-                raise answer
-        return answers
+        responses = list_offsets_each(client, by_leader, timestamp_ms, value)
+        for response in responses.values():
+            if isinstance(response, NotSupported):
+                raise response
+        return responses
 
-    found, gone, failed = ask_leaders(client, partitions, ask, state)
-    return found, failed | vanished(gone)
+    offsets, missing, failed = ask_leaders(client, partitions, ask, state)
+    return offsets, failed | vanished(missing)
 
 
 def vanished(partitions: Iterable[TopicPartition]) -> Failures:
-    """Partitions that were there, and are not any more."""
-    return {tp: OperationFailed(f"{tp} does not exist any more") for tp in partitions}
+    """Return an error for each partition that was deleted in the meantime."""
+    return {tp: OperationFailed(f"{tp} no longer exists") for tp in partitions}
 
 
 def offset_rows(
-    client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], place: int
+    client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], offset_spec: int
 ) -> tuple[list[OffsetRow], list[str]]:
-    """A row for each partition that was answered, in order; and why others were not. place: of parse_place."""
-    found, failed = list_offsets(client, partitions, place, listed, state=state)
+    """Return one row per partition that responded, in order, and why others are missing. See parse_offset_spec."""
+    offsets, failed = list_offsets(client, partitions, offset_spec, listed, state=state)
     rows = [
-        OffsetRow(tp.topic, tp.partition, _known(found[tp].offset), moment_text(found[tp].timestamp_ms))
+        OffsetRow(tp.topic, tp.partition, _non_negative(offsets[tp].offset), moment_text(offsets[tp].timestamp_ms))
         for tp in partitions
-        if tp in found
+        if tp in offsets
     ]
     return rows, failure_lines(failed)
 
@@ -113,23 +113,23 @@ def offset_rows(
 def log_spans(
     client: ClusterClient, state: ClusterState, topics: Iterable[TopicState]
 ) -> tuple[dict[TopicPartition, LogSpan], list[str]]:
-    """The logs of all partitions of `topics`, which are of `state`; and what could not be read, a line each."""
+    """Return the log of each partition, and what is unreadable, one line each. state: has the topics."""
     partitions = [p.tp for topic in topics for p in topic.partitions]
-    ends, gone, unread = read_log_offsets(client, partitions, state=state)
+    ends, missing, unread = read_log_offsets(client, partitions, state=state)
     first, without_first = list_offsets(client, list(ends), 0, listed, state=state)
     newest, notes = newest_records(client, list(ends), state=state)
     spans = {tp: _span(end.start, end.end, first.get(tp), newest.get(tp)) for tp, end in ends.items()}
-    return spans, list(dict.fromkeys([*failure_lines(unread | vanished(gone) | without_first), *notes]))
+    return spans, list(dict.fromkeys([*failure_lines(unread | vanished(missing) | without_first), *notes]))
 
 
 def newest_records(
     client: ClusterClient, partitions: Collection[TopicPartition], *, state: ClusterState | None = None
 ) -> tuple[dict[TopicPartition, Listed], list[str]]:
-    """The record with the largest timestamp of each partition; and why some are not known (brokers before 3.0: all)."""
+    """Return the record with the largest timestamp of each partition, and why some are unknown (all before 3.0)."""
     try:
         newest, failed = list_offsets(client, partitions, OffsetSpec.MAX_TIMESTAMP, listed, state=state)
     except NotSupported as exc:
-        return {}, [f"times of the newest records: {exc.message}"]
+        return {}, [f"the times of the newest records are unknown: {exc.message}"]
     return newest, failure_lines(failed)
 
 
@@ -140,22 +140,22 @@ def _span(start: int, end: int, first: Listed | None, newest: Listed | None) -> 
         messages=end - start,
         first_timestamp=moment_text(first.timestamp_ms) if first else None,
         max_timestamp=moment_text(newest.timestamp_ms) if newest else None,
-        max_timestamp_offset=_known(newest.offset) if newest else None,
+        max_timestamp_offset=_non_negative(newest.offset) if newest else None,
     )
 
 
-def _known(offset: int) -> int | None:
+def _non_negative(offset: int) -> int | None:
     return None if offset < 0 else offset
 
 
 def failure_lines(failed: Mapping[TopicPartition, KctlError]) -> list[str]:
-    """A line for each reason, with the first few partitions that it concerns."""
+    """Return one line per reason, with the first few partitions."""
     by_reason: dict[str, list[TopicPartition]] = {}
     for tp, error in sorted(failed.items()):
         by_reason.setdefault(error.message.replace(str(tp), "it"), []).append(tp)
-    return [f"no offsets of {_some(tps)}: {reason}" for reason, tps in by_reason.items()]
+    return [f"no offsets for {_first_names(tps)}: {reason}" for reason, tps in by_reason.items()]
 
 
-def _some(partitions: list[TopicPartition], limit: int = 5) -> str:
+def _first_names(partitions: list[TopicPartition], limit: int = 5) -> str:
     more = f" and {len(partitions) - limit} more" if len(partitions) > limit else ""
     return ", ".join(map(str, partitions[:limit])) + more

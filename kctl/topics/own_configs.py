@@ -1,4 +1,4 @@
-"""The configs that are set on a topic itself, as copies and files of topics have them."""
+"""The configs that are set on a topic itself, for clones and topic files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource
 
-# Throttles of a reassignment: they name partitions and brokers, and come and go with it.
-MOVING = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
+# Throttles of a reassignment: they contain partitions and brokers, and exist only while it runs.
+REASSIGNMENT_THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
 
 
 def set_on_topic(entries: Iterable[ConfigEntry]) -> dict[str, str]:
-    """By name; those of a running reassignment are left out."""
-    own = (e for e in entries if e.source is ConfigSource.TOPIC and e.name not in MOVING)
-    return {entry.name: entry.value or "" for entry in own}
+    """Return the configs by name, without those of a running reassignment."""
+    topic_entries = (e for e in entries if e.source is ConfigSource.TOPIC and e.name not in REASSIGNMENT_THROTTLES)
+    return {entry.name: entry.value or "" for entry in topic_entries}

@@ -1,4 +1,4 @@
-"""How much is written to topics: the ends of their logs, looked at again and again."""
+"""Write rates of topics, from log end offsets that are read repeatedly."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """What consumers can read up to (high watermarks), and when that was seen, in seconds of a steady clock."""
+class LogEnds:
+    """The high watermarks at a point in time. at_s: seconds of the monotonic clock."""
 
     at_s: float
     ends: dict[TopicPartition, int]
@@ -27,10 +27,10 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class RateRow:
-    """A topic, or with a number a partition. log_end_offset: of a topic the sum of those that are known.
+    """The rate of a topic or partition. log_end_offset: for a topic, the sum of the known ones.
 
-    messages: offsets that came since the look before; None in the first one, and where nothing can be compared: a
-    partition that is new, was made anew, or was not seen before.
+    messages: offsets written since the previous measurement; None in the first one, and for partitions that are new,
+    recreated or were unreadable.
     """
 
     topic: str
@@ -40,15 +40,15 @@ class RateRow:
     messages_per_s: float | None
 
 
-def read_ends(client: ClusterClient, state: ClusterState, topics: Collection[TopicState]) -> Ends:
-    """The ends of all partitions of `topics`, which are of `state`. Raises nothing of single brokers."""
+def read_ends(client: ClusterClient, state: ClusterState, topics: Collection[TopicState]) -> LogEnds:
+    """Read the ends of all partitions of `topics`. state: has the topics. Failures are in the result."""
     partitions = [p.tp for topic in topics for p in topic.partitions]
-    found, failed = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
-    return Ends(time.monotonic(), {tp: row.offset for tp, row in found.items()}, tuple(failure_lines(failed)))
+    offsets, failed = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
+    return LogEnds(time.monotonic(), {tp: row.offset for tp, row in offsets.items()}, tuple(failure_lines(failed)))
 
 
-def rates(before: Ends | None, now: Ends, *, by_partition: bool) -> list[RateRow]:
-    """The busiest first, else by name."""
+def rates(before: LogEnds | None, now: LogEnds, *, by_partition: bool) -> list[RateRow]:
+    """Return the rates, busiest first, then by name."""
     seconds = now.at_s - before.at_s if before else 0.0
     rows = [_partition_row(tp, end, before, seconds) for tp, end in now.ends.items()]
     if not by_partition:
@@ -56,7 +56,7 @@ def rates(before: Ends | None, now: Ends, *, by_partition: bool) -> list[RateRow
     return sorted(rows, key=lambda row: (-(row.messages or 0), row.topic, row.partition or 0))
 
 
-def _partition_row(tp: TopicPartition, end: int, before: Ends | None, seconds: float) -> RateRow:
+def _partition_row(tp: TopicPartition, end: int, before: LogEnds | None, seconds: float) -> RateRow:
     earlier = before.ends.get(tp) if before else None
     messages = end - earlier if earlier is not None and end >= earlier else None
     return RateRow(tp.topic, tp.partition, end, messages, _per_s(messages, seconds))

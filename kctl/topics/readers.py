@@ -1,7 +1,7 @@
-"""Which groups read a topic: those that have committed offsets of it, or have members that it is assigned to.
+"""Consumer groups that read a topic: with committed offsets of it, or with members assigned to it.
 
-Requests: ListGroups to each broker, DescribeGroups and OffsetFetch to each coordinator, and one for the rights: groups
-that this user may not describe are left out by the brokers without a word.
+Requests: ListGroups to each broker, DescribeGroups and OffsetFetch to each coordinator, and one for the rights, because
+brokers silently omit groups that the user may not describe.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """A group that reads a topic. assigned_partitions: how many its members have now; committed: offsets of it."""
+class GroupReader:
+    """A group that reads a topic. assigned_partitions: of its members now. committed: offsets by partition."""
 
     group: str
     state: str
@@ -34,24 +34,26 @@ class Reader:
     committed: dict[int, int]
 
 
-def fetch_readers(client: ClusterClient, topics: Collection[str]) -> tuple[dict[str, list[Reader]] | None, list[str]]:
-    """The readers of each topic by name of the group, None when none could be listed; and what could not be read, a
-    line each. Raises nothing.
-    """
+def fetch_readers(
+    client: ClusterClient, topics: Collection[str]
+) -> tuple[dict[str, list[GroupReader]] | None, list[str]]:
+    """Return the readers of each topic by group name (None: unreadable), and what is unreadable, one line each."""
     try:
-        found = all_groups(client, members=True)
+        listing = all_groups(client, members=True)
     except KctlError as exc:
-        return None, [f"which groups read it is not known: {exc.message}"]
+        return None, [f"the groups that read the topic are unknown: {exc.message}"]
     failures = []
     if may_describe_cluster(client) is False:
-        failures.append("groups that this user may not describe are not known (it needs Describe on the cluster)")
-    failures += [f"groups of {name} are not known: {exc.message}" for name, exc in found.unlisted.items()]
-    failures += [f"members are not known: {exc.message}" for exc in found.failed_groups.values()]
-    known = {name: group.coordinator for name, group in found.groups.items() if group.type != _SHARE}
-    commits = ask_coordinators(client, known, lambda by: fetch_committed_each(client, by), known=known)
-    failures += [f"commits are not known: {exc.message}" for exc in commits.values() if isinstance(exc, KctlError)]
-    readers: dict[str, list[Reader]] = {name: [] for name in topics}
-    for name, group in sorted(found.groups.items()):
+        failures.append("groups that this user may not describe are omitted (this requires Describe on the cluster)")
+    failures += [f"groups of {name} are unknown: {exc.message}" for name, exc in listing.unlisted.items()]
+    failures += [f"members are unknown: {exc.message}" for exc in listing.failed_groups.values()]
+    coordinators = {name: group.coordinator for name, group in listing.groups.items() if group.type != _SHARE}
+    commits = ask_coordinators(client, coordinators, lambda by: fetch_committed_each(client, by), known=coordinators)
+    failures += [
+        f"committed offsets are unknown: {exc.message}" for exc in commits.values() if isinstance(exc, KctlError)
+    ]
+    readers: dict[str, list[GroupReader]] = {name: [] for name in topics}
+    for name, group in sorted(listing.groups.items()):
         committed = commits.get(name)
         for topic, reader in _of_group(group, {} if isinstance(committed, KctlError) else committed or {}).items():
             if topic in readers:
@@ -59,7 +61,7 @@ def fetch_readers(client: ClusterClient, topics: Collection[str]) -> tuple[dict[
     return readers, failures
 
 
-def _of_group(group: Group, committed: Committed) -> dict[str, Reader]:
+def _of_group(group: Group, committed: Committed) -> dict[str, GroupReader]:
     by_topic: dict[str, dict[int, int]] = {}
     for (topic, number), offset in committed.items():
         by_topic.setdefault(topic, {})[number] = offset
@@ -67,6 +69,6 @@ def _of_group(group: Group, committed: Committed) -> dict[str, Reader]:
     for tp in owners_of(group):
         owned.setdefault(tp.topic, []).append(tp)
     return {
-        topic: Reader(group.group, group.state, len(owned.get(topic, ())), by_topic.get(topic, {}))
+        topic: GroupReader(group.group, group.state, len(owned.get(topic, ())), by_topic.get(topic, {}))
         for topic in by_topic.keys() | owned.keys()
     }

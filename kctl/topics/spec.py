@@ -1,13 +1,13 @@
-"""topics.yaml: what topics there shall be.
+"""topics.yaml: the topics that a cluster should have.
 
     topics:
       - name: orders
-        partitions: 6              # without: as it is, or the brokers' default
+        partitions: 6              # omitted: unchanged, or the broker's default
         replication_factor: 3      # likewise
-        configs:                   # without: left alone; with: these, and no others, are set on the topic
+        configs:                   # omitted: unchanged; else exactly these are set on the topic
           retention.ms: 86400000
 
-Read strictly: unknown keys, doubled topics and values that no broker takes are told with their line.
+Parsing is strict: unknown keys, duplicate topics and invalid values are reported with their line.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kctl.errors import InvalidFile, Refused
 
 MAX_BYTES = 8 << 20
 _KEYS = ("name", "partitions", "replication_factor", "configs")
-_HINT = "`kctl topic export` writes such a file"
+_HINT = "create such a file with `kctl topic export`"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as the file wants it. None: the file does not say. where: «file:line»."""
+    """A topic in the file. None: not specified. where: "file:line"."""
 
     name: str
     partitions: int | None
@@ -41,21 +41,21 @@ class TopicSpec:
 
 
 def read_specs(path: Path) -> list[TopicSpec]:
-    """The topics in a file, in its order; «-» is stdin. Raises NotFound, InvalidFile."""
+    """Read the topics of a file, in order; "-" is stdin. Raises NotFound, InvalidFile."""
     return parse_specs(*read_input(path, max_bytes=MAX_BYTES, hint=_HINT))
 
 
 def parse_specs(data: bytes, source: str) -> list[TopicSpec]:
-    """The topics in the bytes of a file. source: its name, for messages.
+    """Parse the topics of a file. source: its name, for errors.
 
     Raises InvalidFile with file and line, and Refused for a value that its config cannot have.
     """
     document = load(data, source=source, max_bytes=MAX_BYTES)
     if not isinstance(document, YamlMap) or not isinstance(document.get("topics"), YamlList):
-        raise InvalidFile(f"{source}: it has no list `topics`", hint=_HINT)
+        raise InvalidFile(f"{source}: the file has no list `topics`", hint=_HINT)
     for key in document:
         if key != "topics":
-            raise InvalidFile(f"{document.where(key)}: {key!r} is not known; only `topics` is")
+            raise InvalidFile(f"{document.where(key)}: {key!r} is not a valid key; use `topics`")
     entries: YamlList = document["topics"]
     specs = [_spec(entry, entries.where(number)) for number, entry in enumerate(entries)]
     _check_names(specs)
@@ -63,21 +63,21 @@ def parse_specs(data: bytes, source: str) -> list[TopicSpec]:
 
 
 def _check_names(specs: Sequence[TopicSpec]) -> None:
-    seen: dict[str, TopicSpec] = {}
+    by_name: dict[str, TopicSpec] = {}
     for spec in specs:
-        if spec.name in seen:
-            raise InvalidFile(f"{spec.where}: topic {spec.name} is there twice; first at {seen[spec.name].where}")
-        seen[spec.name] = spec
+        if spec.name in by_name:
+            raise InvalidFile(f"{spec.where}: topic {spec.name} is listed twice; first at {by_name[spec.name].where}")
+        by_name[spec.name] = spec
 
 
 def _spec(entry: Any, where: str) -> TopicSpec:
     if not isinstance(entry, YamlMap):
-        raise InvalidFile(f"{where}: a topic is a mapping with `name`", hint=_HINT)
+        raise InvalidFile(f"{where}: a topic must be a mapping with `name`", hint=_HINT)
     for key in entry:
         if key not in _KEYS:
-            raise InvalidFile(f"{entry.where(key)}: {key!r} is not known; a topic has {', '.join(_KEYS)}")
+            raise InvalidFile(f"{entry.where(key)}: {key!r} is not a valid key; use {', '.join(_KEYS)}")
     name = entry.get("name")
-    fault = fault_of(name) if isinstance(name, str) else "it is no text; put it in quotes"
+    fault = fault_of(name) if isinstance(name, str) else "it is not text; put it in quotes"
     if fault:
         raise InvalidFile(f"{entry.where('name')}: {name!r} is not a topic name: {fault}")
     return TopicSpec(
@@ -89,12 +89,12 @@ def _spec(entry: Any, where: str) -> TopicSpec:
     )
 
 
-def _number(entry: YamlMap, key: str, most: int) -> int | None:
+def _number(entry: YamlMap, key: str, maximum: int) -> int | None:
     if key not in entry:
         return None
     value = entry[key]
-    if type(value) is not int or not 1 <= value <= most:
-        raise InvalidFile(f"{entry.where(key)}: {key} is {value!r}, not a number from 1 to {most}")
+    if type(value) is not int or not 1 <= value <= maximum:
+        raise InvalidFile(f"{entry.where(key)}: {key} is {value!r}; it must be a number from 1 to {maximum}")
     return value
 
 
@@ -105,7 +105,7 @@ def _configs(entry: YamlMap) -> dict[str, str] | None:
     if configs is None:
         return {}
     if not isinstance(configs, YamlMap):
-        raise InvalidFile(f"{entry.where('configs')}: configs is no mapping of names to values")
+        raise InvalidFile(f"{entry.where('configs')}: configs must map names to values")
     return {_config_name(configs, key): _config_value(configs, key) for key in configs}
 
 
@@ -116,15 +116,15 @@ def _config_name(configs: YamlMap, key: Any) -> str:
 
 
 def _config_value(configs: YamlMap, key: str) -> str:
-    """As brokers write it: 1, 0.5, true, text; a list joined by commas."""
+    """Return the value as brokers write it: 1, 0.5, true, text; a list joined by commas."""
     value = configs[key]
     values = value if isinstance(value, YamlList) else [value]
     texts = []
     for each in values:
         if each is None or isinstance(each, (YamlMap, YamlList)):
             raise InvalidFile(
-                f"{configs.where(key)}: {key} has no value that a config can have",
-                hint="leave a config out to have its default; write '' for the empty text",
+                f"{configs.where(key)}: {key} has no valid value",
+                hint="omit a config to use its default; write '' for an empty value",
             )
         texts.append(str(each).lower() if isinstance(each, bool) else str(each))
     text = ",".join(texts)

@@ -1,7 +1,7 @@
-"""Deleting records from the beginning of logs (DeleteRecords, KIP-107): planned, shown, done, and read back.
+"""Deleting records from the beginning of logs (DeleteRecords, KIP-107): planned, applied, and read back.
 
-As kafka-delete-records does (org.apache.kafka.tools.DeleteRecordsCommand), whose files are taken as well. The leader
-moves its log start offset; replicas and disks follow.
+Like kafka-delete-records (org.apache.kafka.tools.DeleteRecordsCommand), whose files are accepted too. The leader moves
+its log start offset; replicas and disks follow.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from kctl.topics.offsets import failure_lines, list_offsets, vanished
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
-    from kctl.topics.readers import Reader
+    from kctl.topics.readers import GroupReader
 
-HIGH_WATERMARK = -1  # as an offset: all that consumers can read, as kafka-delete-records has it
+HIGH_WATERMARK = -1  # as an offset: everything that consumers can read, as in kafka-delete-records
 _POLICY = "cleanup.policy"
-_NEEDS_DELETE = "nothing was deleted; it needs an ACL for Delete on the topic"
+_NEEDS_DELETE = "nothing was deleted; this requires Delete on the topic"
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPartition:
-    """What becomes of one partition. result: «would delete», «deleted», «unchanged» or «failed».
+    """The result for one partition. result: would delete, deleted, unchanged or failed.
 
-    before_offset: records before it go; messages: how many offsets these are. log_start_offset and log_end_offset: as
-    they were; low_watermark: the log start offset afterwards, read back; None when nothing was done, or not known.
+    before_offset: records before it are deleted. messages: the number of these offsets. log_start_offset,
+    log_end_offset: before the change. low_watermark: the new log start offset, read back; None if nothing was done, or
+    unknown.
     """
 
     topic: str
@@ -56,49 +57,48 @@ class TruncatedPartition:
 def offsets_at(
     client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """The offset of the first record of each that is not older; where all are older, what was the end before the look.
+    """Return the offset of the first record at or after a time, else the log end from before this was read.
 
-    Not the end of later: what arrives meanwhile is not older, and stays. Records are in the order in which they were
-    written, not in that of their timestamps: later ones may be older, too. Raises Refused when a leader does not tell.
+    Records that arrive in the meantime are newer and stay. Records are in the order of writing, not of timestamps, so
+    later records may be older. Raises Refused if a leader does not respond.
     """
     ends, unread = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
-    found, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
+    offsets, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
     if unread or failed:
         raise Refused("; ".join(failure_lines(unread | failed)), hint="nothing was deleted")
-    return {tp: answer.offset if answer.offset >= 0 else ends[tp].offset for tp, answer in found.items()}
+    return {tp: offset.offset if offset.offset >= 0 else ends[tp].offset for tp, offset in offsets.items()}
 
 
 def plan_truncate(
-    client: ClusterClient, state: ClusterState, wanted: Mapping[TopicPartition, int]
+    client: ClusterClient, state: ClusterState, offsets: Mapping[TopicPartition, int]
 ) -> list[TruncatedPartition]:
-    """What would be deleted, in order of the partitions. wanted: the first offset to keep, or HIGH_WATERMARK.
+    """Return what would be deleted, in partition order. offsets: the first offset to keep, or HIGH_WATERMARK.
 
-    state: has the topics. Raises NotFound for unknown partitions, NotAuthorized where brokers say that they will refuse
-    it, Refused for offsets behind the end of a log, for compacted topics and for partitions whose leader does not
-    answer.
+    state: has the topics. Raises NotFound for unknown partitions, NotAuthorized if brokers report that they will reject
+    the request, Refused for offsets after the log end, compacted topics, and unreadable partitions.
     """
-    denied = topics_denied(client, {tp.topic for tp in wanted}, DELETE)
+    denied = topics_denied(client, {tp.topic for tp in offsets}, DELETE)
     if denied:
         raise NotAuthorized(f"not authorized to delete records of {', '.join(denied)}", hint=_NEEDS_DELETE)
-    _check_policies(client, {tp.topic for tp in wanted})
-    ends, gone, failed = read_log_offsets(client, sorted(wanted), state=state)
-    if gone:
-        raise NotFound(f"there is no partition {', '.join(map(str, sorted(gone)))}")
+    _check_policies(client, {tp.topic for tp in offsets})
+    ends, missing, failed = read_log_offsets(client, sorted(offsets), state=state)
+    if missing:
+        raise NotFound(f"partition {', '.join(map(str, sorted(missing)))} does not exist")
     if failed:
         raise Refused("; ".join(failure_lines(failed)), hint="nothing was deleted")
-    rows = [planned(tp, offset, ends[tp].start, ends[tp].end) for tp, offset in sorted(wanted.items())]
+    rows = [planned(tp, offset, ends[tp].start, ends[tp].end) for tp, offset in sorted(offsets.items())]
     behind = [row for row in rows if row.before_offset > row.log_end_offset]
     if behind:
         raise Refused(
             f"the log of {behind[0].tp} ends at {behind[0].log_end_offset}, before {behind[0].before_offset}"
-            + (f"; {counted(len(behind), 'partition')} end before the offset" if len(behind) > 1 else ""),
-            hint="nothing was deleted; give a smaller offset, or with --partitions only those that have it",
+            + (f"; {counted(len(behind), 'partition')} in total end before the offset" if len(behind) > 1 else ""),
+            hint="nothing was deleted; use a smaller offset, or select partitions with --partition",
         )
     return rows
 
 
 def planned(tp: TopicPartition, offset: int, start: int, end: int) -> TruncatedPartition:
-    """A partition with the log from start to end (the high watermark), of which what is before `offset` shall go."""
+    """Return the planned deletion. start, end: of the log (end: the high watermark). offset: the first to keep."""
     before = end if offset == HIGH_WATERMARK else offset
     messages = max(before - start, 0)
     return TruncatedPartition(
@@ -113,26 +113,26 @@ def planned(tp: TopicPartition, offset: int, start: int, end: int) -> TruncatedP
 
 
 def _check_policies(client: ClusterClient, topics: Collection[str]) -> None:
-    """Leaders refuse it for topics that are only compacted (POLICY_VIOLATION); said before anything is deleted."""
+    """Raise Refused for topics that are only compacted: leaders reject them (POLICY_VIOLATION)."""
     for topic, values in fetch_config_values(client, topics, [_POLICY]).items():
         policy = None if isinstance(values, KctlError) else values.get(_POLICY)
         if policy is not None and "delete" not in policy.split(","):
             raise Refused(
-                f"topic {topic} has {_POLICY}={policy}: records can be deleted only where the policy has delete",
-                hint=f"`kctl topic alter {topic} --config {_POLICY}=compact,delete` allows it",
+                f"topic {topic} has {_POLICY}={policy}: deleting records requires delete in the policy",
+                hint=f"allow it with `kctl topic alter {topic} --config {_POLICY}=compact,delete`",
             )
 
 
-def unread(rows: Iterable[TruncatedPartition], readers: Mapping[str, Sequence[Reader]]) -> dict[str, int]:
-    """Group → how many of the offsets that go it has not read yet; by what it has committed."""
-    lost: dict[str, int] = {}
+def unread(rows: Iterable[TruncatedPartition], readers: Mapping[str, Sequence[GroupReader]]) -> dict[str, int]:
+    """Return the number of deleted offsets that each group has not read, according to its commits."""
+    unread_counts: dict[str, int] = {}
     for row in rows:
         for reader in readers.get(row.topic, ()):
             committed = reader.committed.get(row.partition)
             if committed is not None and committed < row.before_offset:
                 missed = row.before_offset - max(committed, row.log_start_offset)
-                lost[reader.group] = lost.get(reader.group, 0) + missed
-    return {group: count for group, count in sorted(lost.items()) if count > 0}
+                unread_counts[reader.group] = unread_counts.get(reader.group, 0) + missed
+    return {group: count for group, count in sorted(unread_counts.items()) if count > 0}
 
 
 def truncate(
@@ -142,38 +142,38 @@ def truncate(
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[TruncatedPartition]:
-    """Delete what `rows` say «would delete», and say from where the logs begin now. Failures of partitions are results.
+    """Delete the planned records, and return the new log starts. Failures of single partitions are in the rows.
 
-    A leader that has changed since is looked up anew, and asked once more: what was deleted stays deleted. Raises
-    NotAuthorized when leaders refuse all of it for that.
+    A leader that changed is looked up and asked once more: deleted records stay deleted. Raises NotAuthorized if
+    leaders reject all of it for this reason.
     """
-    todo = {row.tp: row.before_offset for row in rows if row.result is ItemResult.WOULD_DELETE}
-    if not todo:
+    to_delete = {row.tp: row.before_offset for row in rows if row.result is ItemResult.WOULD_DELETE}
+    if not to_delete:
         return list(rows)
 
-    told: dict[TopicPartition, int | KctlError] = {}
+    results: dict[TopicPartition, int | KctlError] = {}
 
     def ask(by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:
         if progress:
             progress(f"{counted(sum(map(len, by_leader.values())), 'partition')} of {len(by_leader)} brokers")
-        answers = _delete(client, by_leader, todo, timeout_s)
-        told.update(answers)
-        return answers
+        responses = _delete(client, by_leader, to_delete, timeout_s)
+        results.update(responses)
+        return responses
 
     try:
-        _, gone, failed = ask_leaders(client, list(todo), ask)
+        _, gone, failed = ask_leaders(client, list(to_delete), ask)
         failed |= vanished(gone)
-    except KctlError as exc:  # it was looked for new leaders
-        if not told:
+    except KctlError as exc:  # raised while new leaders were looked up
+        if not results:
             raise
-        answers = {tp: told.get(tp, exc) for tp in todo}
-        failed = {tp: answer for tp, answer in answers.items() if isinstance(answer, KctlError)}
+        final = {tp: results.get(tp, exc) for tp in to_delete}
+        failed = {tp: result for tp, result in final.items() if isinstance(result, KctlError)}
     refused = [error for error in failed.values() if isinstance(error, NotAuthorized)]
-    if len(refused) == len(todo):
+    if len(refused) == len(to_delete):
         more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
         raise NotAuthorized(f"{refused[0].message}{more}", hint=_NEEDS_DELETE, details=refused[0].details)
     try:
-        logs, _, _ = read_log_offsets(client, list(todo))
+        logs, _, _ = read_log_offsets(client, list(to_delete))
     except KctlError:
         logs = {}
     return [_outcome(row, failed.get(row.tp), logs[row.tp].start if row.tp in logs else None) for row in rows]
@@ -182,34 +182,34 @@ def truncate(
 def _outcome(row: TruncatedPartition, error: KctlError | None, start: int | None) -> TruncatedPartition:
     if row.result is not ItemResult.WOULD_DELETE:
         return row
-    if start is not None and start >= row.before_offset:  # whatever was answered: it is so
+    if start is not None and start >= row.before_offset:  # regardless of the response
         return replace(row, result=ItemResult.DELETED, low_watermark=start)
-    reason = error.message if error else "the leader took it, but where the log begins now cannot be read"
+    reason = error.message if error else "the deletion was accepted, but the new log start could not be read"
     if error is None and start is not None:
-        reason = f"the leader took it, but the log begins at {start}"
+        reason = f"the deletion was accepted, but the log starts at {start}"
     return replace(row, result=ItemResult.FAILED, low_watermark=start, error=reason)
 
 
 def _delete(
-    client: ClusterClient, by_leader: ByLeader, wanted: Mapping[TopicPartition, int], timeout_s: float
+    client: ClusterClient, by_leader: ByLeader, offsets: Mapping[TopicPartition, int], timeout_s: float
 ) -> dict[TopicPartition, int | KctlError]:
-    """One DeleteRecords to each leader: where each log begins now, or why nothing was deleted."""
-    requests = {node: _request({tp: wanted[tp] for tp in tps}, timeout_s) for node, tps in by_leader.items()}
-    found: dict[TopicPartition, int | KctlError] = {}
-    for node, answer in client.send_each(requests, timeout_s=timeout_s + 5).items():
-        if isinstance(answer, KctlError):
-            found.update(dict.fromkeys(by_leader[node], answer))
+    """Send one DeleteRecords request to each leader. Return the new log start, or the error, of each partition."""
+    requests = {node: _request({tp: offsets[tp] for tp in tps}, timeout_s) for node, tps in by_leader.items()}
+    results: dict[TopicPartition, int | KctlError] = {}
+    for node, response in client.send_each(requests, timeout_s=timeout_s + 5).items():
+        if isinstance(response, KctlError):
+            results.update(dict.fromkeys(by_leader[node], response))
         else:
-            found |= _low_watermarks(answer, by_leader[node])
-    return found
+            results |= _low_watermarks(response, by_leader[node])
+    return results
 
 
-def _request(wanted: Mapping[TopicPartition, int], timeout_s: float) -> Any:
+def _request(offsets: Mapping[TopicPartition, int], timeout_s: float) -> Any:
     from kafka.protocol.admin import DeleteRecordsRequest
 
     topic_class = DeleteRecordsRequest.DeleteRecordsTopic
     partition_class = topic_class.DeleteRecordsPartition
-    by_topic = grouped(wanted.items(), lambda item: item[0].topic)
+    by_topic = grouped(offsets.items(), lambda item: item[0].topic)
     return DeleteRecordsRequest(
         topics=[
             topic_class(
@@ -222,17 +222,17 @@ def _request(wanted: Mapping[TopicPartition, int], timeout_s: float) -> Any:
     )
 
 
-def _low_watermarks(answer: Any, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int | KctlError]:
+def _low_watermarks(response: Any, requested: Iterable[TopicPartition]) -> dict[TopicPartition, int | KctlError]:
     from kctl.protocol.client import error_for
 
-    rows = {TopicPartition(topic.name, p.partition_index): p for topic in answer.topics for p in topic.partitions}
-    found: dict[TopicPartition, int | KctlError] = {}
-    for tp in asked:
+    rows = {TopicPartition(topic.name, p.partition_index): p for topic in response.topics for p in topic.partitions}
+    results: dict[TopicPartition, int | KctlError] = {}
+    for tp in requested:
         row = rows.get(tp)
         if row is None:
-            found[tp] = OutcomeUnknown(f"partition {tp}: the leader's answer does not name it")
+            results[tp] = OutcomeUnknown(f"partition {tp}: the leader's response does not contain it")
         elif row.error_code:
-            found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
+            results[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
         else:
-            found[tp] = row.low_watermark
-    return found
+            results[tp] = row.low_watermark
+    return results

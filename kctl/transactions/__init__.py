@@ -1,1 +1,1 @@
-"""Transactions: coordinators' view of them, partitions' view of producers, and what hangs between the two."""
+"""Transactions as coordinators see them, producers as partitions see them, and hanging transactions."""

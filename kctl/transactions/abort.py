@@ -1,4 +1,4 @@
-"""Ending one transaction in one partition, behind the coordinators' back. WriteTxnMarkers (KIP-664)."""
+"""Aborting a transaction in one partition, bypassing its coordinator. WriteTxnMarkers (KIP-664)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _POLL_S = 0.1
 
 
 def find_open(client: ClusterClient, partition: PartitionState, start_offset: int) -> Producer:
-    """The producer whose transaction begins there. Raises NotFound, and what could not be seen."""
+    """Return the producer of the transaction that starts at this offset. Raises NotFound, and read errors."""
     producers = _producers(client, partition)
     open_ = {p.current_transaction_start_offset: p for p in producers if p.current_transaction_start_offset is not None}
     if start_offset not in open_:
-        known = ", ".join(map(str, sorted(open_)))
+        offsets = ", ".join(map(str, sorted(open_)))
         raise NotFound(
-            f"no transaction of {partition.tp} is open that begins at offset {start_offset}",
-            hint=f"open ones begin at: {known}" if known else "none is open there",
+            f"no open transaction of {partition.tp} starts at offset {start_offset}",
+            hint=f"open transactions start at: {offsets}" if offsets else "the partition has no open transactions",
         )
     return open_[start_offset]
 
@@ -39,39 +39,43 @@ def _producers(client: ClusterClient, partition: PartitionState) -> list[Produce
 
 
 def refuse_live(client: ClusterClient, producer: Producer) -> None:
-    """Raise Refused when a coordinator knows of the transaction, or it cannot be told: it would end it by itself, and a
-    commit of it would be half."""
+    """Raise Refused if a coordinator knows the transaction, or if this is unknown.
+
+    The coordinator will end it; if it is committed, aborting it here would commit only a part.
+    """
     listed, failed = list_transactions(client, producer_ids=[producer.producer_id])
     if failed:
         error = next(iter(failed.values()))
         raise Refused(
-            f"whether a coordinator knows of it cannot be told: {error.message}",
-            hint="--force ends it all the same",
+            f"unknown whether a coordinator knows the transaction: {error.message}",
+            hint="use --force to abort it anyway",
         )
     if not listed and not all_can_be_listed(client):
         raise Refused(
-            "whether a coordinator knows of it cannot be told: not every transactional id may be described",
-            hint=f"{NEEDS_ALL}; --force ends it all the same",
+            "unknown whether a coordinator knows the transaction: you may not describe every transactional id",
+            hint=f"{NEEDS_ALL}; use --force to abort it anyway",
         )
     for name, state in describe_transactions(client, [row.transactional_id for row in listed]).items():
         if isinstance(state, KctlError):
-            raise Refused(f"what the coordinator of {name} knows cannot be told: {state.message}")
+            raise Refused(f"the coordinator of {name} could not be queried: {state.message}")
         if holds(state, producer):
             raise Refused(
-                f"transactional id {name} is {state.state} and has {producer.tp} in its transaction: its"
-                " coordinator ends it",
-                hint=f"it does after {state.transaction_timeout_ms:,} ms at the latest; --force ends it here and now",
+                f"transactional id {name} is {state.state} with {producer.tp} in its transaction: its coordinator will"
+                " end it",
+                hint=f"wait at most {state.transaction_timeout_ms:,} ms, or abort it here with --force",
             )
 
 
 def refuse_changed(client: ClusterClient, partition: PartitionState, planned: Producer) -> None:
-    """Raise Refused, or NotFound, when it is not the transaction any more that was shown: somebody took time to say
-    yes, and a marker ends whatever the producer has open by then."""
+    """Raise Refused or NotFound if the transaction changed during confirmation.
+
+    A marker ends whatever transaction the producer has open when it is written.
+    """
     assert planned.current_transaction_start_offset is not None
     now = find_open(client, partition, planned.current_transaction_start_offset)
     if (now.producer_id, now.producer_epoch) != (planned.producer_id, planned.producer_epoch):
         raise Refused(
-            f"another transaction is open there by now: producer id {now.producer_id}, epoch {now.producer_epoch}",
+            f"another transaction is open there now: producer id {now.producer_id}, epoch {now.producer_epoch}",
             hint="nothing was changed",
         )
 
@@ -79,22 +83,25 @@ def refuse_changed(client: ClusterClient, partition: PartitionState, planned: Pr
 def abort_transaction(
     client: ClusterClient, partition: PartitionState, producer: Producer, *, timeout_s: float
 ) -> None:
-    """Write an abort marker, and wait until the transaction is not open any more. Raises OperationFailed …"""
-    answer = client.send(_request(producer), node_id=partition.leader)
-    codes = [row.error_code for marker in answer.markers for topic in marker.topics for row in topic.partitions]
+    """Write an abort marker, and wait until the transaction is closed.
+
+    Raises OperationFailed, OutcomeUnknown, and the broker's error.
+    """
+    response = client.send(_request(producer), node_id=partition.leader)
+    codes = [row.error_code for marker in response.markers for topic in marker.topics for row in topic.partitions]
     code = codes[0] if codes else -1
     if code:
         raise _error(code, producer)
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            left = [p for p in _producers(client, partition) if _same(p, producer)]
+            remaining = [p for p in _producers(client, partition) if _same(p, producer)]
         except KctlError as exc:
             raise OutcomeUnknown(f"the marker was written, but could not be read back: {exc.message}") from None
-        if not left:
+        if not remaining:
             return
         if time.monotonic() > deadline:
-            raise OperationFailed(f"the marker was taken, but the transaction of {producer.tp} is still open")
+            raise OperationFailed(f"the marker was accepted, but the transaction of {producer.tp} is still open")
         time.sleep(_POLL_S)
 
 
@@ -117,7 +124,8 @@ def _request(producer: Producer) -> Any:
                 producer_epoch=producer.producer_epoch,
                 transaction_result=False,
                 topics=[topic],
-                # A producer that never ended a transaction has none yet (TransactionsCommand.AbortTransactionCommand).
+                # A producer that never ended a transaction has no epoch yet
+                # (TransactionsCommand.AbortTransactionCommand).
                 coordinator_epoch=producer.coordinator_epoch or 0,
             )
         ],
@@ -129,7 +137,7 @@ def _error(code: int, producer: Producer) -> KctlError:
     from kctl.protocol.client import error_for
 
     denied = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    hint = "it needs an ACL for ClusterAction on the cluster" if denied else None
+    hint = "this requires ClusterAction on the cluster" if denied else None
     return error_for(
         code, None, subject=f"transaction of producer id {producer.producer_id} in {producer.tp}", hint=hint
     )

@@ -1,8 +1,8 @@
-"""Transactions that are open in a partition and that no coordinator will ever end (KIP-664).
+"""Hanging transactions: open in a partition, but no coordinator will ever end them (KIP-664).
 
-Consumers with read_committed do not get past one, and compaction stops at it. The rule is that of kafka-transactions
-find-hanging: of the transactions that have been open in a partition for longer than any may last, those of which no
-coordinator says that they are open there.
+read_committed consumers cannot read past one, and compaction stops at it. The rule is that of kafka-transactions
+find-hanging: a transaction is hanging if it has been open for longer than the maximum timeout, and no coordinator
+reports it as open in this partition.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ _OPEN = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFenc
 
 
 @dataclass(frozen=True)
-class Hanging:
-    """last_timestamp: of its last batch; duration_ms: since then; both null for a batch without a time.
-    transactional_id: null where no coordinator knows the producer id any more. coordinator_epoch: as Producer has it.
+class HangingTransaction:
+    """A hanging transaction.
+
+    last_timestamp: of its last batch; duration_ms: since then; null for a batch without a timestamp. transactional_id:
+    null if no coordinator knows the producer id. coordinator_epoch: see Producer.
     """
 
     topic: str
@@ -52,7 +54,10 @@ class Hanging:
 
 
 def old_transactions(producers: Iterable[Producer], *, now: datetime, longer_than_ms: int) -> list[Producer]:
-    """Producers with a transaction whose last batch is older than that, or has no time (TransactionsCommand)."""
+    """Return producers whose open transaction has no batch newer than the limit (TransactionsCommand).
+
+    A last batch without a timestamp counts as old.
+    """
     limit = now - timedelta(milliseconds=longer_than_ms)
     return [
         producer
@@ -62,11 +67,11 @@ def old_transactions(producers: Iterable[Producer], *, now: datetime, longer_tha
     ]
 
 
-def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetime) -> list[Hanging]:
-    """Those of `old` of which no coordinator says that they are open.
+def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetime) -> list[HangingTransaction]:
+    """Return the transactions that no coordinator reports as open.
 
-    None is called hanging on the word of a part of the coordinators, or of a part of their transactional ids: raises
-    OperationFailed, NotAuthorized.
+    Raises OperationFailed or NotAuthorized if any coordinator or transactional id is unreadable: the result would be
+    wrong.
     """
     if not old:
         return []
@@ -74,33 +79,37 @@ def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetim
     if failed:
         error = next(iter(failed.values()))
         kind = NotAuthorized if isinstance(error, NotAuthorized) else OperationFailed
-        raise kind(f"whether transactions hang cannot be told: {error.message}", hint=error.hint)
-    known = {row.producer_id for row in listed}
-    if any(producer.producer_id not in known for producer in old) and not all_can_be_listed(client):
+        raise kind(f"hanging transactions cannot be determined: {error.message}", hint=error.hint)
+    known_ids = {row.producer_id for row in listed}
+    if any(producer.producer_id not in known_ids for producer in old) and not all_can_be_listed(client):
         raise NotAuthorized(
-            "whether transactions hang cannot be told: not every transactional id may be described", hint=NEEDS_ALL
+            "hanging transactions cannot be determined: you may not describe every transactional id", hint=NEEDS_ALL
         )
     described = describe_transactions(client, [row.transactional_id for row in listed])
-    found = map_hanging(old, listed, described, now=now)
-    return still_open(found, _producers_now(client, found)) if found else []
+    hanging = map_hanging(old, listed, described, now=now)
+    return still_open(hanging, _producers_now(client, hanging)) if hanging else []
 
 
-def _producers_now(client: ClusterClient, found: Sequence[Hanging]) -> tuple[list[Producer], set[TopicPartition]]:
-    wanted = {row.tp for row in found}
-    topics = client.metadata(sorted({row.topic for row in found})).topics.values()
-    partitions = [state for topic in topics for state in topic.partitions if state.tp in wanted]
+def _producers_now(
+    client: ClusterClient, hanging: Sequence[HangingTransaction]
+) -> tuple[list[Producer], set[TopicPartition]]:
+    partition_keys = {row.tp for row in hanging}
+    topics = client.metadata(sorted({row.topic for row in hanging})).topics.values()
+    partitions = [state for topic in topics for state in topic.partitions if state.tp in partition_keys]
     producers, failed = describe_producers(client, partitions)
     return producers, {state.tp for state in partitions} - failed.keys()
 
 
-def still_open(found: Iterable[Hanging], now: tuple[Iterable[Producer], Collection[TopicPartition]]) -> list[Hanging]:
-    """Without those that ended while coordinators were asked: theirs had nothing to say of them any more.
+def still_open(
+    hanging: Iterable[HangingTransaction], now: tuple[Iterable[Producer], Collection[TopicPartition]]
+) -> list[HangingTransaction]:
+    """Return those that are still open: some may have ended while coordinators were queried.
 
-    now: producers, and the partitions that they are of; of others nothing new is known.
+    now: current producers, and their partitions; nothing new is known about other partitions.
     """
-    producers, seen = now
+    producers, partitions = now
     open_ = {(producer.tp, producer.producer_id, producer.current_transaction_start_offset) for producer in producers}
-    return [row for row in found if row.tp not in seen or (row.tp, row.producer_id, row.start_offset) in open_]
+    return [row for row in hanging if row.tp not in partitions or (row.tp, row.producer_id, row.start_offset) in open_]
 
 
 def map_hanging(
@@ -109,10 +118,10 @@ def map_hanging(
     described: Mapping[str, Transaction | KctlError],
     *,
     now: datetime,
-) -> list[Hanging]:
-    """The rule alone. A coordinator that knows the producer but could not describe it leaves it undecided: raises."""
+) -> list[HangingTransaction]:
+    """Apply the rule. Raises the error of a coordinator that knows the producer but could not describe it."""
     by_producer = {row.producer_id: row.transactional_id for row in listed}
-    found = []
+    hanging = []
     for producer in old:
         name = by_producer.get(producer.producer_id)
         state = described.get(name) if name is not None else None
@@ -122,8 +131,8 @@ def map_hanging(
             continue
         assert producer.current_transaction_start_offset is not None
         last = producer.last_timestamp
-        found.append(
-            Hanging(
+        hanging.append(
+            HangingTransaction(
                 producer.topic,
                 producer.partition,
                 producer.producer_id,
@@ -135,11 +144,11 @@ def map_hanging(
                 name,
             )
         )
-    return found
+    return hanging
 
 
 def holds(state: Transaction, producer: Producer) -> bool:
-    """Whether a coordinator will end this producer's transaction in the partition."""
+    """Return True if the coordinator will end this producer's transaction in the partition."""
     return (
         state.producer_id == producer.producer_id
         and state.state in _OPEN

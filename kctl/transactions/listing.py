@@ -1,4 +1,4 @@
-"""What coordinators know of transactions. ListTransactions, DescribeTransactions (KIP-664)."""
+"""Transactions as coordinators report them. ListTransactions, DescribeTransactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ STATES = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
     "PrepareEpochFence",
 )  # fmt: skip
-NEEDS_ALL = "it needs an ACL for Describe on transactional-id *"
+NEEDS_ALL = "this requires Describe on transactional-id *"
 STATES_TOPIC = "__transaction_state"
 _ANY_NAME = "kctl-may-describe-any"
 
 
 @dataclass(frozen=True)
 class TransactionListing:
-    """coordinator: a broker's id."""
+    """A transactional id in a list. coordinator: a broker id."""
 
     transactional_id: str
     coordinator: int
@@ -40,7 +40,10 @@ class TransactionListing:
 
 @dataclass(frozen=True)
 class Transaction:
-    """transaction_start_time and duration_ms are null while none is open. partitions: «topic-0»."""
+    """A transactional id in full.
+
+    transaction_start_time, duration_ms: null if no transaction is open. topic_partitions: "topic-0".
+    """
 
     transactional_id: str
     coordinator: int
@@ -54,15 +57,15 @@ class Transaction:
 
 
 def parse_states(texts: Iterable[str]) -> list[str]:
-    """«ongoing» → Ongoing. Raises UsageError."""
+    """Parse states, ignoring case: "ongoing" is Ongoing. Raises UsageError."""
     by_folded = {state.casefold(): state for state in STATES}
-    found = []
+    states = []
     for text in texts:
         if text.casefold() not in by_folded:
-            hint = did_you_mean(text, STATES) or f"one of {', '.join(STATES)}"
+            hint = did_you_mean(text, STATES) or f"use one of {', '.join(STATES)}"
             raise UsageError(f"--state {text!r} is unknown", hint=hint)
-        found.append(by_folded[text.casefold()])
-    return list(dict.fromkeys(found))
+        states.append(by_folded[text.casefold()])
+    return list(dict.fromkeys(states))
 
 
 def list_transactions(
@@ -72,11 +75,11 @@ def list_transactions(
     producer_ids: Collection[int] = (),
     duration_ms: int | None = None,
 ) -> tuple[list[TransactionListing], dict[str, KctlError]]:
-    """The transactions of all coordinators, sorted, and what could not be seen: «broker 3», «__transaction_state-5»;
-    «__transaction_state» where it cannot be told whether there are coordinators that nobody speaks for.
+    """Return the transactions of all coordinators, sorted, and what is unreadable, by name.
 
-    Brokers leave out the transactional ids that may not be described (`all_can_be_listed`). duration_ms: only those
-    that have been open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error when all failed.
+    Names are "broker 3", "__transaction_state-5" (no leader), or "__transaction_state" if coordinators without a leader
+    cannot be excluded. Brokers omit transactional ids that may not be described (`all_can_be_listed`). duration_ms:
+    only transactions open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error if all failed.
     """
     from kafka.protocol.admin import ListTransactionsRequest
 
@@ -90,77 +93,79 @@ def list_transactions(
         )
         for node in brokers
     }
-    found: list[TransactionListing] = []
-    for node, answer in client.send_each(request).items():
-        error = answer if isinstance(answer, KctlError) else _error(answer, node)
+    transactions: list[TransactionListing] = []
+    for node, response in client.send_each(request).items():
+        error = response if isinstance(response, KctlError) else _error(response, node)
         if error is not None:
             failed[f"broker {node}"] = error
             continue
-        found += [
+        transactions += [
             TransactionListing(row.transactional_id, node, row.producer_id, row.transaction_state)
-            for row in answer.transaction_states
+            for row in response.transaction_states
         ]
     if all(f"broker {node}" in failed for node in brokers):
         raise next(iter(failed.values()))
-    return sorted(found, key=lambda row: (row.transactional_id, row.coordinator)), failed
+    return sorted(transactions, key=lambda row: (row.transactional_id, row.coordinator)), failed
 
 
 def _coordinators(client: ClusterClient) -> tuple[list[int], dict[str, KctlError]]:
-    """The brokers, and the partitions of transactions' states without a leader: nobody tells what is in those."""
+    """Return the brokers, and the partitions of __transaction_state without a leader, whose contents are unknown."""
     try:
         state = client.metadata([STATES_TOPIC])
     except NotAuthorized:
-        unseen = NotAuthorized(
-            f"topic {STATES_TOPIC} may not be described, which tells whether all coordinators were asked",
-            hint=f"it needs an ACL for Describe on topic {STATES_TOPIC}",
+        unreadable = NotAuthorized(
+            f"topic {STATES_TOPIC} may not be described, so coordinators may be missing",
+            hint=f"this requires Describe on topic {STATES_TOPIC}",
         )
-        return sorted(client.metadata(()).brokers), {STATES_TOPIC: unseen}
+        return sorted(client.metadata(()).brokers), {STATES_TOPIC: unreadable}
     topic = state.topics.get(STATES_TOPIC)
-    lost = [partition.tp for partition in topic.partitions if partition.leader < 0] if topic else []
-    hint = "start the brokers that have it: kctl topic describe --internal"
-    return sorted(state.brokers), {str(tp): OperationFailed(f"{tp} has no leader", hint=hint) for tp in lost}
+    leaderless = [partition.tp for partition in topic.partitions if partition.leader < 0] if topic else []
+    hint = "find its brokers with `kctl topic describe --internal`, and start them"
+    return sorted(state.brokers), {str(tp): OperationFailed(f"{tp} has no leader", hint=hint) for tp in leaderless}
 
 
-def _error(answer: Any, node: int) -> KctlError | None:
+def _error(response: Any, node: int) -> KctlError | None:
     from kctl.protocol.client import error_for
 
-    return error_for(answer.error_code, None, subject=f"transactions of broker {node}") if answer.error_code else None
+    return (
+        error_for(response.error_code, None, subject=f"transactions of broker {node}") if response.error_code else None
+    )
 
 
 def all_can_be_listed(client: ClusterClient) -> bool:
-    """Whether ids of any name may be described: those that may not are left out of lists without a word.
+    """Return True if the user may describe any transactional id; brokers silently omit others from lists.
 
-    Any broker tells, before it looks whether it is the coordinator; so nothing is made by asking.
+    Any broker can check this, before it checks if it is the coordinator, so nothing is created.
     """
-    answer = client.send(_request([_ANY_NAME]))
-    return all(row.error_code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in answer.transaction_states)
+    response = client.send(_request([_ANY_NAME]))
+    return all(row.error_code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in response.transaction_states)
 
 
 def describe_transactions(client: ClusterClient, ids: Iterable[str]) -> dict[str, Transaction | KctlError]:
-    """By transactional id, a failure being a value: NotFound, NotAuthorized … Raises UsageError for what is none."""
-    wanted = [_checked(name) for name in ids]
+    """Return the description or error of each transactional id. Raises UsageError for invalid ids."""
+    checked_ids = [_checked(name) for name in ids]
 
     def ask(by_node: ByCoordinator) -> dict[str, Transaction | KctlError]:
         nodes = {name: node for node, names in by_node.items() for name in names}
-        return send_in_chunks(client, by_node, _request, lambda answer: _parse(answer, nodes))
+        return send_in_chunks(client, by_node, _request, lambda response: _parse(response, nodes))
 
-    return ask_coordinators(client, wanted, ask, key_type=TRANSACTION)
+    return ask_coordinators(client, checked_ids, ask, key_type=TRANSACTION)
 
 
 def _checked(name: str) -> str:
     if not name:
-        raise UsageError("'' is not a transactional id: brokers take no empty one")
+        raise UsageError("the transactional id is empty")
     return check_id(name, "transactional id")
 
 
 def missing_transactional_id(client: ClusterClient, error: NotFound, name: str) -> NotFound:
-    """The error of an id that is not there, with what was probably meant."""
+    """Return the error for an unknown id, with a suggestion."""
     try:
         listed, _ = list_transactions(client)
     except KctlError:
         return error
-    known = [row.transactional_id for row in listed]
-    hint = did_you_mean(name, known) or "`kctl transaction list` shows them; brokers forget those that are not used"
+    ids = [row.transactional_id for row in listed]
+    hint = did_you_mean(name, ids) or "list the ids with `kctl transaction list`; brokers forget unused ids"
     return NotFound(error.message, hint=hint, details=error.details)
 
 
@@ -170,13 +175,13 @@ def _request(ids: Sequence[str]) -> object:
     return DescribeTransactionsRequest(transactional_ids=list(ids))
 
 
-def _parse(answer: Any, nodes: dict[str, int]) -> dict[str, Transaction | KctlError]:
+def _parse(response: Any, nodes: dict[str, int]) -> dict[str, Transaction | KctlError]:
     now_ms = round(time.time() * 1000)
     return {
         row.transactional_id: failure(row.error_code, None, row.transactional_id, key_type=TRANSACTION)
         if row.error_code
         else _transaction(row, nodes[row.transactional_id], now_ms)
-        for row in answer.transaction_states
+        for row in response.transaction_states
     }
 
 
@@ -199,7 +204,7 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
 
 
 def moment(ms: int) -> datetime | None:
-    """A broker's time; None where there is none, or it is none."""
+    """Return a broker's time; None if it is missing or invalid."""
     try:
         return datetime.fromtimestamp(ms / 1000, timezone.utc) if ms >= 0 else None
     except (ValueError, OverflowError, OSError):

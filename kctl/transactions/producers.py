@@ -1,4 +1,4 @@
-"""What partitions know of producers. DescribeProducers (KIP-664), asked of leaders."""
+"""Producers as partitions report them. DescribeProducers (KIP-664), sent to the leaders."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from kctl.transactions.listing import moment
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_PER_REQUEST = 2000  # partitions: an answer has up to hundreds of producers of each
+_PER_REQUEST = 2000  # partitions; a response has up to hundreds of producers for each
 
 
 @dataclass(frozen=True)
 class Producer:
-    """A producer of a partition. last_sequence, last_timestamp: of its last batch. coordinator_epoch: of the last
-    marker that ended one of its transactions, null where none did. current_transaction_start_offset: null where none is
-    open.
+    """A producer of a partition.
+
+    last_sequence, last_timestamp: of its last batch. coordinator_epoch: of the last marker that ended one of its
+    transactions; null if there is none. current_transaction_start_offset: null if no transaction is open.
     """
 
     topic: str
@@ -42,27 +43,29 @@ class Producer:
 def describe_producers(
     client: ClusterClient, partitions: Iterable[PartitionState], *, broker_id: int | None = None
 ) -> tuple[list[Producer], dict[TopicPartition, KctlError]]:
-    """Producers of partitions, in their order, and the partitions that could not be seen.
+    """Return the producers of partitions, in order, and the error of each unreadable partition.
 
-    One request to each leader for all of its partitions, in rounds where there are very many. broker_id: ask this
+    Sends one request per leader for all of its partitions, in rounds if there are very many. broker_id: query this
     replica instead of the leaders. Raises NotSupported.
     """
-    wanted = list(partitions)
+    states = list(partitions)
     failed: dict[TopicPartition, KctlError] = {}
     by_node: dict[int, list[TopicPartition]] = {}
-    for partition in wanted:
+    for partition in states:
         node = partition.leader if broker_id is None else broker_id
         if node < 0:
-            failed[partition.tp] = ConnectionFailed(f"{partition.tp} has no leader", hint="kctl topic describe")
+            failed[partition.tp] = ConnectionFailed(
+                f"{partition.tp} has no leader", hint="check the partition with `kctl topic describe`"
+            )
         else:
             by_node.setdefault(node, []).append(partition.tp)
-    found: dict[TopicPartition, list[Producer]] = {}
+    producers: dict[TopicPartition, list[Producer]] = {}
     rounds = max((len(tps) for tps in by_node.values()), default=0)
     for start in range(0, rounds, _PER_REQUEST):
-        asked = {node: tps[start : start + _PER_REQUEST] for node, tps in by_node.items() if tps[start:]}
-        answers = client.send_each({node: _request(tps) for node, tps in asked.items()})
-        _collect(asked, answers, found, failed)
-    return [producer for partition in wanted for producer in found.get(partition.tp, ())], failed
+        requested = {node: tps[start : start + _PER_REQUEST] for node, tps in by_node.items() if tps[start:]}
+        responses = client.send_each({node: _request(tps) for node, tps in requested.items()})
+        _collect(requested, responses, producers, failed)
+    return [producer for partition in states for producer in producers.get(partition.tp, ())], failed
 
 
 def _request(tps: Sequence[TopicPartition]) -> Any:
@@ -75,31 +78,33 @@ def _request(tps: Sequence[TopicPartition]) -> Any:
 
 
 def _collect(
-    asked: Mapping[int, Sequence[TopicPartition]],
-    answers: Mapping[int, Any],
-    found: dict[TopicPartition, list[Producer]],
+    requested: Mapping[int, Sequence[TopicPartition]],
+    responses: Mapping[int, Any],
+    producers: dict[TopicPartition, list[Producer]],
     failed: dict[TopicPartition, KctlError],
 ) -> None:
     from kctl.protocol.client import error_for
 
-    for node, tps in asked.items():
-        answer = answers[node]
-        if isinstance(answer, NotSupported):
-            raise answer
-        if isinstance(answer, KctlError):
-            failed.update(dict.fromkeys(tps, answer))
+    for node, tps in requested.items():
+        response = responses[node]
+        if isinstance(response, NotSupported):
+            raise response
+        if isinstance(response, KctlError):
+            failed.update(dict.fromkeys(tps, response))
             continue
         rows = {
-            TopicPartition(topic.name, row.partition_index): row for topic in answer.topics for row in topic.partitions
+            TopicPartition(topic.name, row.partition_index): row
+            for topic in response.topics
+            for row in topic.partitions
         }
         for tp in tps:
             row = rows.get(tp)
             if row is None:
-                failed[tp] = ConnectionFailed(f"broker {node}'s answer does not name {tp}")
+                failed[tp] = ConnectionFailed(f"the response of broker {node} does not contain {tp}")
             elif row.error_code:
                 failed[tp] = error_for(row.error_code, row.error_message, subject=f"producers of {tp}")
             else:
-                found[tp] = [_producer(tp, each) for each in row.active_producers]
+                producers[tp] = [_producer(tp, each) for each in row.active_producers]
 
 
 def _producer(tp: TopicPartition, row: Any) -> Producer:

@@ -17,7 +17,7 @@ from kctl.commands import app
 from kctl.commands.terminal.invocation import Invocation
 from kctl.deploy.runtime.java import find_java
 from kctl.errors import KctlError
-from kctl.topics.offsets import parse_place
+from kctl.topics.offsets import parse_offset_spec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
 TOOLS = {
@@ -138,7 +138,7 @@ def fault(words: list[str]) -> str | None:
     return None
 
 
-_READ: dict[str, Any] = {"TIME": parse_moment, "WHEN": parse_place, "DURATION": parse_duration_ms}
+_READ: dict[str, Any] = {"TIME": parse_moment, "WHEN": parse_offset_spec, "DURATION": parse_duration_ms}
 
 
 @pytest.mark.usefixtures("one_command_tree")

@@ -101,9 +101,9 @@ def _setting_fault(name: str, value: str) -> Fault:
 
 
 def _quota_fault(arguments: Any) -> Check:
-    from kctl.access.quotas import Entity, parse_quota
+    from kctl.access.quotas import QuotaEntity, parse_quota
 
-    whose = Entity(ip="10.0.0.1") if arguments.get("ip") or arguments.get("ip_defaults") else Entity(user="x")
+    whose = QuotaEntity(ip="10.0.0.1") if arguments.get("ip") or arguments.get("ip_defaults") else QuotaEntity(user="x")
 
     def fault(name: str, value: str) -> Fault:
         try:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from kctl.model import PartitionState
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
-from kctl.records.produce.lane import Lane
 from kctl.records.produce.options import SenderOptions
 from kctl.records.produce.outgoing import Outgoing
+from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.partitioner import partition_of
 
 
@@ -22,74 +22,74 @@ class RecordAccumulator:
 
     def __init__(self, options: SenderOptions, partitions: Sequence[PartitionState]) -> None:
         self._options = options
-        self.lanes = [Lane(each.partition, each.leader) for each in partitions]
-        self.busy: dict[int, Lane] = {}
+        self.queues = [PartitionQueue(each.partition, each.leader) for each in partitions]
+        self.busy: dict[int, PartitionQueue] = {}
         self.bytes = 0
-        self._sticky: Lane | None = None
+        self._sticky: PartitionQueue | None = None
 
     def add(self, record: Outgoing, number: int) -> None:
         """Take a record. Its partition, when it names one, is one that the topic has."""
         if record.partition is not None:
-            lane = self.lanes[record.partition]
+            queue = self.queues[record.partition]
         elif record.key is not None:
-            lane = self.lanes[partition_of(record.key, len(self.lanes))]
+            queue = self.queues[partition_of(record.key, len(self.queues))]
         else:
-            lane = self._sticky_lane()
-        batch = self._open_batch(lane)
+            queue = self._sticky_queue()
+        batch = self._open_batch(queue)
         before = batch.size
         if not batch.add(record, number):
-            self.close_batch(lane)
-            batch = self._open_batch(lane)
+            self.close_batch(queue)
+            batch = self._open_batch(queue)
             before = batch.size
             batch.add(record, number)
         self.bytes += batch.size - before
         if batch.full:
-            self.close_batch(lane)
+            self.close_batch(queue)
 
     def add_values(self, values: Sequence[bytes], start: int, end: int, number: int, partition: int | None) -> None:
         """Take values[start:end] as records without keys; `number` is that of the first."""
         while start < end:
-            lane = self._sticky_lane() if partition is None else self.lanes[partition]
-            batch = self._open_batch(lane)
+            queue = self._sticky_queue() if partition is None else self.queues[partition]
+            batch = self._open_batch(queue)
             before = batch.size
             behind = batch.add_values(values, start, end, number)
             self.bytes += batch.size - before
             number, start = number + behind - start, behind
             if start < end or batch.full:
-                self.close_batch(lane)
+                self.close_batch(queue)
 
     def add_batch(self, batch: ClosedBatch) -> None:
         """Take a whole batch, which is sent as it is. A partition gets either batches or single records."""
-        lane = self.lanes[batch.partition]
-        lane.waiting.append(batch)
+        queue = self.queues[batch.partition]
+        queue.waiting.append(batch)
         self.bytes += batch.size
-        self.busy[lane.partition] = lane
+        self.busy[queue.partition] = queue
 
-    def _open_batch(self, lane: Lane) -> OpenBatch:
-        if lane.open is None:
-            lane.open = OpenBatch(lane.partition, self._options.batch_bytes)
-            self.bytes += lane.open.size
-            self.busy[lane.partition] = lane
-        return lane.open
+    def _open_batch(self, queue: PartitionQueue) -> OpenBatch:
+        if queue.open is None:
+            queue.open = OpenBatch(queue.partition, self._options.batch_bytes)
+            self.bytes += queue.open.size
+            self.busy[queue.partition] = queue
+        return queue.open
 
-    def close_batch(self, lane: Lane) -> None:
+    def close_batch(self, queue: PartitionQueue) -> None:
         """Close the open batch of a lane: it waits to be sent."""
-        assert lane.open is not None
-        lane.waiting.append(lane.open.close(self._options.codec, self._options.compress))
-        lane.open = None
-        if lane is self._sticky:
+        assert queue.open is not None
+        queue.waiting.append(queue.open.close(self._options.codec, self._options.compress))
+        queue.open = None
+        if queue is self._sticky:
             self._sticky = None
 
     def release(self, batch: ClosedBatch) -> None:
         """Forget a batch that has its outcome."""
         self.bytes -= batch.size
-        if not self.lanes[batch.partition].busy:
+        if not self.queues[batch.partition].busy:
             self.busy.pop(batch.partition, None)
 
-    def _sticky_lane(self) -> Lane:
+    def _sticky_queue(self) -> PartitionQueue:
         """Records without a key fill one batch after the other, where the fewest batches wait and a leader is."""
         if self._sticky is None or (self._sticky.open is None and self._sticky.leader < 0):
-            able = [lane for lane in self.lanes if lane.leader >= 0] or self.lanes
-            shortest = min(lane.length for lane in able)
-            self._sticky = random.choice([lane for lane in able if lane.length == shortest])  # noqa: S311 - no secret
+            able = [queue for queue in self.queues if queue.leader >= 0] or self.queues
+            shortest = min(queue.length for queue in able)
+            self._sticky = random.choice([queue for queue in able if queue.length == shortest])  # noqa: S311 - no secret
         return self._sticky

@@ -1,1 +1,1 @@
-"""A new topic like another one, with its records if requested."""
+"""Cloning a topic, optionally with its records."""

@@ -1,8 +1,8 @@
-"""Batches of the source as batches for the target.
+"""Conversion of source batches into batches for the target.
 
-A batch that the target can take as it is keeps its records in their encoded form: only the header is made anew, and
-the payload is compressed again if its codec is not the requested one. Everything else is decoded and encoded record by
-record: old formats, batches with offset gaps, broker timestamps, and batches that are very small or too large.
+A batch that the target accepts keeps its encoded records: only the header is rewritten, and the payload is recompressed
+if the codec differs. Everything else is decoded and encoded record by record: old formats, batches with offset gaps,
+broker timestamps, and batches that are very small or too large.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kctl.segment.format.batch import CODEC_MASK, CODECS, TRANSACTIONAL_MASK, V2
 from kctl.segment.format.record_columns import whole_payload
 
 _NEW_BATCH_BYTES = 256 << 10
-_LEAST_PASSED_BYTES = 4 << 10  # smaller batches are joined, because a request holds one batch of each partition
-_MOST_PAYLOAD_BYTES = 8 << 20  # decompressed at once
+_MIN_PASSED_BYTES = 4 << 10  # smaller batches are joined, because a request holds one batch per partition
+_MAX_PAYLOAD_BYTES = 8 << 20  # decompressed at once
 
 
 class CopiedBatch(NamedTuple):
-    """A batch for the target. next_offset: the source offset behind its last record."""
+    """A batch for the target. next_offset: the source offset after its last record."""
 
     batch: ClosedBatch
     next_offset: int
@@ -32,8 +32,10 @@ class CopiedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchFormat:
-    """The batches that the target gets. compress: compresses with `codec`, None for "none". max_bytes: the largest
-    batch that the target accepts."""
+    """The format of the target's batches.
+
+    compress: the function of `codec`; None for "none". max_bytes: the largest batch that the target accepts.
+    """
 
     codec: str
     compress: Compress | None
@@ -52,7 +54,7 @@ def copied_batches(
 
     Raises OperationFailed for a damaged batch, NotSupported for a codec that is not installed.
     """
-    joined = _Joined(tp.partition, target)
+    joiner = _BatchJoiner(tp.partition, target)
     for batch, content, following in visible_batches(tp, data, position, aborted):
         if not batch.legacy and batch.base_offset >= end:
             break
@@ -60,29 +62,29 @@ def copied_batches(
             whole = position <= batch.base_offset and batch.last_offset < end
             passed = _passed(tp.partition, batch, content, target) if whole else None
             if passed is not None:
-                yield from joined.close()
+                yield from joiner.close()
                 yield CopiedBatch(passed, batch.last_offset + 1)
             else:
-                yield from _decoded(tp, batch, content, position, end, joined)
+                yield from _decoded(tp, batch, content, position, end, joiner)
         position = following
-    yield from joined.close()
+    yield from joiner.close()
 
 
 def _passed(partition: int, batch: Batch, content: memoryview, target: BatchFormat) -> ClosedBatch | None:
-    """Return the batch with its records as they are; None if they have to be decoded."""
+    """Return the batch with unchanged records; None if they have to be decoded."""
     if (
         batch.legacy
         or batch.attributes & ~(CODEC_MASK | TRANSACTIONAL_MASK)
         or batch.codec >= len(CODECS)
         or batch.record_count < 1
         or batch.record_count != batch.last_offset_delta + 1
-        or batch.size < _LEAST_PASSED_BYTES
+        or batch.size < _MIN_PASSED_BYTES
     ):
         return None
     if batch.codec_name == target.codec:
         data = bytes(content[V2_HEADER:])
     else:
-        payload = whole_payload(batch, content, limit=LIMIT_BYTES, max_bytes=_MOST_PAYLOAD_BYTES)
+        payload = whole_payload(batch, content, limit=LIMIT_BYTES, max_bytes=_MAX_PAYLOAD_BYTES)
         if payload is None:
             return None
         data = target.compress(payload) if target.compress else payload
@@ -94,7 +96,7 @@ def _passed(partition: int, batch: Batch, content: memoryview, target: BatchForm
     )  # fmt: skip
 
 
-class _Joined:
+class _BatchJoiner:
     """Decoded records of successive batches, joined into larger batches."""
 
     def __init__(self, partition: int, target: BatchFormat) -> None:
@@ -103,7 +105,7 @@ class _Joined:
         self._next_offset = 0
 
     def add(self, record: Outgoing, offset: int) -> Iterator[CopiedBatch]:
-        """Take a record; yield the batch that has no room for it."""
+        """Add a record; yield the current batch if the record does not fit."""
         if self._open is not None and not self._open.add(record, 0):
             yield from self.close()
         if self._open is None:
@@ -112,18 +114,18 @@ class _Joined:
         self._next_offset = offset + 1
 
     def close(self) -> Iterator[CopiedBatch]:
-        """Yield the batch that is being filled."""
+        """Yield the open batch."""
         if self._open is not None:
             batch, self._open = self._open.close(self._target.codec, self._target.compress), None
             yield CopiedBatch(batch, self._next_offset)
 
 
 def _decoded(
-    tp: TopicPartition, batch: Batch, content: memoryview, position: int, end: int, joined: _Joined
+    tp: TopicPartition, batch: Batch, content: memoryview, position: int, end: int, joiner: _BatchJoiner
 ) -> Iterator[CopiedBatch]:
     for chunk in decode_batch(tp, batch, content, position):
         rows = zip(chunk.offsets, chunk.timestamps, chunk.keys, chunk.values, strict=True)
         for index, (offset, timestamp, key, value) in enumerate(rows):
             if offset >= end:
                 return
-            yield from joined.add(Outgoing(key, value, chunk.headers_of(index), timestamp), offset)
+            yield from joiner.add(Outgoing(key, value, chunk.headers_of(index), timestamp), offset)

@@ -1,7 +1,7 @@
-"""Copying records from one topic to another, partition by partition, by kctl's own fetcher and sender.
+"""Copying records between topics, partition by partition, with kctl's fetcher and sender.
 
-Read with read_committed, so that aborted transactions are left out; written idempotently with acks=all, so that no
-record is written twice. Memory is bounded by the sender's limit of unacknowledged bytes and one Fetch response.
+Reading with read_committed skips aborted transactions. Idempotent writing with acks=all avoids duplicates. Memory is
+bounded by the sender's limit of unacknowledged bytes and one Fetch response.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _UNKNOWN_LIMIT_BYTES = 16 << 10  # if max.message.bytes of the target cannot be read
-_GROUP_BYTES = 4 << 20  # of batches for which the journal is written once
+_GROUP_BYTES = 4 << 20  # bytes of batches per journal write
 _WAIT_S, _SHORT_WAIT_S = 0.2, 0.005
 
-Progress = Callable[[str, float, float], None]
+CopyProgress = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRequest:
-    """What to copy. starts: of each partition, where the target ends and the source offset that follows; ends: the
-    source offset before which the copy ends. append_pairs: writes pairs of offsets to the journal."""
+    """A request to copy records.
+
+    starts: for each partition, the target's end and the source offset that follows. ends: the source offset at which
+    the copy ends. append_pairs: writes offset pairs to the journal.
+    """
 
     source: str
     target: str
@@ -50,31 +53,34 @@ class CopyRequest:
 
 @dataclass(frozen=True, slots=True)
 class CopyOutcome:
-    """records: acknowledged records of each partition, those before the start included. problem: why the copy ended
-    early. foreign: somebody else has written to the target, so that the copy cannot be resumed."""
+    """The result of a copy.
+
+    records: acknowledged records of each partition, earlier runs included. problem: why the copy ended early. foreign:
+    other producers wrote to the target, so the copy cannot be resumed.
+    """
 
     records: dict[int, int]
     problem: str | None
     foreign: bool
 
 
-def copy_records(client: ClusterClient, request: CopyRequest, *, progress: Progress | None = None) -> CopyOutcome:
-    """Copy until the ends are reached or something fails. KeyboardInterrupt passes."""
+def copy_records(client: ClusterClient, request: CopyRequest, *, progress: CopyProgress | None = None) -> CopyOutcome:
+    """Copy until the ends are reached or an error occurs. KeyboardInterrupt is not caught."""
     records = {partition: target for partition, (target, _) in request.starts.items()}
     if all(source >= request.ends[partition] for partition, (_, source) in request.starts.items()):
         return CopyOutcome(records, None, foreign=False)
     try:
-        copying = _Copying(client, request, records, progress)
+        copying = _CopyRun(client, request, records, progress)
     except KctlError as exc:
         return CopyOutcome(records, exc.message, foreign=False)
     return copying.run()
 
 
-class _Copying:
-    """A fetcher, a sender, and the batches between them."""
+class _CopyRun:
+    """The fetcher, the sender, and the batches in between."""
 
     def __init__(
-        self, client: ClusterClient, request: CopyRequest, records: dict[int, int], progress: Progress | None
+        self, client: ClusterClient, request: CopyRequest, records: dict[int, int], progress: CopyProgress | None
     ) -> None:
         self._client, self._request, self._records, self._progress = client, request, records, progress
         self._foreign = False
@@ -107,7 +113,7 @@ class _Copying:
         )
 
     def run(self) -> CopyOutcome:
-        """Read and write until all is acknowledged or the sender has stopped."""
+        """Read and write until everything is acknowledged or the sender has stopped."""
         finished = False
         try:
             try:
@@ -126,7 +132,7 @@ class _Copying:
         return CopyOutcome(self._records, stopped.message if stopped else None, self._foreign)
 
     def _read(self) -> None:
-        """Take what leaders have sent, and give the sender a turn."""
+        """Process what leaders have sent, then let the sender work."""
         if not self._sender.has_room:
             self._sender.step(_WAIT_S)
             return
@@ -159,7 +165,7 @@ class _Copying:
             self._progress(f"copying {tp}", self._passed, self._offsets)
 
     def _send_group(self) -> None:
-        """Write the pairs of offsets that are not implied to the journal, then hand the batches to the sender."""
+        """Write offset pairs that are not implied to the journal, then hand the batches to the sender."""
         pairs: dict[int, list[Pair]] = {}
         for batch, source in self._group:
             batch.expected_offset, pair = self._tracker.add(batch.partition, batch.count, source)
@@ -183,15 +189,15 @@ class _Copying:
             self._foreign = True
             self._sender.stop(
                 OperationFailed(
-                    f"partition {batch.partition} has records that the copy did not write: somebody else has written "
+                    f"partition {batch.partition} has records that the copy did not write: another producer writes "
                     "to it"
                 )
             )
 
     def _unreadable(self, tp: TopicPartition, position: int) -> OperationFailed:
-        """Return why a position is not in the log of the source."""
+        """Return the error for a position that is not in the source log."""
         logs, _, _ = read_log_offsets(self._client, [tp])
         log = logs.get(tp)
         if log is not None and position < log.start:
             return OperationFailed(f"{tp}: offsets {position} to {log.start - 1} were deleted before they were copied")
-        return OperationFailed(f"{tp}: offset {position} is not in the log any more")
+        return OperationFailed(f"{tp}: offset {position} is no longer in the log")

@@ -1,10 +1,10 @@
-"""The journals of copies: one file for each `kctl topic clone --data`, so that an interrupted copy can be resumed.
+"""The journals of copies: one file per `kctl topic clone --data`, to resume an interrupted copy.
 
-The target says how many records it has: nothing else writes to it, so its log end offset is the number of records
-copied. The journal says which offset of the source follows. Brokers append batches whole, so the log end offset is
-always the end of a batch that kctl made, and the journal has the source offset behind each such batch. Only pairs
-that the pair before does not imply are written: the difference of the two offsets changes only at gaps of the source
-(compaction, transaction markers). A pair is on the disk before its batch is sent.
+Nothing else writes to the target, so its log end offset is the number of copied records. The journal holds the source
+offset that follows. Brokers append whole batches, so the log end offset is always the end of a batch that kctl built,
+and the journal has the source offset after each of them. Only pairs that the previous pair does not imply are written:
+the difference of the two offsets changes only at gaps in the source (compaction, transaction markers). A pair is on
+disk before its batch is sent.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ Pair = tuple[int, int]  # target offset, source offset
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
 
-class Step(str, Enum):
+class CloneStep(str, Enum):
     """The `step` of an entry.
 
-    BEGIN: before the target is created. CREATED: with the target's topic id. POSITIONS: pairs of offsets, before their
-    batches are sent. RESUME: where a later run begins; pairs behind that point no longer hold. END: complete or given
-    up.
+    BEGIN: before the target is created. CREATED: with the target's topic id. POSITIONS: offset pairs, before their
+    batches are sent. RESUME: where a later run continues; pairs after this point are void. END: complete or abandoned.
     """
 
     BEGIN = "begin"
@@ -44,9 +43,9 @@ class Step(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class CloneTask:
-    """What a copy has to do. logs: the offsets of each partition that are copied. Topic ids are None before Kafka 2.8.
+    """The task of a copy. logs: the offset range to copy of each partition. Topic ids are None before Kafka 2.8.
 
-    configs: those that the target gets.
+    configs: configs of the target.
     """
 
     source: str
@@ -69,23 +68,23 @@ class CloneState:
     pairs: dict[int, list[Pair]] = field(default_factory=dict)
 
     def source_offset(self, partition: int, target_end: int) -> int:
-        """Return the source offset that follows when the target's partition ends at `target_end`."""
+        """Return the source offset that follows if the target partition ends at `target_end`."""
         pairs = self.pairs[partition]
         target, source = pairs[bisect_right(pairs, (target_end, 1 << 63)) - 1]
         return source + target_end - target
 
 
 class PairTracker:
-    """The target offsets of batches in the order of their sending, and the pairs that the journal needs for them."""
+    """The target offsets of batches in sending order, and the pairs that the journal needs for them."""
 
     def __init__(self, starts: Mapping[int, Pair]) -> None:
         self._ends = {partition: target for partition, (target, _) in starts.items()}
         self._differences = {partition: source - target for partition, (target, source) in starts.items()}
 
     def add(self, partition: int, count: int, source: int) -> tuple[int, Pair | None]:
-        """Return the first target offset of a batch of `count` records, and its pair unless that is implied.
+        """Return the first target offset of a batch of `count` records, and its pair unless it is implied.
 
-        source: the source offset behind the batch.
+        source: the source offset after the batch.
         """
         first = self._ends[partition]
         end = self._ends[partition] = first + count
@@ -96,8 +95,10 @@ class PairTracker:
 
 
 def configs_at_creation(configs: Mapping[str, str]) -> dict[str, str]:
-    """Return the configs that the target is created with: LogAppendTime is set behind the copy, so that records keep
-    their timestamps."""
+    """Return the configs for the creation of the target.
+
+    LogAppendTime is set after the copy, so that records keep their timestamps.
+    """
     return {name: value for name, value in configs.items() if name != _TIMESTAMP_TYPE}
 
 
@@ -111,22 +112,22 @@ def begin_entry(task: CloneTask) -> dict[str, Any]:
 
 
 def pairs_entry(pairs: Mapping[int, Iterable[Pair]]) -> dict[str, Any]:
-    """Return the fields of a POSITIONS entry; those of RESUME have one pair for each partition."""
+    """Return the fields of a POSITIONS entry, or of a RESUME entry with one pair per partition."""
     return {"positions": {str(partition): [list(pair) for pair in rows] for partition, rows in pairs.items()}}
 
 
 def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> CloneState:
-    """Return the state that the entries add up to. Raises InvalidFile. name: of the journal, for the message."""
+    """Return the state after all entries. name: the journal, for errors. Raises InvalidFile."""
     state: CloneState | None = None
     try:
         for entry in entries:
-            step = Step(entry["step"])
-            if step is Step.BEGIN:
+            step = CloneStep(entry["step"])
+            if step is CloneStep.BEGIN:
                 state = _begin(entry)
             elif state is None:
                 raise ValueError("it does not start with a begin entry")
             else:
-                follow(state, step, entry)
+                apply_entry(state, step, entry)
     except (ValueError, KeyError, TypeError, IndexError) as exc:
         raise InvalidFile(f"{name} is not the journal of a copy: {exc}", hint="move it away") from exc
     if state is None:
@@ -134,16 +135,16 @@ def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> CloneState:
     return state
 
 
-def follow(state: CloneState, step: Step, entry: Mapping[str, Any]) -> None:
+def apply_entry(state: CloneState, step: CloneStep, entry: Mapping[str, Any]) -> None:
     """Apply an entry to the state."""
-    if step is Step.CREATED:
+    if step is CloneStep.CREATED:
         state.created, state.target_id = True, entry["target_id"]
-    elif step is Step.END:
+    elif step is CloneStep.END:
         state.ended = True
-    elif step in {Step.POSITIONS, Step.RESUME}:
+    elif step in {CloneStep.POSITIONS, CloneStep.RESUME}:
         for key, rows in entry["positions"].items():
             pairs = state.pairs[int(key)]
-            if step is Step.RESUME:
+            if step is CloneStep.RESUME:
                 pairs[:] = [pair for pair in pairs if pair[0] < rows[0][0]]
             pairs += [(int(target), int(source)) for target, source in rows]
 
@@ -161,10 +162,10 @@ def _begin(entry: Mapping[str, Any]) -> CloneState:
 
 
 def unfinished(cluster_id: str, target: str) -> tuple[Path, CloneState] | None:
-    """Return the journal of the copy into `target` that has not ended, and its state."""
-    where = run_files.folder(_KIND, cluster_id)
-    for path in run_files.runs(where):
-        if not run_files.ended(path, Step.END.value):
+    """Return the journal of the unfinished copy into `target`, and its state."""
+    folder = run_files.folder(_KIND, cluster_id)
+    for path in run_files.runs(folder):
+        if not run_files.ended(path, CloneStep.END.value):
             state = replay(journal.read(path), name=str(path))
             if state.task.target == target:
                 return path, state
@@ -172,35 +173,35 @@ def unfinished(cluster_id: str, target: str) -> tuple[Path, CloneState] | None:
 
 
 def begin(task: CloneTask) -> Journal:
-    """Return a new journal, locked. An unfinished journal of the same target ends: the target does not exist any more.
+    """Return a new, locked journal. An unfinished journal for the same target is ended: the target no longer exists.
 
     Raises Busy if another process copies into the target.
     """
-    where = run_files.folder(_KIND, task.cluster_id)
-    with run_files.one_at_a_time(where):
+    folder = run_files.folder(_KIND, task.cluster_id)
+    with run_files.one_at_a_time(folder):
         while (other := unfinished(task.cluster_id, task.target)) is not None:
             with _locked(other[0], task.target) as old:
-                old.append(Step.END.value, outcome="abandoned")
-        held = journal.create(where / run_files.new_name(where))
+                old.append(CloneStep.END.value, outcome="abandoned")
+        new_journal = journal.create(folder / run_files.new_name(folder))
         try:
-            held.append(Step.BEGIN.value, **begin_entry(task), pid=os.getpid())
+            new_journal.append(CloneStep.BEGIN.value, **begin_entry(task), pid=os.getpid())
         except BaseException:
-            held.close()
+            new_journal.close()
             raise
-    return held
+    return new_journal
 
 
-def take_up(path: Path, target: str) -> tuple[Journal, CloneState]:
-    """Lock the journal of an unfinished copy. Raises Busy, Refused if it has ended meanwhile."""
-    held = _locked(path, target)
+def lock_unfinished(path: Path, target: str) -> tuple[Journal, CloneState]:
+    """Lock the journal of an unfinished copy. Raises Busy, or Refused if it has ended in the meantime."""
+    new_journal = _locked(path, target)
     try:
-        state = replay(held.entries, name=str(path))
+        state = replay(new_journal.entries, name=str(path))
         if state.ended:
-            raise Refused(f"the copy into {target} has ended meanwhile")
+            raise Refused(f"the copy into {target} has already ended")
     except BaseException:
-        held.close()
+        new_journal.close()
         raise
-    return held, state
+    return new_journal, state
 
 
 def refuse_while_held(path: Path, target: str) -> None:
@@ -217,4 +218,4 @@ def _locked(path: Path, target: str) -> Journal:
 
 
 def _busy(target: str) -> Busy:
-    return Busy(f"another kctl copies into {target}", hint="wait until it has ended")
+    return Busy(f"another kctl process is copying into {target}", hint="wait until it ends")

@@ -1,4 +1,4 @@
-"""What a clone creates and copies: planned, checked and shown before anything is changed."""
+"""Planning a clone: what it creates and copies, checked before anything is changed."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _EXISTS = (
-    "a clone is always a new topic. A copy that was interrupted is resumed by its user on its machine. Otherwise\n"
-    "`kctl topic delete {name}` shows what is in it and asks; then clone again"
+    "a clone must be a new topic. An interrupted copy can only be resumed by the same user on the same machine. "
+    "Otherwise\n`kctl topic delete {name}` shows what the topic contains and asks; then clone again"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ClonedPartition:
-    """The records of one partition. source_log_start_offset, source_log_end_offset: what of the source is copied, as it
-    was at the beginning; read_committed, so that it ends before the first open transaction.
+    """The copied records of one partition.
 
-    records: copied and acknowledged; fewer than offsets after compaction and with transactions. log_end_offset: of the
-    new partition, read back; None before.
+    source_log_start_offset, source_log_end_offset: the range to copy, fixed at the start; it ends before the first open
+    transaction. records: copied and acknowledged; fewer than offsets after compaction and with transactions.
+    log_end_offset: of the new partition, read back; None before.
     """
 
     partition: int
@@ -47,9 +47,9 @@ class ClonedPartition:
 
 @dataclass(frozen=True, slots=True)
 class ClonedTopic:
-    """What becomes of the clone. result: "would clone", "would resume", "cloned" or "failed".
+    """The result of a clone. result: would clone, would resume, cloned or failed.
 
-    configs: those set on the source itself, throttles of its moves left out. records: copied, by interrupted runs too;
+    configs: those set on the source itself, without replication throttles. records: copied, interrupted runs included;
     None without data.
     """
 
@@ -66,8 +66,10 @@ class ClonedTopic:
 
 @dataclass(frozen=True, slots=True)
 class ClonePlan:
-    """What to create, and what to copy into it. task: None without data. journal: of the copy to resume, None for a
-    new one. warnings: a line each."""
+    """The topic to create, and the records to copy into it.
+
+    task: None without data. journal: of the copy to resume; None for a new copy. warnings: one line each.
+    """
 
     topic: NewTopic
     clone: ClonedTopic
@@ -77,11 +79,10 @@ class ClonePlan:
 
 
 def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool, timeout_s: float = 30.0) -> ClonePlan:
-    """Return the plan, checked by the controller without doing it; with data, of the copy that was interrupted if the
-    target is its topic.
+    """Return the plan, validated by the controller; with data, possibly the plan to resume an interrupted copy.
 
-    Raises NotFound for an unknown source, AlreadyExists for a target that exists, Refused for what the controller
-    refuses, for records or configs that cannot be read, and for a copy that cannot be resumed.
+    Raises NotFound for an unknown source, AlreadyExists for an existing target, Refused for what the controller
+    rejects, for unreadable records or configs, and for a copy that cannot be resumed.
     """
     if source == name:
         raise UsageError(f"{source} cannot be cloned into itself")
@@ -91,21 +92,21 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool, tim
     cluster_id = state.cluster_id or ""
     if data:
         if hidden(topic):
-            raise Refused(f"{source} is Kafka's own: its records mean something in it only")
+            raise Refused(f"{source} is an internal topic: its records are useless elsewhere")
         interrupted = unfinished(cluster_id, name)
         if interrupted is not None and name in client.metadata([name]).topics:
             return _plan_resume(client, source, *interrupted, timeout_s)
     configs = fetch_topic_configs(client, [source], state.brokers)[source]
     if isinstance(configs, KctlError):
         raise configs
-    own = set_on_topic(configs)
-    new = NewTopic(name, len(topic.partitions), topic.replication_factor, None, own)
+    topic_configs = set_on_topic(configs)
+    new = NewTopic(name, len(topic.partitions), topic.replication_factor, None, topic_configs)
     try:
         plan_create(client, [new])
     except AlreadyExists as exc:
         raise AlreadyExists(exc.message, hint=_EXISTS.format(name=name)) from None
     row = ClonedTopic(
-        source, name, ItemResult.WOULD_CLONE, len(topic.partitions), topic.replication_factor, own, None, ()
+        source, name, ItemResult.WOULD_CLONE, len(topic.partitions), topic.replication_factor, topic_configs, None, ()
     )
     if not data:
         return ClonePlan(new, row, None, None, ())
@@ -127,8 +128,8 @@ def _plan_resume(client: ClusterClient, source: str, path: Path, state: CloneSta
     refuse_while_held(path, task.target)
     if task.source != source:
         raise AlreadyExists(
-            f"topic {task.target} exists already, as the incomplete copy of {task.source}",
-            hint=f"`{resume_command(task.source, task.target)}` resumes that copy",
+            f"topic {task.target} already exists, as an incomplete copy of {task.source}",
+            hint=f"resume that copy with `{resume_command(task.source, task.target)}`",
         )
     points = resume_points(client, state, timeout_s=timeout_s)
     copied = tuple(
@@ -151,11 +152,11 @@ def resume_command(source: str, target: str) -> str:
 def _logs(
     client: ClusterClient, partitions: list[TopicPartition]
 ) -> tuple[dict[TopicPartition, LogOffsets], list[str]]:
-    """Return what is to be copied, and a warning for each partition of which a part is not."""
+    """Return the ranges to copy, and a warning for each partition with an open transaction."""
     logs, _, failed = read_log_offsets(client, partitions, read_committed=True)
     if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was made")
+        raise Refused("; ".join(failure_lines(failed)), hint="nothing was created")
     ends, _, _ = read_log_offsets(client, partitions)
     undecided = {tp: ends[tp].end - log.end for tp, log in logs.items() if tp in ends and ends[tp].end > log.end}
-    warnings = [f"{tp}: {count:,} offsets behind an open transaction are not copied" for tp, count in undecided.items()]
+    warnings = [f"{tp}: {count:,} offsets after an open transaction are not copied" for tp, count in undecided.items()]
     return logs, warnings

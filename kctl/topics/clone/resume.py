@@ -1,4 +1,4 @@
-"""Where an interrupted copy resumes: its journal, compared with what the two topics are now."""
+"""Resuming an interrupted copy: its journal is compared with the current topics."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kctl.topics.own_configs import set_on_topic
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_SETTLE_S = 1.0  # requests of a killed process may still be on their way to the log
+_SETTLE_S = 1.0  # requests of a killed process may still reach the log
 _SOME_BYTES = 1 << 16
 
 
-def start_anew(target: str) -> str:
+def restart_hint(target: str) -> str:
     """Return the hint for a copy that cannot be resumed."""
-    return f"`kctl topic delete {target}` shows what is in it and asks; then clone again"
+    return f"`kctl topic delete {target}` shows what the topic contains and asks; then clone again"
 
 
 class LoggedRecord(NamedTuple):
@@ -42,22 +42,21 @@ class LoggedRecord(NamedTuple):
     append_time: bool
 
     def is_copy_of(self, source: LoggedRecord) -> bool:
-        """Whether copying `source` gives this record."""
+        """Return True if this record is a copy of `source`."""
         same_time = self.append_time or self.timestamp == source.timestamp
         return same_time and self[:2] == source[:2] and _comparable(self.headers) == _comparable(source.headers)
 
 
 def _comparable(headers: Sequence[Header]) -> list[tuple[str, bytes | None]]:
-    """Return headers with names as Kafka's log cleaner leaves them: it replaces what is not UTF-8."""
+    """Return headers with names as Kafka's log cleaner rewrites them: it replaces invalid UTF-8."""
     return [(name.decode("utf-8", "replace"), value) for name, value in headers]
 
 
 def resume_points(client: ClusterClient, state: CloneState, *, timeout_s: float) -> dict[int, Pair]:
-    """Return where the target's partitions end, and the source offset that follows in each.
+    """Return the end of each target partition, and the source offset that follows.
 
-    Raises Refused if either topic is another one than at the beginning, if the target has records that the copy did
-    not write, or if records that were not copied are gone from the source. Raises AlreadyExists if the target was
-    recreated.
+    Raises Refused if a topic was replaced, if the target has foreign records, or if records that were not yet copied
+    were deleted from the source. Raises AlreadyExists if the target was recreated.
     """
     task = state.task
     topics = known_topics(client, [task.source, task.target])
@@ -69,7 +68,7 @@ def resume_points(client: ClusterClient, state: CloneState, *, timeout_s: float)
     target_logs = settled_logs(client, list(targets.values()), timeout_s)
     source_logs = _logs(client, list(sources.values()))
     if not state.created and any(log.end for log in target_logs.values()):
-        raise _not_ours(task.target)
+        raise _other_topic(task.target)
     points: dict[int, Pair] = {}
     for partition, tp in targets.items():
         end = target_logs[tp].end
@@ -87,71 +86,72 @@ def resume_points(client: ClusterClient, state: CloneState, *, timeout_s: float)
 
 
 def check_topics(state: CloneState, topics: ClusterState) -> None:
-    """Raise Refused or AlreadyExists if the topics are not those that the copy began with. Pure."""
+    """Raise Refused or AlreadyExists if the topics are not those that the copy started with. Pure."""
     task = state.task
     source, target = topics.topics[task.source], topics.topics[task.target]
     if state.created and state.target_id != target.topic_id:
-        raise _not_ours(task.target)
+        raise _other_topic(task.target)
     if len(target.partitions) != len(task.logs):
         raise AlreadyExists(
-            f"topic {task.target} has {len(target.partitions)} partitions, and the interrupted copy {len(task.logs)}",
-            hint=start_anew(task.target),
+            f"topic {task.target} has {len(target.partitions)} partitions, the interrupted copy {len(task.logs)}",
+            hint=restart_hint(task.target),
         )
     if source.topic_id != task.source_id or len(source.partitions) < len(task.logs):
         raise Refused(
             f"topic {task.source} was deleted and recreated: the copy into {task.target} cannot be completed",
-            hint=start_anew(task.target),
+            hint=restart_hint(task.target),
         )
 
 
 def _check_configs(client: ClusterClient, state: CloneState, topics: ClusterState) -> None:
-    """Raise AlreadyExists if a topic is certainly not the one of a copy that was killed while it created its target."""
+    """Raise AlreadyExists if the topic cannot be the one of a copy that was killed while it created its target."""
     task = state.task
     configs = fetch_topic_configs(client, [task.target], topics.brokers)[task.target]
     if isinstance(configs, KctlError):
         raise configs
     if set_on_topic(configs) != configs_at_creation(task.configs):
-        raise _not_ours(task.target)
+        raise _other_topic(task.target)
 
 
-def _not_ours(target: str) -> AlreadyExists:
+def _other_topic(target: str) -> AlreadyExists:
     return AlreadyExists(
-        f"topic {target} exists already, and is not the topic that the interrupted copy created",
-        hint=start_anew(target),
+        f"topic {target} already exists, and was not created by the interrupted copy",
+        hint=restart_hint(target),
     )
 
 
 def check_point(state: CloneState, partition: int, point: Pair, source: LogOffsets) -> None:
-    """Raise Refused if the copy cannot go on from `point`. source: the log of the source now. Pure."""
+    """Raise Refused if the copy cannot resume at `point`. source: the current source log. Pure."""
     task, position = state.task, point[1]
     end = task.logs[partition].end
     if position > end:
-        raise _foreign(task.target, partition, f"ends at {point[0]}, behind all records that are to be copied")
+        raise _foreign(task.target, partition, f"ends at {point[0]}, after all records to copy")
     if position < min(source.start, end):
         raise Refused(
             f"offsets {position} to {min(source.start, end) - 1} of {task.source}-{partition} were deleted before they "
             "were copied",
-            hint=start_anew(task.target),
+            hint=restart_hint(task.target),
         )
     if source.end < end:
         raise Refused(
-            f"the log of {task.source}-{partition} was truncated: it ends at {source.end}, and is copied up to {end}",
-            hint=start_anew(task.target),
+            f"the log of {task.source}-{partition} was truncated: it ends at {source.end}, the copy at {end}",
+            hint=restart_hint(task.target),
         )
 
 
-def _foreign(target: str, partition: int, why: str) -> Refused:
+def _foreign(target: str, partition: int, reason: str) -> Refused:
     return Refused(
-        f"partition {target}-{partition} has records that the copy did not write: it {why}", hint=start_anew(target)
+        f"partition {target}-{partition} has records that the copy did not write: it {reason}",
+        hint=restart_hint(target),
     )
 
 
 def settled_logs(
     client: ClusterClient, partitions: Collection[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, LogOffsets]:
-    """Return both ends of logs to which nothing is being appended: all records are committed, and the ends do not move.
+    """Return both ends of logs that have settled: all records are committed, and the ends do not move.
 
-    Raises Refused if that is not so within timeout_s.
+    Raises Refused if they do not settle within timeout_s.
     """
     deadline = Deadline(timeout_s)
     before: dict[TopicPartition, LogOffsets] | None = None
@@ -165,7 +165,7 @@ def settled_logs(
         if deadline.expired:
             tp = next(iter(unsettled), next(iter(logs)))
             raise Refused(
-                f"partition {tp} has records that its followers do not have yet, or is being written to",
+                f"partition {tp} has unreplicated records, or is being written to",
                 hint="nothing was changed; try again once its replicas are in sync",
             )
         before = logs
@@ -173,10 +173,10 @@ def settled_logs(
 
 
 def _logs(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict[TopicPartition, LogOffsets]:
-    logs, gone, failed = read_log_offsets(client, partitions)
+    logs, missing, failed = read_log_offsets(client, partitions)
     _refuse_unread(failed)
-    if gone:
-        raise Refused(f"partition {min(gone)} does not exist", hint="nothing was changed")
+    if missing:
+        raise Refused(f"partition {min(missing)} does not exist", hint="nothing was changed")
     return logs
 
 
@@ -186,28 +186,30 @@ def _refuse_unread(failed: Mapping[TopicPartition, KctlError]) -> None:
 
 
 def _leader_ends(client: ClusterClient, by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:
-    """The log end offsets of leaders, records that are not committed yet included."""
+    """Return the log end offsets of leaders, including uncommitted records."""
     return {tp: end for ends in fetch_replica_ends(client, by_leader).values() for tp, end in ends.items()}
 
 
 def _record_at(client: ClusterClient, tp: TopicPartition, offset: int, log: LogOffsets) -> LoggedRecord | None:
-    """Return the record at an offset; None if there is none (deleted, compacted, or a marker), or no right to read it:
-    writing a copy takes none."""
+    """Return the record at an offset.
+
+    None if it does not exist (deleted, compacted, or a marker), or may not be read: writing a copy needs no such right.
+    """
     if not log.start <= offset < log.end:
         return None
     request = fetch_request({tp: offset}, partition_bytes=_SOME_BYTES, max_bytes=_SOME_BYTES)
 
     def ask(by_leader: ByLeader) -> dict[TopicPartition, bytes | KctlError]:
-        found: dict[TopicPartition, bytes | KctlError] = {}
-        for answer in client.send_each(dict.fromkeys(by_leader, request)).values():
-            found.update({tp: answer} if isinstance(answer, KctlError) else fetched(answer))
-        return found
+        responses: dict[TopicPartition, bytes | KctlError] = {}
+        for response in client.send_each(dict.fromkeys(by_leader, request)).values():
+            responses.update({tp: response} if isinstance(response, KctlError) else fetched(response))
+        return responses
 
-    answers, _, failed = ask_leaders(client, [tp], ask)
+    responses, _, failed = ask_leaders(client, [tp], ask)
     if isinstance(failed.get(tp), NotAuthorized):
         return None
     _refuse_unread(failed)
-    return record_in(tp, answers.get(tp, b""), offset)
+    return record_in(tp, responses.get(tp, b""), offset)
 
 
 def record_in(tp: TopicPartition, data: bytes, offset: int) -> LoggedRecord | None:

@@ -1,4 +1,4 @@
-"""Carrying out a clone: create the topic, copy the records, compare, and keep the journal meanwhile."""
+"""Running a clone: create the topic, copy and verify the records, and keep the journal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ from kctl.configs.dynamic import Resource, alter_dynamic
 from kctl.errors import OperationFailed
 from kctl.model import TopicPartition
 from kctl.records.produce.batch import compressor
-from kctl.topics.clone.copying import CopyOutcome, CopyRequest, Progress, copy_records
-from kctl.topics.clone.journal import CloneTask, Pair, Step, begin, configs_at_creation, pairs_entry, take_up
+from kctl.topics.clone.copying import CopyOutcome, CopyProgress, CopyRequest, copy_records
+from kctl.topics.clone.journal import (
+    CloneStep,
+    CloneTask,
+    Pair,
+    begin,
+    configs_at_creation,
+    lock_unfinished,
+    pairs_entry,
+)
 from kctl.topics.clone.plan import ClonedPartition, ClonedTopic, ClonePlan
 from kctl.topics.clone.resume import resume_points
 from kctl.topics.create import create_topics, plan_create
@@ -33,11 +41,11 @@ def clone(
     *,
     compression: str = "none",
     timeout_s: float = 30.0,
-    progress: Progress | None = None,
+    progress: CopyProgress | None = None,
 ) -> ClonedTopic:
-    """Create the topic, copy the records, and compare their numbers with the ends of the new logs; or resume that.
+    """Create the topic, copy the records, and compare their numbers with the new log ends; or resume this.
 
-    Raises OperationFailed when the topic was not created. What fails later is in the result: the topic exists then,
+    Raises OperationFailed if the topic was not created. Later failures are in the result: the topic exists, but is
     incomplete. Raises what `resume_points` raises, Busy.
     """
     if plan.task is None:
@@ -47,80 +55,80 @@ def clone(
     with ExitStack() as stack:
         problem = None
         if plan.journal is None:
-            held, points, problem = _begin(client, plan.task, plan.topic, stack, timeout_s)
+            open_journal, points, problem = _begin(client, plan.task, plan.topic, stack, timeout_s)
         else:
-            held, points = _resume(client, plan.task.target, plan.journal, stack, timeout_s)
+            open_journal, points = _resume(client, plan.task.target, plan.journal, stack, timeout_s)
         if problem is not None:
             return replace(plan.clone, result=ItemResult.FAILED, error=problem)
         request = CopyRequest(
             plan.task.source, plan.task.target, points, {number: log.end for number, log in plan.task.logs.items()},
             compression, compress, timeout_s,
-            lambda pairs: held.append(Step.POSITIONS.value, **pairs_entry(pairs)),
+            lambda pairs: open_journal.append(CloneStep.POSITIONS.value, **pairs_entry(pairs)),
         )  # fmt: skip
-        return _copy(client, plan, request, held, progress)
+        return _copy(client, plan, request, open_journal, progress)
 
 
 def _create(client: ClusterClient, topic: NewTopic, timeout_s: float) -> str | None:
     """Return why the created topic cannot be used yet. Raises OperationFailed if it was not created."""
-    (made,) = create_topics(client, [topic], plan_create(client, [topic]), timeout_s=timeout_s)
-    if made.result is not ItemResult.CREATED:
-        raise OperationFailed(f"topic {topic.name} was not made: {made.error}")
-    return made.error
+    (created,) = create_topics(client, [topic], plan_create(client, [topic]), timeout_s=timeout_s)
+    if created.result is not ItemResult.CREATED:
+        raise OperationFailed(f"topic {topic.name} was not created: {created.error}")
+    return created.error
 
 
 def _begin(
     client: ClusterClient, task: CloneTask, topic: NewTopic, stack: ExitStack, timeout_s: float
 ) -> tuple[Journal, dict[int, Pair], str | None]:
-    """Create the topic, with a journal from before that moment on."""
+    """Create the topic. The journal starts before the topic exists."""
     topic = replace(topic, configs=configs_at_creation(topic.configs))
     planned = plan_create(client, [topic])
-    held = stack.enter_context(begin(task))
-    (made,) = create_topics(client, [topic], planned, timeout_s=timeout_s)
-    if made.result is not ItemResult.CREATED:
-        held.append(Step.END.value, outcome="not created")
-        raise OperationFailed(f"topic {topic.name} was not made: {made.error}")
-    _append_created(client, held, topic.name)
-    return held, {number: (0, log.start) for number, log in task.logs.items()}, made.error
+    open_journal = stack.enter_context(begin(task))
+    (created,) = create_topics(client, [topic], planned, timeout_s=timeout_s)
+    if created.result is not ItemResult.CREATED:
+        open_journal.append(CloneStep.END.value, outcome="not created")
+        raise OperationFailed(f"topic {topic.name} was not created: {created.error}")
+    _append_created(client, open_journal, topic.name)
+    return open_journal, {number: (0, log.start) for number, log in task.logs.items()}, created.error
 
 
-def _append_created(client: ClusterClient, held: Journal, target: str) -> None:
+def _append_created(client: ClusterClient, open_journal: Journal, target: str) -> None:
     state = client.metadata([target]).topics.get(target)
     if state is None:
         raise OperationFailed(f"topic {target} cannot be read back")
-    held.append(Step.CREATED.value, target_id=state.topic_id)
+    open_journal.append(CloneStep.CREATED.value, target_id=state.topic_id)
 
 
 def _resume(
     client: ClusterClient, target: str, path: Path, stack: ExitStack, timeout_s: float
 ) -> tuple[Journal, dict[int, Pair]]:
-    """Take up the journal of an interrupted copy, and compare it with the cluster once more."""
-    held, state = take_up(path, target)
-    stack.enter_context(held)
+    """Lock the journal of an interrupted copy, and compare it with the cluster again."""
+    open_journal, state = lock_unfinished(path, target)
+    stack.enter_context(open_journal)
     points = resume_points(client, state, timeout_s=timeout_s)
     if not state.created:
-        _append_created(client, held, target)
+        _append_created(client, open_journal, target)
     pairs = {number: [point] for number, point in points.items()}
-    held.append(Step.RESUME.value, **pairs_entry(pairs), pid=os.getpid())
-    return held, points
+    open_journal.append(CloneStep.RESUME.value, **pairs_entry(pairs), pid=os.getpid())
+    return open_journal, points
 
 
 def _copy(
-    client: ClusterClient, plan: ClonePlan, request: CopyRequest, held: Journal, progress: Progress | None
+    client: ClusterClient, plan: ClonePlan, request: CopyRequest, open_journal: Journal, progress: CopyProgress | None
 ) -> ClonedTopic:
-    """Copy, verify, set LogAppendTime; end the journal if the copy is complete or can never be."""
+    """Copy, verify, set LogAppendTime. End the journal if the copy is complete or cannot be completed."""
     outcome = copy_records(client, request, progress=progress)
-    row, problem, foreign = _verified(client, plan, outcome)
+    row, problem, foreign = _verify(client, plan, outcome)
     late = {k: v for k, v in plan.topic.configs.items() if k not in configs_at_creation(plan.topic.configs)}
     if late and problem is None:
         resource = Resource.topic(request.target)
         problem = next((e.message for e in alter_dynamic(client, {resource: late}).values()), None)
     if problem is None or foreign:
-        held.append(Step.END.value, outcome="failed" if problem else "complete")
+        open_journal.append(CloneStep.END.value, outcome="failed" if problem else "complete")
     return replace(row, result=ItemResult.FAILED if problem else ItemResult.CLONED, error=problem)
 
 
-def _verified(client: ClusterClient, plan: ClonePlan, outcome: CopyOutcome) -> tuple[ClonedTopic, str | None, bool]:
-    """Return the numbers of records and the ends of the new logs; what is wrong; whether somebody else has written."""
+def _verify(client: ClusterClient, plan: ClonePlan, outcome: CopyOutcome) -> tuple[ClonedTopic, str | None, bool]:
+    """Return the result, the first problem, and whether other producers wrote to the target."""
     assert plan.task is not None
     problem = outcome.problem
     targets = {number: TopicPartition(plan.task.target, number) for number in plan.task.logs}
@@ -135,15 +143,15 @@ def _verified(client: ClusterClient, plan: ClonePlan, outcome: CopyOutcome) -> t
     row = replace(plan.clone, records=sum(outcome.records.values()), copied=copied)
     if problem is None and failed:
         problem = f"the copy could not be verified: {'; '.join(failure_lines(failed))}"
-    wrong = _wrong(copied) if problem is None else None
-    return row, problem or wrong, outcome.foreign or wrong is not None
+    mismatch = _mismatch(copied) if problem is None else None
+    return row, problem or mismatch, outcome.foreign or mismatch is not None
 
 
-def _wrong(copied: tuple[ClonedPartition, ...]) -> str | None:
+def _mismatch(copied: tuple[ClonedPartition, ...]) -> str | None:
     for each in copied:
         if each.log_end_offset != each.records:
             return (
-                f"partition {each.partition} ends at {each.log_end_offset}, and {each.records} records were copied: "
-                "somebody else has written to it"
+                f"partition {each.partition} ends at {each.log_end_offset}, but {each.records} records were copied: "
+                "another producer writes to it"
             )
     return None

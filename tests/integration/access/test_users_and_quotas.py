@@ -54,7 +54,7 @@ def test_quotas(kctl: Kctl, cluster: TestCluster) -> None:
     ]  # fmt: skip
     assert kctl.json("quota", "list", "--user", "access-uma") == []
     again = kctl("quota", "unset", *who, "producer_byte_rate", "--yes")
-    assert (again.code, "no producer_byte_rate is set for user" in again.err) == (4, True)
+    assert (again.code, "producer_byte_rate: not set for user" in again.err) == (4, True)
     assert "unchanged" in kctl.ok("quota", "unset", *who, "producer_byte_rate", "--if-exists").out
 
 
@@ -65,7 +65,7 @@ def test_quotas(kctl: Kctl, cluster: TestCluster) -> None:
         (["set", "--user", "u", "--user-defaults", "producer_byte_rate=1"], "one is named"),
         (["set", "--user", "u", "--ip", "10.0.0.1", "producer_byte_rate=1"], "no user and no client id"),
         (["set", "--user", "u", "producer_rate=1"], "did you mean producer_byte_rate"),
-        (["set", "--user", "u", "producer_byte_rate"], "is no KEY=VALUE"),
+        (["set", "--user", "u", "producer_byte_rate"], "is not KEY=VALUE"),
         (["set", "--user", "u", "producer_byte_rate=-1"], "is no value"),
         (["set", "--user", "u", "producer_byte_rate=1", "producer_byte_rate=2"], "given twice"),
         (["unset", "--ip", "10.0.0.1", "producer_byte_rate"], "connection_creation_rate"),

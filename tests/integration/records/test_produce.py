@@ -112,7 +112,7 @@ def test_a_line_that_is_too_large(kctl: Kctl, topic: Callable[..., str]) -> None
     result = kctl("produce", mine, stdin="short\n" + "x" * 1931 + "\nnever sent\n")
     assert result.code == 5
     assert "line 2 is too large: at least 2001 bytes as a batch, and the topic takes 2000" in result.err
-    assert "sent before it: 1 record, behind it: none" in result.err
+    assert "1 record before it sent, none after it" in result.err
     fits = kctl.json("produce", mine, "--on-bad-line", "skip", stdin="x" * 1930 + "\n" + "y" * 300_000 + "\nlast\n")
     assert (fits["acknowledged"], fits["skipped"], fits["bad_line"][:20]) == (2, 1, "line 2 is too large:")
     assert [len(row["value"]) for row in _read(kctl, mine)] == [5, 1930, 4]
@@ -249,7 +249,7 @@ def test_several_files(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) ->
     files = ["--file", str(tmp_path / "one"), "--file", str(tmp_path / "two")]
     result = kctl("produce", mine, "--key-separator", ":", *files)
     assert result.code == 5
-    assert f"{tmp_path / 'two'} line 2 has no key separator ':'; sent before it: 3 records" in result.err
+    assert f"{tmp_path / 'two'} line 2 has no key separator ':'; 3 records before it sent" in result.err
     skipped = kctl("produce", mine, "--key-separator", ":", "--on-bad-line", "skip", *files)
     assert skipped.code == 0
     assert "1 line skipped; the first: " in skipped.err
@@ -342,7 +342,7 @@ def test_dry_run(kctl: Kctl, empty: str) -> None:
     result = kctl(*arguments, "-o", "json", stdin=lines)
     body = json.loads(result.out)
     assert result.code == 2, str(result)
-    assert "2 lines can be no record; the first: line 3 has no key separator" in json.loads(result.err)["message"]
+    assert "2 lines cannot be parsed; the first: line 3 has no key separator" in json.loads(result.err)["message"]
     assert list(body) == [
         "topic", "records", "bytes", "tombstone_count", "largest_bytes", "any_partition_count", "partitions",
         "bad_line_count", "bad_lines", "max_batch_bytes",
@@ -354,7 +354,7 @@ def test_dry_run(kctl: Kctl, empty: str) -> None:
     assert body["max_batch_bytes"] == 1048588, "Kafka's default, which nobody set"
     assert body["bad_lines"][1].startswith("line 5 is too large")
     skipped = kctl(*arguments, "--on-bad-line", "skip", stdin=lines)
-    assert (skipped.code, "2 lines can be no record" in skipped.err) == (0, True)
+    assert (skipped.code, "2 lines cannot be parsed" in skipped.err) == (0, True)
     made = kctl.json("produce", empty, "--dry-run", "--size", "10", "--count", "3", stdin="")
     assert (made["records"], made["any_partition_count"], made["bytes"]) == (3, 3, 30)
     endless = kctl("produce", empty, "--dry-run", "--size", "10", stdin="")

@@ -200,13 +200,13 @@ def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
     open_to_all.write_text("secret-open")
     open_to_all.chmod(0o646)
     for options, says in (
-        ([], "no password was given"),
+        ([], "no password"),
         (["--password-file", "-"], "is empty"),
         (["--password-file", str(open_to_all)], "is world-writable"),
         (["--password-stdin"], "is empty"),
-        (["--password-stdin", "--password-file", "-"], "exclude each other"),
+        (["--password-stdin", "--password-file", "-"], "are mutually exclusive"),
         (["--password-env", "ABSENT"], "ABSENT"),
-        (["--password-env", "A", "--password-file", "-"], "exclude each other"),
+        (["--password-env", "A", "--password-file", "-"], "are mutually exclusive"),
         (["--password-file", "-", "--iterations", "100"], "4,096 to 16,384"),
         (["--password-file", "-", "--mechanism", "PLAIN"], "--mechanism"),
     ):
@@ -278,7 +278,7 @@ def test_apply_makes_it_as_the_file_says(admin: Kctl, tmp_path: Path) -> None:
     assert (added["unlisted_acls"], added["unlisted_quotas"]) == (1, 1)
     pruned = admin.json("acl", "apply", "-f", str(file), "--prune", "--yes")
     assert [row["result"] for row in (*pruned["acls"], *pruned["quotas"])] == ["removed", "unset"]
-    assert "nothing differs" in admin.ok("acl", "apply", "-f", str(file), "--prune").err
+    assert "no differences" in admin.ok("acl", "apply", "-f", str(file), "--prune").err
     assert _words(admin) == ["allow anna describe topic anna-*", "allow anna read topic anna-*"]
     assert admin("acl", "apply", "-f", str(file), "--prune", "--dry-run").code == 0
     file.write_text("acls: []\nquotas: []\n")
@@ -339,7 +339,7 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster, command: list[str
     result = InProcess(own_kctl.home, own_kctl.environment)(*command, *secure.options(secure.nobody), stdin="secret")
     assert (result.code, result.out) == (4, ""), str(result)
     assert "CLUSTER_AUTHORIZATION_FAILED" in result.err
-    assert f"it needs an ACL for {needs} on the cluster" in result.err
+    assert f"this requires {needs} on the cluster" in result.err
 
 
 def test_with_the_right_to_look_and_not_to_change(admin: Kctl, secure: SecureCluster) -> None:
@@ -356,7 +356,7 @@ def test_with_the_right_to_look_and_not_to_change(admin: Kctl, secure: SecureClu
             said = "acls: [allow nobody all cluster]" if command[1] == "apply" else "secret"
             result = admin(*command, *nobody, stdin=said)
             assert result.code == 4, str(result)
-            assert f"it needs an ACL for {needs} on the cluster" in result.err
+            assert f"this requires {needs} on the cluster" in result.err
         assert len(_words(admin, "--principal", "nobody")) == 2
         admin.ok("topic", "list", *nobody)
     finally:

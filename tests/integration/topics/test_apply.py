@@ -82,7 +82,9 @@ def test_a_clone_that_is_interrupted_says_what_it_left(
     monkeypatch.setattr(Sender, "add_batch", interrupted)
     monkeypatch.setenv("XDG_STATE_HOME", str(kctl.home / ".local/state"))
     assert main(["--bootstrap-server", cluster.bootstrap, "topic", "clone", source, copy, "--data"]) == 130
-    resumes = f"{copy} is incomplete if it exists: `kctl topic clone {source} {copy} --data` resumes the copy"
+    resumes = (
+        f"topic {copy} may exist and is incomplete: resume the copy with `kctl topic clone {source} {copy} --data`"
+    )
     assert resumes in capsys.readouterr().err
     assert kctl.json("topic", "describe", copy)[0]["partition_count"] == 1, "it exists, as the message says"
     assert kctl.json("topic", "clone", source, copy, "--data")["records"] == 3
@@ -235,7 +237,7 @@ def test_values_that_brokers_write_otherwise(kctl: Kctl, prefix: str, tmp_path: 
         ("replication_factor: 1", 4, "t.yaml:2:3: topic NAME has replication factor 2, not 1"),
         ("configs: {retention.mss: 1}", 4, "did you mean retention.ms"),
         ("configs: {retention.ms: soon}", 4, "must be a whole number"),
-        ("partition: 3", 2, "t.yaml:3:3: 'partition' is not known"),
+        ("partition: 3", 2, "t.yaml:3:3: 'partition' is not a valid key"),
     ],
 )
 def test_what_cannot_be_so_leaves_all_as_it_was(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kctl.access.access_file import parse_access_file
+from kctl.access.acl_syntax import parse_acls
 from kctl.access.changes import plan_changes
-from kctl.access.quotas import DEFAULT, Entity, plan_quotas
+from kctl.access.quotas import DEFAULT, QuotaEntity, plan_quotas
 from kctl.access.users import ScramUser, parse_mechanisms, plan_add, plan_remove, salted_password
-from kctl.access.words import parse_acls
 from kctl.errors import InvalidFile, UsageError
 
 FILE = """
@@ -28,9 +28,9 @@ def test_a_file() -> None:
     found = parse_access_file(FILE, source="f")
     assert found.acls == [*parse_acls("allow alice read topic orders*"), *parse_acls("deny bob all cluster")]
     assert found.quotas == {
-        Entity("alice"): {"producer_byte_rate": 10_000_000, "request_percentage": 12.5},
-        Entity(DEFAULT, "x"): {"consumer_byte_rate": 1000},
-        Entity(ip="10.0.0.1"): {"connection_creation_rate": 5},
+        QuotaEntity("alice"): {"producer_byte_rate": 10_000_000, "request_percentage": 12.5},
+        QuotaEntity(DEFAULT, "x"): {"consumer_byte_rate": 1000},
+        QuotaEntity(ip="10.0.0.1"): {"connection_creation_rate": 5},
     }
 
 
@@ -44,25 +44,25 @@ def test_a_section_that_is_not_there_is_not_spoken_of() -> None:
     [
         ("", "a mapping with acls"),
         ("{}", "neither acls nor quotas"),
-        ("acls:\n", "f:1:1: acls is a list"),
-        ("users: []\n", "f:1:1: 'users' is unknown"),
-        ("acls:\n  - 12\n", "f:2:5: an ACL in words"),
-        ("acls:\n  - allow alice reed topic t\n", "f:2:5: not an ACL in words, at character 13"),
-        ("quotas:\n  - x\n", "f:2:5: a mapping"),
-        ("quotas:\n  - {producer_byte_rate: 1}\n", "f:2:5: a quota is of a user"),
-        ("quotas:\n  - {user: true, producer_byte_rate: 1}\n", "f:2:6: user is a name"),
-        ("quotas:\n  - {user: 0123, producer_byte_rate: 1}\n", "f:2:6: user is a name"),
-        ("quotas:\n  - {client_id: 0x10, producer_byte_rate: 1}\n", "f:2:6: client_id is a name"),
-        ("quotas:\n  - {user: a}\n", "f:2:5: user a has no quota here"),
-        ("quotas:\n  - {user: a, producer_rate: 1}\n", "f:2:15: 'producer_rate' is no quota of user a"),
-        ("quotas:\n  - {user: a, producer_byte_rate: 0}\n", "f:2:15: 0 is no value of producer_byte_rate"),
+        ("acls:\n", "f:1:1: acls is not a list"),
+        ("users: []\n", "f:1:1: 'users' is not a valid key"),
+        ("acls:\n  - 12\n", "f:2:5: expected an ACL as text"),
+        ("acls:\n  - allow alice reed topic t\n", "f:2:5: invalid ACL at character 13"),
+        ("quotas:\n  - x\n", "f:2:5: expected a mapping"),
+        ("quotas:\n  - {producer_byte_rate: 1}\n", "f:2:5: no user, client id or address"),
+        ("quotas:\n  - {user: true, producer_byte_rate: 1}\n", "f:2:6: user must be a string"),
+        ("quotas:\n  - {user: 0123, producer_byte_rate: 1}\n", "f:2:6: user must be a string"),
+        ("quotas:\n  - {client_id: 0x10, producer_byte_rate: 1}\n", "f:2:6: client_id must be a string"),
+        ("quotas:\n  - {user: a}\n", "f:2:5: user a has no quotas"),
+        ("quotas:\n  - {user: a, producer_rate: 1}\n", "f:2:15: 'producer_rate' is not a quota of user a"),
+        ("quotas:\n  - {user: a, producer_byte_rate: 0}\n", "f:2:15: 0 is not a valid producer_byte_rate"),
         ("quotas:\n  - {user: a, producer_byte_rate: [1]}\n", "f:2:15: producer_byte_rate has no value"),
-        ("quotas:\n  - {user: a, ip: 1.2.3.4, request_percentage: 1}\n", "no user and no client id"),
-        ("quotas:\n  - {ip: 1.2.3.4, request_percentage: 1}\n", "'request_percentage' is no quota of ip 1.2.3.4"),
+        ("quotas:\n  - {user: a, ip: 1.2.3.4, request_percentage: 1}\n", "cannot be combined with a user"),
+        ("quotas:\n  - {ip: 1.2.3.4, request_percentage: 1}\n", "'request_percentage' is not a quota of ip 1.2.3.4"),
         ("quotas:\n  - {user: a, request_percentage: .inf}\n", "not a finite number"),
-        ("quotas:\n  - {user: a, request_percentage: nan}\n", "nan is no value"),
+        ("quotas:\n  - {user: a, request_percentage: nan}\n", "nan is not a valid"),
         ("quotas:\n  - {user: a, request_percentage: 1}\n  - {user: a, request_percentage: 1}\n",
-         "f:3:5: user a is there twice"),
+         "f:3:5: user a is listed twice"),
         ("acls: &x []\nquotas: *x\n", "f:1:7: the anchor"),
     ],
 )  # fmt: skip
@@ -74,7 +74,7 @@ def test_refused(text: str, says: str) -> None:
 
 def test_names_of_digits_are_as_they_are_written() -> None:
     found = parse_access_file('quotas:\n  - {user: "0123", request_percentage: 1}\n', source="f")
-    assert list(found.quotas or {}) == [Entity("0123")]
+    assert list(found.quotas or {}) == [QuotaEntity("0123")]
 
 
 def test_plans_of_acls() -> None:
@@ -86,11 +86,11 @@ def test_plans_of_acls() -> None:
 
 
 def test_plans_of_quotas() -> None:
-    who = Entity("a", "b")
+    who = QuotaEntity("a", "b")
     plan = plan_quotas(
         {who: {"request_percentage": 5.0, "producer_byte_rate": 7.0}},
         {who: {"request_percentage": 5.0, "producer_byte_rate": None, "consumer_byte_rate": 9.0},
-         Entity("a"): {"request_percentage": None}},
+         QuotaEntity("a"): {"request_percentage": None}},
     )  # fmt: skip
     assert [(row.entity, row.key, row.before, row.after, row.result) for row in plan] == [
         ("user a, client-id b", "request_percentage", 5.0, 5.0, "unchanged"),
@@ -110,7 +110,7 @@ def test_plans_of_users() -> None:
     ]  # fmt: skip
     assert [row.result for row in plan_remove(there[:1], ["a"], ["SCRAM-SHA-512"])] == ["not there"]
     for iterations in (4095, 16385):
-        with pytest.raises(UsageError, match="4,096 to 16,384"):
+        with pytest.raises(UsageError, match="4,096 and 16,384"):
             plan_add([], "a", ["SCRAM-SHA-256"], iterations)
     with pytest.raises(UsageError, match="--mechanism"):
         parse_mechanisms(["PLAIN"])

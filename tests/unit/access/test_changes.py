@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kctl.access import changes, quotas, users
+from kctl.access.acl_syntax import parse_acls, parse_all
 from kctl.access.changes import as_present, plan_changes, similar
 from kctl.access.model import Acl
-from kctl.access.words import parse_acls, parse_all
 from kctl.commands.acl.commands import confirm_changes
 from kctl.commands.quota.tables import confirm_quotas
 from kctl.commands.terminal.invocation import Invocation
@@ -49,7 +49,7 @@ def test_nothing_is_removed_when_something_could_not_be_added(monkeypatch: pytes
     assert [(row.result, row.error) for row in rows] == [
         ("failed", "no answer"),
         ("added", None),
-        ("failed", "not removed, because an ACL could not be added"),
+        ("failed", "not removed because another ACL could not be added"),
     ]
     assert cluster.there == {OLD, OTHER}
 
@@ -110,7 +110,7 @@ def test_users_are_not_refused_when_one_may_have_been_changed() -> None:
 
 def test_quotas_are_not_refused_when_one_may_have_been_changed() -> None:
     """One is refused (CLUSTER_AUTHORIZATION_FAILED), the answer lacks the other."""
-    one, two = quotas.Entity("a"), quotas.Entity("b")
+    one, two = quotas.QuotaEntity("a"), quotas.QuotaEntity("b")
     plan = quotas.plan_quotas({}, {who: {"request_percentage": 5.0} for who in (one, two)})
 
     def entry(name: str) -> SimpleNamespace:
@@ -138,29 +138,29 @@ PROTECTED: Any = SimpleNamespace(target=Target("prod", ("x:1",), protected=True)
 )
 def test_what_is_asked_before_acls_are_added(words: str, client: Any, asks: str | None) -> None:
     plan = plan_changes([], add=parse_acls(words))
-    said = _asked(lambda inv: confirm_changes(inv, client, plan))
+    said = _asked_question(lambda inv: confirm_changes(inv, client, plan))
     assert said == asks
     done = plan_changes(parse_acls(words), add=parse_acls(words))
-    assert _asked(lambda inv: confirm_changes(inv, client, done)) is None
+    assert _asked_question(lambda inv: confirm_changes(inv, client, done)) is None
 
 
 def test_what_is_asked_before_acls_are_replaced() -> None:
     plan = plan_changes([OLD], add=[*parse_acls("deny bob all topic x"), NEW], remove=[OLD])
-    assert _asked(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL of dev?"
-    assert _asked(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL of prod?"
+    assert _asked_question(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL of dev?"
+    assert _asked_question(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL of prod?"
 
 
 def test_a_first_quota_is_asked_about() -> None:
-    who = quotas.Entity(quotas.DEFAULT)
+    who = quotas.QuotaEntity(quotas.DEFAULT)
     plan = quotas.plan_quotas({}, {who: {"producer_byte_rate": 1.0}})
     for client in (PLAIN, PROTECTED):
-        asked = _asked(lambda inv, c=client: confirm_quotas(inv, c, plan))
+        asked = _asked_question(lambda inv, c=client: confirm_quotas(inv, c, plan))
         assert asked == f"Change 1 quota of {client.target.name}?"
     same = quotas.plan_quotas({who: {"producer_byte_rate": 1.0}}, {who: {"producer_byte_rate": 1.0}})
-    assert _asked(lambda inv: confirm_quotas(inv, PLAIN, same)) is None
+    assert _asked_question(lambda inv: confirm_quotas(inv, PLAIN, same)) is None
 
 
-def _asked(ask: Any) -> str | None:
+def _asked_question(ask: Any) -> str | None:
     """The question, where there is nobody to answer it."""
     try:
         ask(Invocation())

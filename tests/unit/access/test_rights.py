@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.access.acl_syntax import parse_all
 from kctl.access.rights import Right, rights_of
-from kctl.access.words import parse_all
 
 # (ACLs, host, resource) → rows «resource from host: may | implied | denied | exceptions»
 CASES: list[tuple[str, list[str], str | None, tuple[str, str] | None, list[str]]] = [

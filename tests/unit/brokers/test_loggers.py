@@ -53,7 +53,7 @@ class _Brokers:
 
     def run(self, monkeypatch: pytest.MonkeyPatch, for_s: float = 600.0) -> None:
         monkeypatch.setattr(loggers, "set_levels", self.set_levels)
-        monkeypatch.setattr(loggers, "put_back", self.take_back)
+        monkeypatch.setattr(loggers, "restore_levels", self.take_back)
         monkeypatch.setattr("time.sleep", self.sleep)
         inv: Any = self
         client: Any = None

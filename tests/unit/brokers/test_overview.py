@@ -88,8 +88,8 @@ def test_what_is_hidden_is_not_counted_as_absent(
         (1, 1, 1) if seen else (None, None, None)
     )
     lines = {each["key"]: each["value"] for each in description_tables(described)[0].rows}
-    assert lines["replicas"] == ("1; not in sync: none" if seen else "not known; not in sync: not known")
-    assert facts.failures == ((f"leaders and replicas of brokers are not known: {failure}",) if failure else ())
+    assert lines["replicas"] == ("1; not in sync: none" if seen else "unknown; not in sync: unknown")
+    assert facts.failures == ((f"the leaders and replicas of brokers are unknown: {failure}",) if failure else ())
 
 
 def _answering(error_code: int) -> Callable[[Any], Any]:
@@ -108,7 +108,7 @@ def test_a_broker_that_is_down_is_not_told_to_be_unknown(monkeypatch: pytest.Mon
     monkeypatch.setattr(membership, "fenced_brokers", lambda _: {4: Broker(4, "h", 1)})
     client: Any = SimpleNamespace(metadata=lambda: state([partition("12", "1"), partition("23", "3")], alive="13"))
     assert membership.down_brokers(client) == [2, 4]
-    absent = NotFound("broker 2 is not in the cluster", hint="the brokers now: 1, 3")
+    absent = NotFound("broker 2 is not in the cluster", hint="the cluster has brokers 1, 3")
     told = membership.told_apart(client, 2, absent)
     assert (told.message, told.hint, told.exit_code) == ("broker 2 is down", absent.hint, 4)
     refused = NotAuthorized("no")

@@ -13,9 +13,9 @@ import pytest
 import kctl
 from changed_meanwhile import CHANGES
 from command_tree import READING, every_command
+from kctl.access.acl_syntax import parse_acls
 from kctl.access.basis import of_acls
 from kctl.access.changes import plan_changes
-from kctl.access.words import parse_acls
 from kctl.cluster import unchanged
 from kctl.cluster.config_resources import Resource
 from kctl.cluster.log_offsets import LogOffsets

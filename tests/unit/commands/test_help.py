@@ -59,7 +59,7 @@ def test_formats_of_watch(capsys: pytest.CaptureFixture[str]) -> None:
         ("topic watch", "table, wide or json (a line for each look)."),
         ("zk watch", "table, wide, json or csv."),
         ("cluster export", "json, or yaml."),
-        ("consume", "json (JSON Lines), or text without; with --quiet table, wide, json, yaml or csv."),
+        ("consume", "json (JSON Lines; default: text); with --quiet table, wide, json, yaml or csv."),
     ],
 )
 def test_formats_that_a_command_has(path: str, said: str) -> None:

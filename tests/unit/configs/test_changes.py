@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_cluster import FakeCluster, topic_of
-from kctl.access.quotas import DEFAULT, Entity
+from kctl.access.quotas import DEFAULT, QuotaEntity
 from kctl.base.config_values import fault_of, items, number_for, same
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource, parse_resource
@@ -132,10 +132,10 @@ def test_quotas_are_configs_of_users_client_ids_and_addresses() -> None:
     """What holds first is its own value, then that of all without one, then no limit; pairs are others' own."""
     alice = Resource("user", "alice")
     there = {
-        Entity(user="alice"): {"producer_byte_rate": 1000.0, "request_percentage": 12.5},
-        Entity(user=DEFAULT): {"producer_byte_rate": 500.0, "consumer_byte_rate": 1e15},
-        Entity(user="alice", client_id="etl"): {"producer_byte_rate": 1.0},
-        Entity(client_id="alice"): {"producer_byte_rate": 2.0},
+        QuotaEntity(user="alice"): {"producer_byte_rate": 1000.0, "request_percentage": 12.5},
+        QuotaEntity(user=DEFAULT): {"producer_byte_rate": 500.0, "consumer_byte_rate": 1e15},
+        QuotaEntity(user="alice", client_id="etl"): {"producer_byte_rate": 1.0},
+        QuotaEntity(client_id="alice"): {"producer_byte_rate": 2.0},
     }
     found = {c.name: (c.value, c.source and c.source.value, len(c.synonyms)) for c in quota_configs(alice, there)}
     assert found == {
@@ -144,7 +144,7 @@ def test_quotas_are_configs_of_users_client_ids_and_addresses() -> None:
         "producer_byte_rate": ("1000", "user", 3),
         "request_percentage": ("12.5", "user", 2),
     }
-    assert pairs_with(alice, there) == [Entity(user="alice", client_id="etl")]
+    assert pairs_with(alice, there) == [QuotaEntity(user="alice", client_id="etl")]
     assert pairs_with(Resource("client-id", "alice"), there) == []
     assert [c.name for c in quota_configs(Resource("ips", ""), there)] == ["connection_creation_rate"]
 

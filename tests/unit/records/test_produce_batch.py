@@ -8,8 +8,8 @@ import pytest
 
 from kctl.protocol.wire import WireError
 from kctl.records.produce.batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, record_room, smallest_batch
-from kctl.records.produce.lane import Lane
 from kctl.records.produce.outgoing import Outgoing
+from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.wire import Answer, decode, encode, version_for
 from kctl.segment.format.batch import V2_HEADER, Batch, crc_is_valid, parse_v2
 from kctl.segment.format.compression import decompress
@@ -132,38 +132,38 @@ def _closed(name: int, count: int = 1) -> ClosedBatch:
 
 
 def test_what_is_sent_again_goes_first_and_keeps_its_sequence() -> None:
-    lane = Lane(0, leader=1)
+    queue = PartitionQueue(0, leader=1)
     first, second, third = (_closed(n, count=n) for n in (1, 2, 3))
-    lane.waiting.extend([first, second, third])
-    assert [lane.send_next(1, idempotent=True) for _ in range(2)] == [first, second]
+    queue.waiting.extend([first, second, third])
+    assert [queue.send_next(1, idempotent=True) for _ in range(2)] == [first, second]
     assert (first.sequence, second.sequence) == (0, 1)
-    lane.under_way.remove(second)
-    lane.again.append(second)
-    assert not lane.may_send(5), "the first has no answer yet"
-    lane.under_way.remove(first)
-    lane.again.append(first)
-    assert lane.may_send(5)
-    assert [lane.send_next(1, idempotent=True) for _ in range(3)] == [first, second, third]
+    queue.under_way.remove(second)
+    queue.again.append(second)
+    assert not queue.may_send(5), "the first has no answer yet"
+    queue.under_way.remove(first)
+    queue.again.append(first)
+    assert queue.may_send(5)
+    assert [queue.send_next(1, idempotent=True) for _ in range(3)] == [first, second, third]
     assert [batch.sequence for batch in (first, second, third)] == [0, 1, 3]
 
 
 def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered() -> None:
-    lane = Lane(0, leader=1)
-    lane.waiting.extend([_closed(1), _closed(2)])
-    lane.send_next(1, idempotent=True)
-    lane.leader = 2
-    assert not lane.may_send(5)
-    lane.leader = 1
-    assert lane.may_send(5)
-    assert not lane.may_send(1)
+    queue = PartitionQueue(0, leader=1)
+    queue.waiting.extend([_closed(1), _closed(2)])
+    queue.send_next(1, idempotent=True)
+    queue.leader = 2
+    assert not queue.may_send(5)
+    queue.leader = 1
+    assert queue.may_send(5)
+    assert not queue.may_send(1)
 
 
 def test_what_was_never_sent_is_dropped() -> None:
-    lane = Lane(0, leader=1)
+    queue = PartitionQueue(0, leader=1)
     sent, unsent = _closed(1), _closed(2)
-    lane.waiting.extend([sent, unsent])
-    lane.again.append(lane.send_next(1, idempotent=False))
-    lane.under_way.clear()
-    assert lane.may_send(1)
-    assert list(lane.drop_unsent()) == [unsent]
-    assert list(lane.waiting) == [sent]
+    queue.waiting.extend([sent, unsent])
+    queue.again.append(queue.send_next(1, idempotent=False))
+    queue.under_way.clear()
+    assert queue.may_send(1)
+    assert list(queue.drop_unsent()) == [unsent]
+    assert list(queue.waiting) == [sent]

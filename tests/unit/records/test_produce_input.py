@@ -15,13 +15,13 @@ from kctl.records.produce import input as produce_input
 from kctl.records.produce import partitioner
 from kctl.records.produce.input import Lines, check_files
 from kctl.records.produce.json import json_line, json_parser
-from kctl.records.produce.lost_file import LostFile
 from kctl.records.produce.options import Lost
 from kctl.records.produce.outgoing import Outgoing, Unfit
 from kctl.records.produce.pace import Pace, parse_record_rate
 from kctl.records.produce.partitioner import murmur2, partition_of
 from kctl.records.produce.template import MAX_RANDOM, random_text, template
 from kctl.records.produce.text import TextFormat, check_separators, parse_header, text_parser
+from kctl.records.produce.undelivered_file import UndeliveredFile
 
 
 def _all(lines: Lines) -> list[tuple[int, bytes]]:
@@ -355,17 +355,17 @@ def test_large_keys_are_not_remembered() -> None:
 
 def test_the_file_of_what_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "lost.jsonl"
-    unused = LostFile(path)
+    unused = UndeliveredFile(path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert unused.write("t", []) == 0
     unused.close()
     assert not path.exists(), "an empty one goes"
-    used = LostFile(path)
+    used = UndeliveredFile(path)
     assert used.write("t", [Lost(3, Outgoing(b"k", b"v", (), 1, 0), "unknown")]) == 1
     used.close()
     assert json.loads(path.read_text())["outcome"] == "unknown"
     with pytest.raises(AlreadyExists, match="has content"):
-        LostFile(path)
+        UndeliveredFile(path)
     with pytest.raises(InvalidFile, match="cannot write"):
-        LostFile(tmp_path / "no" / "folder")
+        UndeliveredFile(tmp_path / "no" / "folder")
     assert list(tmp_path.iterdir()) == [path]

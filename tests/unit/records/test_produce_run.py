@@ -23,11 +23,11 @@ from kctl.protocol.client import ClusterClient
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
 from kctl.records.produce.destination import Destination, check_topic, longest_line
 from kctl.records.produce.input import Lines
-from kctl.records.produce.lane import Lane
-from kctl.records.produce.lost_file import LostFile
 from kctl.records.produce.options import Lost, ProduceOptions, ProduceResult
 from kctl.records.produce.outgoing import Outgoing
+from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.produce import Producing
+from kctl.records.produce.undelivered_file import UndeliveredFile
 from produce_fakes import FakeBroker, FakeClient, state
 
 Parse = Callable[[bytes, int], Outgoing]
@@ -99,7 +99,7 @@ def test_a_file_that_is_gone_ends_it_behind_what_was_sent(tmp_path: Path) -> Non
         result = run.run()
     assert (result.sent, result.acknowledged) == (2, 2)
     assert result.error == f"cannot read {second}: No such file or directory"
-    with pytest.raises(OperationFailed, match=r"cannot read .* sent before it: 2 records"):
+    with pytest.raises(OperationFailed, match=r"cannot read .* 2 records before it sent"):
         report(_Shown(), result, run.cause, None, None)
     empty = tmp_path / "empty"
     empty.write_text("")
@@ -241,7 +241,7 @@ def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pyte
     run = _run([])
     record = Outgoing(b"k", b"v", (), 1, 0)
     monkeypatch.setattr(run, "lost", lambda: iter([Lost(n, record, "unknown") for n in range(250)]))
-    kept = LostFile(tmp_path / "kept")
+    kept = UndeliveredFile(tmp_path / "kept")
 
     def full(_fd: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -249,7 +249,7 @@ def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "fsync", full)
     why = _keep(kept, run)
     assert why is not None
-    assert "No space left on device; of its records the first 250 are whole" in why.message
+    assert "No space left on device; only the first 250 records are complete" in why.message
     assert run.result.failed_file == str(tmp_path / "kept")
     shown = _Shown()
     with pytest.raises(OperationFailed, match=r"lines 3-5,9 not acknowledged .*: why; cannot write .* No space left"):
@@ -265,27 +265,27 @@ def test_the_file_of_what_is_lost_removes_only_what_it_made(tmp_path: Path) -> N
     link.symlink_to(mine)
     os.mkfifo(pipe)
     for path in (mine, link):
-        file = LostFile(path)
+        file = UndeliveredFile(path)
         assert file.write("t", []) == 0
         file.close()
         assert path.exists()
     with pytest.raises(InvalidFile, match="cannot write"):
-        LostFile(pipe)
+        UndeliveredFile(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(InvalidFile, match="no file that can keep records"):
-        LostFile(pipe)
+    with pytest.raises(InvalidFile, match="is not a regular file"):
+        UndeliveredFile(pipe)
     os.close(reader)
-    with pytest.raises(InvalidFile, match="no file that can keep records"):
-        LostFile(Path("/dev/null"))
+    with pytest.raises(InvalidFile, match="is not a regular file"):
+        UndeliveredFile(Path("/dev/null"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "mine", "pipe"]
 
 
 def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> None:
     """Not when it is in a buffer."""
-    file = LostFile(tmp_path / "kept")
+    file = UndeliveredFile(tmp_path / "kept")
     os.close(file._fd)
     file._fd = os.open("/dev/full", os.O_WRONLY)
-    with pytest.raises(OperationFailed, match="the first 0 are whole"):
+    with pytest.raises(OperationFailed, match="only the first 0 records are complete"):
         file.write("t", [Lost(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
     assert file.written == 0
     file.close()
@@ -306,7 +306,7 @@ def test_how_to_keep_what_is_lost_is_said_to_who_did_not(kept: str | None, said:
     with pytest.raises(OperationFailed) as failed:
         report(_Shown(), result, OperationFailed("silent"), None, None)
     assert failed.value.hint
-    assert failed.value.hint.startswith("no line behind 2 was read")
+    assert failed.value.hint.startswith("no line after 2 was read")
     assert ("--failed-file" in failed.value.hint) is said
 
 
@@ -326,7 +326,7 @@ def test_the_longest_line(limit: int | None, codec: str, encoded: bool, expected
 
 
 def test_a_request_too_large_for_the_brokers_is_explained() -> None:
-    lane = Lane(0, 1)
+    queue = PartitionQueue(0, 1)
     for size, said in ((1 << 20, False), (105_000_000, True)):
-        lane.under_way = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
-        assert ("socket.request.max.bytes" in (lane.size_hint or "")) is said
+        queue.under_way = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
+        assert ("socket.request.max.bytes" in (queue.size_hint or "")) is said

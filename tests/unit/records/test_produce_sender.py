@@ -151,7 +151,7 @@ def test_every_partition_has_its_turn(rig: Callable[..., Rig], monkeypatch: pyte
     it = rig(12)
     taken: Counter[int] = Counter()
     for _ in range(200):
-        lengths = Counter({lane.partition: lane.length for lane in it.sender._lanes})
+        lengths = Counter({queue.partition: queue.length for queue in it.sender._queues})
         while sum(lengths.values()) < 120:  # as the sticky choice fills them: where the least waits
             partition = min(lengths, key=lambda number: lengths[number])
             it.batch(partition)

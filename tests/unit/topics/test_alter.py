@@ -40,7 +40,7 @@ def test_an_old_partition_without_a_leader_is_not_waited_for() -> None:
 def test_new_partitions_without_a_leader() -> None:
     row = _grow(_cluster(1, 1, 1, -1), timeout_s=0.0)
     assert (row.result, row.partition_count_after) == ("failed", 4)
-    assert row.error == "the controller took it, but new partitions have no leader so far: 3"
+    assert row.error == "the change was accepted, but new partitions have no leader yet: 3"
 
 
 @pytest.mark.parametrize(("shown", "result", "count"), [((1, 1, 1, 1), "altered", 4), ((1, 1, 1), "failed", 3)])
@@ -57,7 +57,7 @@ def test_what_cannot_be_read_back_is_a_row() -> None:
     fake.always("Metadata", GONE)
     row = _grow(fake)
     assert (row.result, row.partition_count_after) == ("failed", 4)
-    assert row.error == f"the brokers took it, but it could not be read back: {GONE.message}"
+    assert row.error == f"the change was accepted, but could not be read back: {GONE.message}"
 
 
 @pytest.mark.parametrize(

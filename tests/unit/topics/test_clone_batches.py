@@ -61,7 +61,7 @@ def test_every_codec_to_every_codec(codec: str, target: str, monkeypatch: pytest
     """Passed on or decoded: the same records, in batches of the requested codec."""
     data = batch(0, KINDS * 30, codec=codec) + batch(120, KINDS, codec=codec)
     for least in (0, 1 << 30):
-        monkeypatch.setattr(batches, "_LEAST_PASSED_BYTES", least)
+        monkeypatch.setattr(batches, "_MIN_PASSED_BYTES", least)
         copied = _copy(data, target=_target(target))
         assert _written(copied) == _rows(data)
         assert {each.encode(1, 0)[0][22] & 7 for each, _ in copied} == {CODECS[target]}
@@ -153,7 +153,7 @@ def test_any_log(parts: list[tuple[int, int, str, bool]], codec: str, max_bytes:
         data += batch(offset + gap, (KINDS * 15)[:count], codec=kind, append_time=append_time)
         offset += gap + count
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "_LEAST_PASSED_BYTES", least)
+        patch.setattr(batches, "_MIN_PASSED_BYTES", least)
         copied = _copy(data, target=_target(codec, max_bytes))
     assert _written(copied) == _rows(data)
     if copied:

@@ -13,7 +13,16 @@ from kctl.cluster.log_offsets import LogOffsets
 from kctl.errors import AlreadyExists, Busy, InvalidFile, KctlError, Refused
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.clone import journal
-from kctl.topics.clone.journal import CloneState, CloneTask, Pair, PairTracker, Step, begin_entry, pairs_entry, replay
+from kctl.topics.clone.journal import (
+    CloneState,
+    CloneStep,
+    CloneTask,
+    Pair,
+    PairTracker,
+    begin_entry,
+    pairs_entry,
+    replay,
+)
 from kctl.topics.clone.resume import LoggedRecord, check_point, check_topics, record_in
 from segment_files import Rec, batch
 
@@ -25,20 +34,20 @@ def _entries(*more: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"step": "begin", **begin_entry(TASK)}, created, *more]
 
 
-def _positions(step: Step, pairs: dict[int, list[Pair]]) -> dict[str, Any]:
+def _positions(step: CloneStep, pairs: dict[int, list[Pair]]) -> dict[str, Any]:
     return {"step": step.value, **pairs_entry(pairs)}
 
 
 def test_what_entries_add_up_to() -> None:
-    state = replay(_entries(_positions(Step.POSITIONS, {0: [(20, 35), (40, 60)]})), name="j")
+    state = replay(_entries(_positions(CloneStep.POSITIONS, {0: [(20, 35), (40, 60)]})), name="j")
     assert (state.task, state.created, state.target_id, state.ended) == (TASK, True, "id-b", False)
     ends = {0: 10, 12: 22, 20: 35, 25: 40, 40: 60, 41: 61}
     assert {end: state.source_offset(0, end) for end in ends} == ends
     again = replay(
         _entries(
-            _positions(Step.POSITIONS, {0: [(20, 35), (40, 60)]}),
-            _positions(Step.RESUME, {0: [(30, 45)], 1: [(0, 0)]}),
-            _positions(Step.POSITIONS, {0: [(38, 55)]}),
+            _positions(CloneStep.POSITIONS, {0: [(20, 35), (40, 60)]}),
+            _positions(CloneStep.RESUME, {0: [(30, 45)], 1: [(0, 0)]}),
+            _positions(CloneStep.POSITIONS, {0: [(38, 55)]}),
         ),
         name="j",
     )  # fmt: skip
@@ -82,7 +91,7 @@ def test_any_interruptions_lose_and_repeat_nothing(seed: int) -> None:
         start = (len(target), state.source_offset(0, len(target)))
         assert target == [] or start[1] > target[-1]
         if len(entries) > 1:
-            entries.append(_positions(Step.RESUME, {0: [start]}))
+            entries.append(_positions(CloneStep.RESUME, {0: [start]}))
         tracker, killed_after = PairTracker({0: start}), rng.randint(0, 12)
         left = [offset for offset in source if offset >= start[1]]
         sent: list[list[int]] = []
@@ -92,7 +101,7 @@ def test_any_interruptions_lose_and_repeat_nothing(seed: int) -> None:
             first, pair = tracker.add(0, len(records), records[-1] + 1)
             assert first == len(target) + sum(map(len, sent))
             if pair is not None:
-                entries.append(_positions(Step.POSITIONS, {0: [pair]}))
+                entries.append(_positions(CloneStep.POSITIONS, {0: [pair]}))
             sent.append(records)
         arrived = sent if not left else sent[: rng.randint(0, len(sent))]
         target += [offset for records in arrived for offset in records]
@@ -120,8 +129,8 @@ def _topics(source_id: str = "id-a", target_id: str = "id-b", partitions: int = 
 @pytest.mark.parametrize(
     ("topics", "error", "message"),
     [
-        (_topics(target_id="other"), AlreadyExists, "is not the topic that the interrupted copy created"),
-        (_topics(partitions=3), AlreadyExists, "has 3 partitions, and the interrupted copy 2"),
+        (_topics(target_id="other"), AlreadyExists, "was not created by the interrupted copy"),
+        (_topics(partitions=3), AlreadyExists, "has 3 partitions, the interrupted copy 2"),
         (_topics(source_id="other"), Refused, "topic a was deleted and recreated"),
     ],
 )
@@ -179,17 +188,17 @@ def test_one_process_holds_the_journal_of_a_target(tmp_path: Path, monkeypatch: 
     assert journal.unfinished("c1", "other") is None
     assert journal.unfinished("c2", "b") is None
     for attempt in (
-        lambda: journal.refuse_while_held(held.path, "b"), lambda: journal.take_up(held.path, "b"),
+        lambda: journal.refuse_while_held(held.path, "b"), lambda: journal.lock_unfinished(held.path, "b"),
         lambda: journal.begin(TASK),
     ):  # fmt: skip
-        with pytest.raises(Busy, match="another kctl copies into b"):
+        with pytest.raises(Busy, match="another kctl process is copying into b"):
             attempt()
     held.close()
     journal.refuse_while_held(held.path, "b")
     second = journal.begin(TASK)
     assert journals.read(held.path)[-1]["step"] == "end", "its target is gone"
-    second.append(Step.END.value)
+    second.append(CloneStep.END.value)
     second.close()
     assert journal.unfinished("c1", "b") is None
-    with pytest.raises(Refused, match="has ended meanwhile"):
-        journal.take_up(second.path, "b")
+    with pytest.raises(Refused, match="has already ended"):
+        journal.lock_unfinished(second.path, "b")

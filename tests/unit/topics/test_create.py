@@ -61,7 +61,7 @@ def test_without_an_answer_nobody_has_accepted_what_is_not_there() -> None:
     found = _create(_cluster("a", reply=SILENCE), "a", "b")
     assert found == {
         "a": ("created", None),
-        "b": ("failed", "no answer, and it is not there: broker 1 did not answer"),
+        "b": ("failed", "no response, and the topic does not exist: broker 1 did not answer"),
     }
     with pytest.raises(OutcomeUnknown):
         _create(_cluster(reply=SILENCE), "a")
@@ -76,7 +76,7 @@ def test_apply_without_an_answer_is_run_again() -> None:
     plan = ApplyPlan(specs, [NewTopic(name, 1, 1) for name in names], created, [], [])
     with pytest.raises(OutcomeUnknown, match="creation of t00, t01, t02, t03, t04 and 35 more: broker 1") as caught:
         carry_out(client, plan, timeout_s=0.0)
-    assert caught.value.hint == "run it again: it does what is left"
+    assert caught.value.hint == "run it again to apply the rest"
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
@@ -93,7 +93,7 @@ def test_a_check_without_an_answer_has_changed_nothing(validate_only: bool) -> N
 
 
 def test_made_by_somebody_else_before_the_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(create, "_SHOWN_S", 0.0)
+    monkeypatch.setattr(create, "_PROPAGATION_S", 0.0)
     topics = [NewTopic("a", 2, 1), NewTopic("b", 1, 1)]
     nothing_yet = ClusterState("id", 1, {}, {})
     fake = _cluster("a", codes={"a": 36})

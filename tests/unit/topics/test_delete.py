@@ -45,10 +45,10 @@ def _delete(fake: FakeCluster) -> DeletedTopic:
     [
         (0, "deleted", None),
         (44, "deleted", None),  # a policy is asked when the name is free
-        (36, "marked", "not finished after 0 s"),
-        (29, "marked", "could not be asked: topic t: not authorized"),
-        (89, "marked", "could not be asked"),
-        (-1, "marked", "could not be asked"),
+        (36, "marked", "not complete after 0 s"),
+        (29, "marked", "could not be verified: topic t: not authorized"),
+        (89, "marked", "could not be verified"),
+        (-1, "marked", "could not be verified"),
     ],
 )
 def test_deleted_is_what_the_controller_says(code: int, result: str, said: str | None) -> None:
@@ -61,7 +61,7 @@ def test_deleted_is_what_the_controller_says(code: int, result: str, said: str |
 def test_a_timeout_in_the_controller_is_looked_after(code: int, result: str) -> None:
     row = _delete(_cluster(code, deletion=7))
     assert row.result == result
-    assert (row.error is None) if code == 0 else ("still there: topic t: the request timed out" in (row.error or ""))
+    assert (row.error is None) if code == 0 else ("still exists: topic t: the request timed out" in (row.error or ""))
     assert (
         _delete(_cluster(36, deletion=41)).error
         == "topic t: the broker is not the controller any more (NOT_CONTROLLER)"
@@ -98,7 +98,7 @@ def test_a_cluster_that_is_gone_behind_the_creation() -> None:
     plan = [CreatedTopic("t", ItemResult.WOULD_CREATE, 1, 1, {})]
     (row,) = create_topics(_cluster(down=GONE).client, [NewTopic("t", 1, 1)], plan, timeout_s=0.0)
     assert row.result is ItemResult.FAILED
-    assert row.error == f"the controller took it, but it could not be read back: {GONE.message}"
+    assert row.error == f"the creation was accepted, but could not be read back: {GONE.message}"
 
 
 def test_many_topics_are_several_requests() -> None:

@@ -32,7 +32,7 @@ from kctl.topics import apply, offsets
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.create import CreatedTopic
 from kctl.topics.describe import DescribedTopics, DescribeRequest, describe_topics
-from kctl.topics.sizes import Size, Sizes
+from kctl.topics.sizes import ReplicaSizes, TopicSizes
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 
@@ -90,9 +90,9 @@ def test_sizes_are_of_the_topics_as_they_were_described(
     looks = [ONE, two]
     client.metadata = lambda *_: looks.pop()
 
-    def sizes(_client: object, known: ClusterState, topics: Sequence[Any]) -> Sizes:
+    def sizes(_client: object, known: ClusterState, topics: Sequence[Any]) -> TopicSizes:
         assert list(topics) == list(known.topics.values())
-        return Sizes({p.tp: Size(1, 0, 1) for topic in topics for p in topic.partitions}, [])
+        return TopicSizes({p.tp: ReplicaSizes(1, 0, 1) for topic in topics for p in topic.partitions}, [])
 
     monkeypatch.setattr("kctl.topics.describe.fetch_topic_configs", lambda *_, **__: {"t": []})
     monkeypatch.setattr("kctl.topics.describe.reassignments_if_told", lambda *_: {})
@@ -117,7 +117,7 @@ def test_times_of_first_records_that_are_not_told(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(offsets, "list_offsets", listed)
     spans, failures = offsets.log_spans(None, ONE, ONE.topics.values())  # type: ignore[arg-type]  # not asked
     assert spans[tp].first_timestamp is None
-    assert failures == ["no offsets of t-0: topic t: no"]
+    assert failures == ["no offsets for t-0: topic t: no"]
 
 
 @pytest.mark.parametrize(

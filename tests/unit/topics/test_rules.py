@@ -28,11 +28,11 @@ from kctl.health.collect import adding_replicas
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol.client import ClusterClient
 from kctl.topics import describe as describing
-from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
+from kctl.topics.describe import PartitionProblem, describe, describe_chosen, has_problem, with_problems
 from kctl.topics.listing import summaries
-from kctl.topics.offsets import failure_lines, parse_place
-from kctl.topics.rates import Ends, rates
-from kctl.topics.sizes import Size, fetch_sizes, size_of
+from kctl.topics.offsets import failure_lines, parse_offset_spec
+from kctl.topics.rates import LogEnds, rates
+from kctl.topics.sizes import ReplicaSizes, fetch_sizes, size_of
 
 
 def _partition(number: int, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int = 1) -> PartitionState:
@@ -50,18 +50,18 @@ _FULL, _AT, _UNDER, _OFFLINE = (
 @pytest.mark.parametrize(
     ("problem", "partitions"),
     [
-        (Problem.UNDER_REPLICATED, [1, 2]),
-        (Problem.UNAVAILABLE, [3]),
-        (Problem.UNDER_MIN_ISR, [2, 3]),
-        (Problem.AT_MIN_ISR, [1]),
+        (PartitionProblem.UNDER_REPLICATED, [1, 2]),
+        (PartitionProblem.UNAVAILABLE, [3]),
+        (PartitionProblem.UNDER_MIN_ISR, [2, 3]),
+        (PartitionProblem.AT_MIN_ISR, [1]),
     ],
 )
-def test_problems(problem: Problem, partitions: list[int]) -> None:
+def test_problems(problem: PartitionProblem, partitions: list[int]) -> None:
     """As TopicCommand.PartitionDescription has them."""
     two = ConfigEntry("min.insync.replicas", "2", ConfigSource.TOPIC)
     topic = describe(TopicState("t", False, None, (_FULL, _AT, _UNDER, _OFFLINE)), [two], None)
-    assert [p.partition for p in only(topic, [problem]).partitions] == partitions
-    assert only(topic, [problem]).partition_count == 4
+    assert [p.partition for p in with_problems(topic, [problem]).partitions] == partitions
+    assert with_problems(topic, [problem]).partition_count == 4
 
 
 def test_replicas_that_a_reassignment_adds_do_not_count() -> None:
@@ -80,7 +80,7 @@ def test_replicas_that_a_reassignment_adds_do_not_count() -> None:
 def test_without_configs_the_minimum_is_not_known() -> None:
     topic = describe(TopicState("t", False, None, (_FULL, _UNDER)), OperationFailed("not allowed"), None)
     assert [(p.under_min_isr, p.at_min_isr) for p in topic.partitions] == [(None, None), (None, None)]
-    assert not any(has_problem(p, Problem.AT_MIN_ISR) for p in topic.partitions)
+    assert not any(has_problem(p, PartitionProblem.AT_MIN_ISR) for p in topic.partitions)
     assert topic.configs_error == "not allowed"
 
 
@@ -94,14 +94,14 @@ def test_a_minimum_above_the_replicas_counts_as_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("told", "leader", "size", "bytes_"),
     [
-        ({1: 5, 2: 7}, 1, Size(12, 0, 5), 12),
-        ({1: 5}, 1, Size(5, 1, 5), None),
-        ({2: 7}, 1, Size(7, 1, None), None),
-        ({2: 7, 1: 5, 3: 1}, -1, Size(13, 0, None), 13),  # a copy on its way to broker 3
-        ({}, 1, Size(0, 2, None), None),
+        ({1: 5, 2: 7}, 1, ReplicaSizes(12, 0, 5), 12),
+        ({1: 5}, 1, ReplicaSizes(5, 1, 5), None),
+        ({2: 7}, 1, ReplicaSizes(7, 1, None), None),
+        ({2: 7, 1: 5, 3: 1}, -1, ReplicaSizes(13, 0, None), 13),  # a copy on its way to broker 3
+        ({}, 1, ReplicaSizes(0, 2, None), None),
     ],
 )
-def test_sizes(told: dict[int, int], leader: int, size: Size, bytes_: int | None) -> None:
+def test_sizes(told: dict[int, int], leader: int, size: ReplicaSizes, bytes_: int | None) -> None:
     found = size_of(told, (1, 2), leader)
     assert found == size
     assert found.bytes == bytes_
@@ -145,15 +145,15 @@ def test_topics_are_described_without_a_controller(error: KctlError, monkeypatch
 
 
 def test_sizes_add_up() -> None:
-    assert Size(10, 0, 5) + Size(4, 0, 2) == Size(14, 0, 7)
-    assert Size(10, 0, 5) + Size(4, 1, None) == Size(14, 1, None)
+    assert ReplicaSizes(10, 0, 5) + ReplicaSizes(4, 0, 2) == ReplicaSizes(14, 0, 7)
+    assert ReplicaSizes(10, 0, 5) + ReplicaSizes(4, 1, None) == ReplicaSizes(14, 1, None)
 
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
 def test_rates() -> None:
-    before, now = Ends(10.0, {A0: 5, A1: 7, B0: 1}), Ends(12.0, {A0: 5, A1: 11, B0: 31})
+    before, now = LogEnds(10.0, {A0: 5, A1: 7, B0: 1}), LogEnds(12.0, {A0: 5, A1: 11, B0: 31})
     by_topic = [(r.topic, r.partition, r.log_end_offset, r.messages, r.messages_per_s) for r in rates(
         before, now, by_partition=False)]  # fmt: skip
     assert by_topic == [("b", None, 31, 30, 15.0), ("a", None, 16, 4, 2.0)]
@@ -161,10 +161,10 @@ def test_rates() -> None:
     assert by_partition == [("b", 0, 30), ("a", 1, 4), ("a", 0, 0)]
 
 
-@pytest.mark.parametrize("before", [None, Ends(10.0, {}), Ends(10.0, {B0: 9})])
-def test_no_rate_without_an_earlier_look_at_the_same_log(before: Ends | None) -> None:
+@pytest.mark.parametrize("before", [None, LogEnds(10.0, {}), LogEnds(10.0, {B0: 9})])
+def test_no_rate_without_an_earlier_look_at_the_same_log(before: LogEnds | None) -> None:
     """New, seen for the first time, or made anew: its end has gone back."""
-    (row,) = rates(before, Ends(12.0, {B0: 3}), by_partition=False)
+    (row,) = rates(before, LogEnds(12.0, {B0: 3}), by_partition=False)
     assert (row.messages, row.messages_per_s, row.log_end_offset) == (None, None, 3)
 
 
@@ -177,13 +177,13 @@ def test_no_rate_without_an_earlier_look_at_the_same_log(before: Ends | None) ->
     ],
 )  # fmt: skip
 def test_places(text: str, place: int) -> None:
-    assert parse_place(text) == place
+    assert parse_offset_spec(text) == place
 
 
 @pytest.mark.parametrize("text", ["", "-6", "newest", "yesterday"])
 def test_no_places(text: str) -> None:
     with pytest.raises(UsageError, match="is not a time"):
-        parse_place(text)
+        parse_offset_spec(text)
 
 
 @pytest.mark.parametrize(("text", "numbers"), [("0", {0}), ("0,3-5", {0, 3, 4, 5}), (" 7 , 7-7", {7})])
@@ -221,8 +221,8 @@ def test_failures_are_a_line_for_each_reason() -> None:
     failed = {TopicPartition("t", n): OperationFailed(f"t-{n} has no leader") for n in range(7)}
     failed[A0] = OperationFailed("not authorized")
     assert failure_lines(failed) == [
-        "no offsets of a-0: not authorized",
-        "no offsets of t-0, t-1, t-2, t-3, t-4 and 2 more: it has no leader",
+        "no offsets for a-0: not authorized",
+        "no offsets for t-0, t-1, t-2, t-3, t-4 and 2 more: it has no leader",
     ]
 
 

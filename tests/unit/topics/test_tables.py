@@ -18,7 +18,7 @@ from kctl.commands.topic.describe import _tables, tables
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import describe as describing
 from kctl.topics import listing
-from kctl.topics.describe import DescribedTopics, Problem, describe
+from kctl.topics.describe import DescribedTopics, PartitionProblem, describe
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,10 @@ def test_no_room_for_marks_when_there_are_none(isr: tuple[int, ...], marks: bool
     assert ("marks" in [column.key for column in tables(sized)[0].columns]) is marks
 
 
-@pytest.mark.parametrize(("asked", "mark"), [([Problem.AT_MIN_ISR], "at min ISR"), ([], "")])
-def test_all_in_sync_and_at_the_minimum_is_marked_when_it_was_asked_for(asked: list[Problem], mark: str) -> None:
+@pytest.mark.parametrize(("asked", "mark"), [([PartitionProblem.AT_MIN_ISR], "at min ISR"), ([], "")])
+def test_all_in_sync_and_at_the_minimum_is_marked_when_it_was_asked_for(
+    asked: list[PartitionProblem], mark: str
+) -> None:
     """As a topic of two replicas and min.insync.replicas=2 always is: elsewhere no mark."""
     least = ConfigEntry("min.insync.replicas", "2", ConfigSource.TOPIC)
     topic = describe(TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2), (1, 2)),)), [least], None)

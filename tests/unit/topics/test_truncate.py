@@ -12,7 +12,7 @@ from kctl.cluster.offsets import OffsetSpec
 from kctl.errors import ConnectionFailed, InvalidFile, NotAuthorized, Refused
 from kctl.model import TopicPartition
 from kctl.topics.offset_file import parse_offset_file
-from kctl.topics.readers import Reader
+from kctl.topics.readers import GroupReader
 from kctl.topics.truncate import HIGH_WATERMARK, offsets_at, plan_truncate, planned, truncate, unread
 
 TP = TopicPartition("t", 0)
@@ -89,9 +89,7 @@ def test_an_offset_behind_the_end_is_no_advice_to_delete_all() -> None:
     fake = _growing_log()
     with pytest.raises(Refused, match=r"the log of t-0 ends at 11, before 500$") as caught:
         plan_truncate(fake.client, fake.metadata(), {TP: 500})
-    assert (
-        caught.value.hint == "nothing was deleted; give a smaller offset, or with --partitions only those that have it"
-    )
+    assert caught.value.hint == "nothing was deleted; use a smaller offset, or select partitions with --partition"
 
 
 def _vanishing(code: int) -> FakeCluster:
@@ -107,7 +105,7 @@ def _vanishing(code: int) -> FakeCluster:
     return fake
 
 
-@pytest.mark.parametrize(("code", "said"), [(0, "the leader took it, but"), (6, "partition t-0")])
+@pytest.mark.parametrize(("code", "said"), [(0, "the deletion was accepted, but"), (6, "partition t-0")])
 def test_a_leader_that_is_gone_behind_it(code: int, said: str) -> None:
     (row,) = truncate(_vanishing(code).client, [planned(TP, 5, 0, 10)])
     assert (row.result, row.low_watermark) == ("failed", None)
@@ -123,11 +121,11 @@ def test_nothing_was_begun_when_leaders_refuse_all() -> None:
 def test_what_groups_have_not_read() -> None:
     rows = [planned(TP, 8, 2, 10), planned(TopicPartition("t", 1), 4, 0, 10)]
     readers = [
-        Reader("behind", "Empty", 0, {0: 5, 1: 0}),
-        Reader("deleted-before-it-read", "Empty", 0, {0: 0}),
-        Reader("at-the-end", "Stable", 2, {0: 10, 1: 10}),
-        Reader("just-there", "Stable", 2, {0: 8, 1: 4}),
-        Reader("never-committed", "Stable", 2, {}),
+        GroupReader("behind", "Empty", 0, {0: 5, 1: 0}),
+        GroupReader("deleted-before-it-read", "Empty", 0, {0: 0}),
+        GroupReader("at-the-end", "Stable", 2, {0: 10, 1: 10}),
+        GroupReader("just-there", "Stable", 2, {0: 8, 1: 4}),
+        GroupReader("never-committed", "Stable", 2, {}),
     ]
     assert unread(rows, {"t": readers}) == {"behind": 3 + 4, "deleted-before-it-read": 6}
 
@@ -148,12 +146,12 @@ def test_offset_file() -> None:
         ('{"partitions": [], "version": 2}', "version 2"),
         ('{"partitions": [{"topic": "t", "partition": 0}]}', "partitions[0]: it has no offset"),
         ('{"partitions": [{"topic": "a b", "partition": 0, "offset": 0}]}', "only ASCII"),
-        ('{"partitions": [{"topic": 1, "partition": 0, "offset": 0}]}', "it is not a string"),
-        ('{"partitions": [{"topic": "t", "partition": -1, "offset": 0}]}', "-1 is not a partition"),
-        ('{"partitions": [{"topic": "t", "partition": 0, "offset": -2}]}', "-2 is no offset"),
-        ('{"partitions": [{"topic": "t", "partition": 0, "offset": 1.5}]}', "1.5 is no offset"),
-        ('{"partitions": [{"topic": "t", "partition": 0, "offset": true}]}', "true is no offset"),
-        ('{"partitions": [{"topic": "t", "partition": 0, "offset": 9223372036854775808}]}', "is no offset"),
+        ('{"partitions": [{"topic": 1, "partition": 0, "offset": 0}]}', "it is no text"),
+        ('{"partitions": [{"topic": "t", "partition": -1, "offset": 0}]}', "-1 is no partition"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": -2}]}', "-2 is not an offset"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": 1.5}]}', "1.5 is not an offset"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": true}]}', "true is not an offset"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": 9223372036854775808}]}', "is not an offset"),
         (
             '{"partitions": [{"topic": "t", "topic": "u", "partition": 0, "offset": 1}]}',
             "duplicate key 'topic'",
@@ -161,7 +159,7 @@ def test_offset_file() -> None:
         ("[" * 100_000, "nested too deeply"),
         (
             '{"partitions": [' + ", ".join(['{"topic": "t", "partition": 0, "offset": 1}'] * 2) + "]}",
-            "partitions[1]: t-0 is there twice",
+            "partitions[1]: t-0 is listed twice",
         ),
     ],
 )

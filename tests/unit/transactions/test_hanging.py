@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fake_cluster import FakeCluster
-from kctl.commands.transaction.abort import shown
+from kctl.commands.transaction.abort import summary
 from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
 from kctl.model import PartitionState
 from kctl.transactions import abort
@@ -33,7 +33,7 @@ def _state(state: str = "Ongoing", producer_id: int = 7, partitions: tuple[str, 
 def test_old_ones() -> None:
     producers = [_producer(16), _producer(14), _producer(16, start=None), _producer(None)]
     assert old_transactions(producers, now=NOW, longer_than_ms=900_000) == [producers[0], producers[3]], (
-        "as kafka-transactions has it, a batch without a time is old"
+        "as kafka-transactions has it, a batch without a timestamp is old"
     )
 
 
@@ -74,10 +74,10 @@ def test_what_ended_meanwhile_does_not_hang() -> None:
     ("now", "error", "says"),
     [
         ([_producer(20)], None, ""),
-        ([], NotFound, "none is open"),
-        ([_producer(20, start=11)], NotFound, "no transaction"),
-        ([replace(_producer(20), producer_epoch=2)], Refused, "another transaction is open there by now"),
-        ([_producer(20, producer_id=8)], Refused, "another transaction is open there by now"),
+        ([], NotFound, "has no open transactions"),
+        ([_producer(20, start=11)], NotFound, "no open transaction"),
+        ([replace(_producer(20), producer_epoch=2)], Refused, "another transaction is open there now"),
+        ([_producer(20, producer_id=8)], Refused, "another transaction is open there now"),
     ],
 )
 def test_what_was_shown_is_what_is_aborted(
@@ -97,8 +97,8 @@ def test_what_was_shown_is_what_is_aborted(
 
 
 def test_a_transaction_without_a_time_is_shown() -> None:
-    assert shown(_producer(None)) == "t-0: from offset 10, producer id 7, epoch 1, last batch without a time"
-    assert shown(_producer(0)).endswith("last batch at 2026-11-22 12:00:00 UTC")
+    assert summary(_producer(None)) == "t-0: from offset 10, producer id 7, epoch 1, last batch without a timestamp"
+    assert summary(_producer(0)).endswith("last batch at 2026-11-22 12:00:00 UTC")
 
 
 def test_coordinators_that_cannot_be_known_are_said() -> None:
@@ -109,9 +109,9 @@ def test_coordinators_that_cannot_be_known_are_said() -> None:
     rows, failed = list_transactions(fake.client)
     assert (rows, fake.sent["ListTransactions"]) == ([], 1)
     assert {name: type(error) for name, error in failed.items()} == {"__transaction_state": NotAuthorized}
-    with pytest.raises(NotAuthorized, match="cannot be told: topic __transaction_state may not be described"):
+    with pytest.raises(NotAuthorized, match="cannot be determined: topic __transaction_state may not be described"):
         find_hanging(fake.client, [_producer(20)], now=NOW)
-    with pytest.raises(Refused, match="cannot be told: topic __transaction_state may not be described"):
+    with pytest.raises(Refused, match="knows the transaction: topic __transaction_state may not be described"):
         abort.refuse_live(fake.client, _producer(20))
 
 

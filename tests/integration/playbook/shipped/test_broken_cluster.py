@@ -56,7 +56,7 @@ ALIKE = (  # one after the other changes nothing for the next: they may run at t
     Case("expand-cluster", {"brokers": "3", "wait": "5s"}, 1, "in-sync", DOWN),
     Case("reliability-validation", {"wait": "5s"}, 1, "before", DOWN),
     Case("nightly-health-report", {"max_disk_percent": "100"}, 1, "verdict", DOWN),
-    Case("change-retention", {"topic": "orders", "retention": "1h"}, 5, "before", "sizes of broker 3: it is not there"),
+    Case("change-retention", {"topic": "orders", "retention": "1h"}, 5, "before", "sizes of broker 3: the broker"),
     Case("rolling-restart", {"cluster": NAME, "brokers": "1"}, 4, "restart", "1 in sync: 0 would be left"),
     Case("set-up-cluster", {"cluster": NAME, "layout": "three-node"}, 0, options=("--check",)),
 )  # fmt: skip

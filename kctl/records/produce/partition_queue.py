@@ -1,4 +1,4 @@
-"""What is on its way to one partition, in order."""
+"""The batches on their way to one partition, in order."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
 from kctl.segment.format.batch import NO_SEQUENCE, increment_sequence
 
-_LARGE_REQUEST = 99 << 20  # bytes; brokers take 100 MiB unless told otherwise (SocketServerConfigs)
+_LARGE_REQUEST = 99 << 20  # bytes; brokers accept 100 MiB by default (SocketServerConfigs)
 
 
-class Lane:
-    """One partition: the batch being filled, those that wait, those under way, and those to be sent again.
+class PartitionQueue:
+    """The batches of one partition: open, waiting, in flight, and to be retried.
 
-    Order is kept because nothing new is sent while a batch has to be sent again, and what is sent again goes first.
-    leader: −1 for none. progress: when a batch was last acknowledged (monotonic). held: until when its batches only
-    stood behind others on a connection that works. tries: sendings without success since then. refused:
-    a broker has definitely refused a batch, so that those behind it can never be in the log. epoch: how often the
-    sequence numbers began anew.
+    Order is kept because nothing new is sent while a batch has to be retried, and retries go first. leader: −1 for
+    none. progress: when a batch was last acknowledged (monotonic). held: until when its batches only waited behind
+    others on a working connection. tries: failed attempts since then. refused: a broker has definitely rejected a
+    batch, so the batches after it can never be in the log. epoch: how often the sequence numbers were reset.
     """
 
     def __init__(self, partition: int, leader: int) -> None:
@@ -29,7 +28,7 @@ class Lane:
         self.waiting: deque[ClosedBatch] = deque()
         self.under_way: list[ClosedBatch] = []
         self.again: list[ClosedBatch] = []
-        self.node = -1  # where those under way went
+        self.node = -1  # the broker that in-flight batches were sent to
         self.not_before = 0.0
         self.progress = self.held = 0.0
         self.tries = 0
@@ -44,12 +43,12 @@ class Lane:
 
     @property
     def length(self) -> int:
-        """Batches that are not acknowledged."""
+        """Return the number of unacknowledged batches."""
         return len(self.waiting) + len(self.under_way) + len(self.again)
 
     @property
     def begun(self) -> float:
-        """When the oldest record was taken."""
+        """Return when the oldest record was added."""
         oldest = self.under_way or self.again or self.waiting
         if oldest:
             return min(batch.begun for batch in (oldest[0], *self.again[:1]))
@@ -57,14 +56,14 @@ class Lane:
 
     @property
     def size_hint(self) -> str | None:
-        """What to do about a batch for which brokers close the connection; None where none is as large."""
+        """Return a hint for a batch so large that brokers close the connection; None if there is none."""
         largest = max((batch.wire_bytes for batch in (*self.under_way, *self.again)), default=0)
         if largest < _LARGE_REQUEST:
             return None
-        return f"the request has {largest:,} bytes: does it exceed the brokers' socket.request.max.bytes (100 MiB)?"
+        return f"the request has {largest:,} bytes: check the brokers' socket.request.max.bytes (default: 100 MiB)"
 
     def may_send(self, most_under_way: int) -> bool:
-        """Whether order allows to send the next batch now; puts back what is to be sent again."""
+        """Return True if order allows sending the next batch now. Requeues batches to retry."""
         if self.under_way:
             return not self.again and len(self.under_way) < most_under_way and self.node == self.leader
         if self.again:
@@ -74,7 +73,7 @@ class Lane:
         return True
 
     def send_next(self, node: int, *, idempotent: bool) -> ClosedBatch:
-        """The first of those that wait, now under way. A batch keeps the sequence number that it got first."""
+        """Return the first waiting batch, now in flight. A retried batch keeps its sequence number."""
         batch = self.waiting.popleft()
         if not batch.sent:
             batch.sent = True
@@ -89,30 +88,30 @@ class Lane:
         return batch
 
     def drop_unsent(self) -> Iterator[ClosedBatch]:
-        """Take out what no broker has ever seen."""
-        kept = [batch for batch in self.waiting if batch.sent]
+        """Remove the batches that were never sent."""
+        sent = [batch for batch in self.waiting if batch.sent]
         dropped = [batch for batch in self.waiting if not batch.sent]
-        self.waiting = deque(kept)
+        self.waiting = deque(sent)
         yield from dropped
 
     def drop_sent(self) -> list[ClosedBatch]:
-        """Take out what a broker may have seen; what is under way may be in the log."""
+        """Remove the batches that were sent; those in flight may be in the log."""
         unsent = [batch for batch in self.waiting if not batch.sent]
         self.waiting = deque(batch for batch in self.waiting if batch.sent)
-        found = self.drop_all()
+        dropped = self.drop_all()
         self.waiting = deque(unsent)
-        return found
+        return dropped
 
     def begin_anew(self) -> None:
-        """Sequence numbers from 0 in a new epoch, one batch at a time at first; what waits has waited for others."""
+        """Restart sequence numbers at 0 in a new epoch, with one batch at a time at first."""
         self.epoch += 1
         self._next_sequence = 0
         self.progress, self.held, self.tries, self.refused = 0.0, time.monotonic(), 0, False
 
     def drop_all(self) -> list[ClosedBatch]:
-        """Take out everything but what is being filled; what is under way may be in the log."""
+        """Remove all batches but the open one; those in flight may be in the log."""
         for batch in self.under_way:
             batch.perhaps_written = True
-        found = [*self.under_way, *self.again, *self.waiting]
+        dropped = [*self.under_way, *self.again, *self.waiting]
         self.under_way, self.again, self.waiting = [], [], deque()
-        return found
+        return dropped

@@ -1,4 +1,4 @@
-"""The file that keeps what was not acknowledged, so that it can be given back."""
+"""The file for unacknowledged records, so that they can be sent again."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ if TYPE_CHECKING:
 _FLUSH_EVERY = 100
 
 
-class LostFile:
-    """Made at once, for its owner only, so that it is known to be writable before anything is sent; gone again when it
-    stays empty, unless it was there before. written: how many records are in it.
+class UndeliveredFile:
+    """A file for unacknowledged records, readable only by its owner. written: number of records in it.
 
-    Raises AlreadyExists for a file that has content, which may be all that is left of other records, InvalidFile.
+    It is created before anything is sent, to verify that it is writable, and removed if it stays empty, unless it
+    existed before. Raises AlreadyExists for a file with content, which may be the only copy of other records,
+    InvalidFile.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.written = 0
-        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe is refused, not waited for
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK  # do not block on a pipe
         try:
             try:
-                self._fd, self._ours = os.open(path, how | os.O_EXCL, 0o600), True
+                self._fd, self._created = os.open(path, flags | os.O_EXCL, 0o600), True
             except FileExistsError:
-                self._fd, self._ours = os.open(path, how, 0o600), False
+                self._fd, self._created = os.open(path, flags, 0o600), False
         except OSError as exc:
             raise InvalidFile(f"cannot write {path}: {exc.strerror}") from None
-        found = os.fstat(self._fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
             os.close(self._fd)
-            raise InvalidFile(f"{path} is no file that can keep records", hint="name one that does not exist yet")
-        if found.st_size:
+            raise InvalidFile(f"{path} is not a regular file", hint="use a path that does not exist yet")
+        if status.st_size:
             os.close(self._fd)
             raise AlreadyExists(
-                f"{path} has content, perhaps of records that are nowhere else",
-                hint="name another file, or move it away",
+                f"{path} has content, which may be the only copy of other records",
+                hint="use another file, or move this one away",
             )
 
     def write(self, topic: str, lost: Iterable[Lost]) -> int:
-        """How many records were written and are on the disk. Raises OperationFailed."""
+        """Write records to disk and return their number. Raises OperationFailed."""
         try:
             with os.fdopen(os.dup(self._fd), "w", encoding="utf-8") as file:
                 count = 0
@@ -63,14 +64,14 @@ class LostFile:
                 os.fsync(self._fd)
         except OSError as exc:
             raise OperationFailed(
-                f"cannot write what was not acknowledged to {self.path}: {exc.strerror};"
-                f" of its records the first {self.written} are whole"
+                f"cannot write unacknowledged records to {self.path}: {exc.strerror};"
+                f" only the first {self.written} records are complete"
             ) from None
         return count
 
     def close(self) -> None:
-        """Remove it when it is new and empty."""
+        """Close the file; remove it if it is new and empty."""
         with suppress(OSError):
-            if self._ours and not os.fstat(self._fd).st_size:
+            if self._created and not os.fstat(self._fd).st_size:
                 self.path.unlink()
         os.close(self._fd)

@@ -1,22 +1,25 @@
-"""ACLs in words: read, written, and refused with the place."""
+"""The sentence form of ACLs: formatted, parsed, and rejected with the position."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.access.model import OPERATIONS, SUPPORTED, Acl, AclFilter
-from kctl.access.words import (
-    acl_words,
+from kctl.access.acl_syntax import (
     expressions,
+    format_acl,
+    format_resource,
     parse_acls,
     parse_filter,
     parse_principal,
     parse_resource,
-    resource_words,
 )
+from kctl.access.model import OPERATIONS, SUPPORTED, Acl, AclFilter
 from kctl.base.text import printable
+from kctl.commands.app import main
 from kctl.errors import UsageError
 
 
@@ -70,29 +73,29 @@ def test_read(text: str, acls: list[Acl]) -> None:
 
 
 REFUSED = [
-    ("", 1, "«allow» or «deny» is missing"),
+    ("", 1, '"allow" or "deny" is missing'),
     ("permit alice read topic t", 1, "not 'permit'"),
     ("allow", 6, "a principal is missing"),
     ("allow alice", 12, "an operation is missing"),
     ("allow alice reed topic orders", 13, "expected an operation, not 'reed'"),
-    ("allow alice read,, write topic t", 18, "a comma separates operations"),
+    ("allow alice read,, write topic t", 18, "a comma must separate operations"),
     ("allow alice read, topic t", 19, "expected an operation, not 'topic'"),
     ("allow alice, bob read topic t", 14, "without a comma before it"),
     ("allow alice read topics t", 18, "expected a resource"),
     ("allow alice read topic", 23, "the name of a topic is missing"),
     ('allow alice read topic ""', 24, "the name is empty"),
-    ('allow alice read topic "orders', 24, "the quotes are not closed"),
-    ('allow alice read topic "a"b', 27, "a space is missing"),
-    ('allow alice read topic "\\q"', 24, "not understood within quotes"),
-    ('allow alice read topic "*"', 24, "every resource of the type"),
-    ("allow ali* read topic t", 7, "a principal has no pattern"),
-    ("allow :x read topic t", 7, "is no principal"),
-    ("allow alice write group g", 13, "no operation on a group is «write»"),
-    ("allow alice consume cluster", 13, "«consume» is of a topic or group"),
-    ("allow alice read topic t by noon", 26, 'expected the end, or "from HOST", not'),
+    ('allow alice read topic "orders', 24, "missing closing quote"),
+    ('allow alice read topic "a"b', 27, "missing space after"),
+    ('allow alice read topic "\\q"', 24, "invalid quoted text"),
+    ('allow alice read topic "*"', 24, "all resources of the type"),
+    ("allow ali* read topic t", 7, "a principal cannot be a pattern"),
+    ("allow :x read topic t", 7, "is not a principal"),
+    ("allow alice write group g", 13, '"write" is not an operation on a group'),
+    ("allow alice consume cluster", 13, '"consume" applies to a topic or group'),
+    ("allow alice read topic t by noon", 26, 'expected "from HOST" or the end, not'),
     ("allow alice read topic t from", 30, "an IP address is missing"),
-    ("allow alice read topic t from example.org", 31, "is no IP address"),
-    ("allow alice read topic t from 10.0.0.0/8", 31, "is no IP address"),
+    ("allow alice read topic t from example.org", 31, "is not an IP address"),
+    ("allow alice read topic t from 10.0.0.0/8", 31, "is not an IP address"),
     ("allow alice read topic t,", 26, "nothing follows the comma"),
     ("allow alice all cluster kafka-cluster", 25, "the end"),
 ]
@@ -117,8 +120,8 @@ def test_what_was_meant_is_told() -> None:
 @pytest.mark.parametrize("name", ["a\u202eb", "\x9b31m", "\x7f", "a\u200f", "\u2028", "\ud800", 'a "\x85" b'])
 def test_what_a_terminal_shows_is_what_is_read(name: str) -> None:
     acl = Acl("GROUP", name, "LITERAL", f"User:{name}", "ALLOW", "READ")
-    assert printable(acl_words(acl)) == acl_words(acl)
-    assert parse_acls(acl_words(acl)) == [acl]
+    assert printable(format_acl(acl)) == format_acl(acl)
+    assert parse_acls(format_acl(acl)) == [acl]
 
 
 def test_what_is_there_can_be_named_for_removal_whatever_it_is() -> None:
@@ -138,7 +141,7 @@ def test_words_are_read_as_what_they_were_written_of(
     kind: str, name: str, pattern: str, principal_type: str, principal: str, permission: str, operation: str, host: str
 ) -> None:
     acl = Acl(kind, name, pattern, f"{principal_type}:{principal}", permission, operation, host)
-    assert parse_acls(acl_words(acl), strict=False) == [acl]
+    assert parse_acls(format_acl(acl), strict=False) == [acl]
 
 
 @given(st.text(max_size=60))
@@ -152,7 +155,7 @@ def test_any_text_is_read_or_refused_with_its_place(text: str) -> None:
 
 
 def test_an_expression_without_end_is_refused() -> None:
-    with pytest.raises(UsageError, match="at most 10,000 characters"):
+    with pytest.raises(UsageError, match="the maximum is 10,000"):
         parse_acls("allow alice read topic " + "x" * 10_000)
 
 
@@ -178,7 +181,7 @@ def test_resources(text: str, found: tuple[str, str | None, str | None]) -> None
 
 
 def test_cluster_has_no_name_in_words() -> None:
-    assert resource_words("CLUSTER", "kafka-cluster", "LITERAL") == "cluster"
+    assert format_resource("CLUSTER", "kafka-cluster", "LITERAL") == "cluster"
 
 
 @pytest.mark.parametrize("text", ["", " ", "User:", ":alice"])
@@ -202,7 +205,7 @@ def test_filters() -> None:
             parse_filter(**{**none, **wrong})
 
 
-QUOTES = "stands in double quotes, all of it"
+QUOTES = "enclose a whole name"
 
 
 @pytest.mark.parametrize(
@@ -239,3 +242,9 @@ def test_words_that_a_shell_has_freed_from_their_quotes(words: list[str], princi
     (text,) = expressions(words)
     acls = parse_acls(text)
     assert {(acl.principal, acl.resource_name) for acl in acls} == {(principal, name)}
+
+
+@pytest.mark.parametrize(("option", "shows"), [("--topic", True), ("--producer", True), ("--bogus", False)])
+def test_options_of_kafka_acls_show_the_sentence_form(option: str, shows: bool, capsys: Any) -> None:
+    assert main(["acl", "add", "User:alice", option, "orders"]) == 2
+    assert ('kctl acl add "allow alice read,write topic orders"' in capsys.readouterr().err) is shows

@@ -1,15 +1,15 @@
-"""ACLs in words, read and written: «allow alice read topic orders*», «deny bob all cluster from 10.0.0.1».
+"""The sentence form of ACLs: "allow alice read topic orders*", "deny bob all cluster from 10.0.0.1".
 
     ACL        = ("allow" | "deny") PRINCIPAL OPERATION {"," OPERATION} RESOURCE ["from" HOST]
     PRINCIPAL  = "*" | NAME | TYPE ":" NAME                 a NAME without a colon is User:NAME, "*" is User:*
     OPERATION  = "read" | "write" | … | "all" | "produce" | "consume"
     RESOURCE   = "cluster" | KIND PATTERN
     KIND       = "topic" | "group" | "transactional-id" | "delegation-token" | "user"
-    PATTERN    = "*" | NAME | NAME "*"                      every one, exactly this one, all that begin so
+    PATTERN    = "*" | NAME | NAME "*"                      all, exactly this name, all with this prefix
     HOST       = an IP address | "*"
 
-Words are separated by spaces. A name with spaces, quotes, commas or control characters, or one that itself ends in *,
-stands in double quotes, with JSON's escapes; a * behind the quotes still means a prefix.
+Words are separated by spaces. A name that contains spaces, quotes, commas or control characters, or ends in *, is
+enclosed in double quotes with JSON escapes; a * after the closing quote still means a prefix.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from kctl.access.model import (
     CLUSTER_NAME,
-    EVERYBODY,
+    EVERYONE,
     OPERATIONS,
     PERMISSIONS,
     RESOURCE_TYPES,
@@ -37,7 +37,7 @@ from kctl.base.suggestions import did_you_mean
 from kctl.base.text import UNSAFE, printable_json
 from kctl.errors import UsageError
 
-# What kafka-acls --producer and --consumer add (kafka.admin.AclCommand).
+# The operations that kafka-acls --producer and --consumer add (kafka.admin.AclCommand).
 _ROLES = {
     "produce": {"TOPIC": ("WRITE", "CREATE", "DESCRIBE"), "TRANSACTIONAL_ID": ("WRITE", "DESCRIBE")},
     "consume": {"TOPIC": ("READ", "DESCRIBE"), "GROUP": ("READ",)},
@@ -46,12 +46,12 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BARE = re.compile(r'[^\s",]+')
 _PLAIN = re.compile(rf'[^\s",\\{UNSAFE}]+')
 MAX_CHARACTERS = 10_000
-_IN_QUOTES = 'a name with commas or blanks stands in double quotes, all of it: "User:CN=alice,O=acme"'
+_QUOTING_HINT = 'enclose a whole name with commas or spaces in double quotes: "User:CN=alice,O=acme"'
 
 
 @dataclass(frozen=True)
 class _Token:
-    """A word. star: a * stands behind it (a word that is nothing but * has none). at: where it begins, from 0."""
+    """A word. star: it is followed by a * (the word * alone is not). at: its position, from 0."""
 
     text: str
     star: bool
@@ -60,126 +60,127 @@ class _Token:
 
     @property
     def word(self) -> str:
-        """As it was written, for keywords."""
+        """Return the word as written, to compare with keywords."""
         return self.text + "*" * self.star
 
 
-def kind_word(resource_type: str) -> str:
-    """TRANSACTIONAL_ID → «transactional-id»."""
+def keyword(resource_type: str) -> str:
+    """Convert TRANSACTIONAL_ID to "transactional-id"."""
     return resource_type.lower().replace("_", "-")
 
 
-KIND_WORDS = {kind_word(name): name for name in RESOURCE_TYPES}
-OPERATION_WORDS = {kind_word(name): name for name in OPERATIONS}
+KINDS_BY_KEYWORD = {keyword(name): name for name in RESOURCE_TYPES}
+OPERATIONS_BY_KEYWORD = {keyword(name): name for name in OPERATIONS}
 
 
-# --- writing --------------------------------------------------------------------------------------------------------
+# --- formatting -----------------------------------------------------------------------------------------------------
 
 
-def acl_words(acl: Acl) -> str:
-    """The ACL as `parse_acls` reads it."""
+def format_acl(acl: Acl) -> str:
+    """Return the ACL as a sentence that `parse_acls` reads."""
     words = [
         acl.permission_type.lower(),
-        principal_words(acl.principal),
-        kind_word(acl.operation),
-        resource_words(acl.resource_type, acl.resource_name, acl.pattern_type),
+        format_principal(acl.principal),
+        keyword(acl.operation),
+        format_resource(acl.resource_type, acl.resource_name, acl.pattern_type),
     ]
     return " ".join(words if acl.host == WILDCARD else [*words, "from", quoted_name(acl.host)])
 
 
-def principal_words(principal: str) -> str:
-    """«alice» of User:alice; the type is written where it is another or the name has a colon."""
+def format_principal(principal: str) -> str:
+    """Return "alice" for User:alice; with the type if it is not User or the name has a colon."""
     kind, colon, name = principal.partition(":")
-    if principal == EVERYBODY:
+    if principal == EVERYONE:
         return WILDCARD
     if colon and kind == "User" and name.strip() and ":" not in name:
         return quoted_name(name)
     return quoted_name(principal)
 
 
-def resource_words(resource_type: str, name: str, pattern_type: str) -> str:
-    """«topic orders*»; «cluster» has no name."""
+def format_resource(resource_type: str, name: str, pattern_type: str) -> str:
+    """Return "topic orders*"; "cluster" has no name."""
     if resource_type == "CLUSTER" and name == CLUSTER_NAME and pattern_type == "LITERAL":
         return "cluster"
     if pattern_type == "LITERAL" and name == WILDCARD:
-        return f"{kind_word(resource_type)} *"
-    return f"{kind_word(resource_type)} {quoted_name(name)}{'*' if pattern_type == 'PREFIXED' else ''}"
+        return f"{keyword(resource_type)} *"
+    return f"{keyword(resource_type)} {quoted_name(name)}{'*' if pattern_type == 'PREFIXED' else ''}"
 
 
 def quoted_name(text: str) -> str:
-    """In quotes where it would be read as something else. A terminal is shown all of it as it is (`printable`)."""
+    """Quote a name that would be parsed differently. Control characters are escaped for terminals (`printable`)."""
     if _PLAIN.fullmatch(text) and not text.endswith("*"):
         return text
     return printable_json(json.dumps(text, ensure_ascii=False))
 
 
-# --- reading --------------------------------------------------------------------------------------------------------
+# --- parsing --------------------------------------------------------------------------------------------------------
 
 
 def expressions(words: Sequence[str]) -> list[str]:
-    """Arguments of a command line as expressions: each is one, unless the words of one are given apart."""
+    """Split command-line arguments into ACLs: one per argument, or one whose words are separate arguments."""
     if len(words) > 1 and words[0].lower() in {"allow", "deny"}:
         return [" ".join(_requoted(word, principal=place == 1) for place, word in enumerate(words))]
     return list(words)
 
 
 def _requoted(word: str, *, principal: bool) -> str:
-    """A word that a shell has freed from its quotes, with them; commas stand between operations too."""
-    needs = any(char.isspace() for char in word) or (principal and "," in word)
-    return json.dumps(word, ensure_ascii=False) if needs and '"' not in word else word
+    """Restore quotes that the shell removed from a word. Commas also separate operations."""
+    needs_quotes = any(char.isspace() for char in word) or (principal and "," in word)
+    return json.dumps(word, ensure_ascii=False) if needs_quotes and '"' not in word else word
 
 
 def parse_acls(text: str, *, strict: bool = True) -> list[Acl]:
-    """The ACLs of an expression, one for each operation.
+    """Parse an ACL sentence into one ACL per operation. Raises UsageError with the position.
 
-    strict: also that the operations make sense for the resource and the host is an address, which is wanted of new
-    ACLs and not of those that are to be removed; the host is then as brokers write it. Raises UsageError with the
-    position.
+    strict: the operations must apply to the resource type and the host must be an address; the host is returned in the
+    brokers' notation. For new ACLs, not for ACLs to remove.
     """
     reader = _Reader(text)
-    permission = reader.one_of("«allow» or «deny»", {name.lower(): name for name in PERMISSIONS})
+    permission = reader.one_of('"allow" or "deny"', {name.lower(): name for name in PERMISSIONS})
     principal = _principal(reader)
     operations = _operations(reader)
     resource_type, name, pattern = _resource(reader)
-    host = _host(reader, strict=strict) if reader.keyword("from") else WILDCARD
+    host = _host(reader, strict=strict) if reader.accept_keyword("from") else WILDCARD
     reader.end()
-    found: dict[Acl, None] = {}
+    acls: dict[Acl, None] = {}
     for token, word in operations:
         for operation in _expanded(reader, token, word, resource_type, strict=strict):
-            found[Acl(resource_type, name, pattern, principal, permission, operation, host)] = None
-    return list(found)
+            acls[Acl(resource_type, name, pattern, principal, permission, operation, host)] = None
+    return list(acls)
 
 
 def parse_all(texts: Iterable[str], *, strict: bool = True) -> list[Acl]:
-    """The ACLs of several expressions, each once."""
+    """Parse several sentences and return distinct ACLs."""
     return list(dict.fromkeys(acl for text in texts for acl in parse_acls(text, strict=strict)))
 
 
 def parse_principal(text: str) -> str:
-    """«alice» or «User:alice» → «User:alice». Raises UsageError."""
+    """Parse "alice" or "User:alice" into "User:alice". Raises UsageError."""
     if not text.strip():
-        raise UsageError("a principal has a name", hint="for example alice, User:alice or *")
+        raise UsageError("the principal is empty", hint="use alice, User:alice or *")
     if text == WILDCARD:
-        return EVERYBODY
+        return EVERYONE
     kind, colon, name = text.partition(":")
     if colon and not (kind and name):
-        raise UsageError(f"{text!r} is no principal", hint="a principal is TYPE:NAME, for example User:alice")
+        raise UsageError(f"{text!r} is not a principal", hint="use TYPE:NAME, for example User:alice")
     return text if colon else f"User:{text}"
 
 
 def parse_resource(text: str) -> tuple[str, str | None, str | None]:
-    """«topic», «topic orders», «topic orders*» → type, name and pattern type; without a name: all of the type."""
+    """Parse "topic", "topic orders" or "topic orders*" into type, name and pattern type. Name None: all of the type."""
     reader = _Reader(text)
-    if len(reader.tokens) == 1 and (kind := KIND_WORDS.get(reader.tokens[0].word.lower().replace("_", "-"))):
+    if len(reader.tokens) == 1 and (kind := KINDS_BY_KEYWORD.get(reader.tokens[0].word.lower().replace("_", "-"))):
         return kind, None, None
-    found = _resource(reader)
+    resource = _resource(reader)
     reader.end()
-    return found
+    return resource
 
 
 def broker_host(text: str) -> str:
-    """An address as brokers write and compare it (InetAddress.getHostAddress): «::1» → 0:0:0:0:0:0:0:1, and one of IPv4
-    within IPv6 as IPv4. What is no address stays as it is."""
+    """Return an address in the brokers' notation (InetAddress.getHostAddress).
+
+    "::1" becomes 0:0:0:0:0:0:0:1, and IPv4-mapped IPv6 becomes IPv4. Text that is not an address is returned unchanged.
+    """
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -193,26 +194,28 @@ def broker_host(text: str) -> str:
 
 
 def parse_operation(text: str) -> str:
-    """«read» → READ. Raises UsageError."""
-    found = OPERATION_WORDS.get(text.lower().replace("_", "-"))
-    if found is None:
-        near = did_you_mean(text.lower(), OPERATION_WORDS)
-        raise UsageError(f"{text!r} is no operation", hint=near or f"one of {', '.join(OPERATION_WORDS)}")
-    return found
+    """Parse "read" into READ. Raises UsageError."""
+    operation = OPERATIONS_BY_KEYWORD.get(text.lower().replace("_", "-"))
+    if operation is None:
+        near = did_you_mean(text.lower(), OPERATIONS_BY_KEYWORD)
+        raise UsageError(f"{text!r} is not an operation", hint=near or f"use one of {', '.join(OPERATIONS_BY_KEYWORD)}")
+    return operation
 
 
 def parse_filter(
     *, principal: str | None, resource: str | None, covering: str | None, operation: str | None,
     permission: str | None, host: str | None,
 ) -> AclFilter:  # fmt: skip
-    """The filter that a command's options say. Raises UsageError."""
+    """Return the filter for a command's options. Raises UsageError."""
     if resource is not None and covering is not None:
-        raise UsageError("--resource and --covering exclude each other")
+        raise UsageError("--resource and --covering are mutually exclusive")
     if permission is not None and permission.upper() not in PERMISSIONS:
-        raise UsageError(f"--permission {permission!r} is unknown", hint="allow or deny")
+        raise UsageError(f"--permission {permission!r} is unknown", hint="use allow or deny")
     kind, name, pattern = parse_resource(resource or covering or "") if resource or covering else (None, None, None)
     if covering is not None and (name is None or pattern == "PREFIXED"):
-        raise UsageError(f"--covering {covering!r} is no single resource", hint='for example --covering "topic orders"')
+        raise UsageError(
+            f"--covering {covering!r} is not a single resource", hint='use a name, e.g. --covering "topic orders"'
+        )
     return AclFilter(
         resource_type=kind,
         resource_name=name,
@@ -226,13 +229,13 @@ def parse_filter(
 
 
 class _Reader:
-    """The words of an expression, one after the other; errors name the place."""
+    """The words of a sentence in order. Errors report the position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         if len(text) > MAX_CHARACTERS:
-            raise UsageError(f"an ACL in words has at most {MAX_CHARACTERS:,} characters; this one has {len(text):,}")
-        self._commas: set[int] = set()  # positions in tokens before which a comma stands
+            raise UsageError(f"the ACL has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}")
+        self._commas: set[int] = set()  # indexes of tokens that follow a comma
         self.tokens = self._split()
         self._next = 0
 
@@ -245,7 +248,7 @@ class _Reader:
                 at += 1
             elif char == ",":
                 if not tokens or len(tokens) in self._commas:
-                    self.fail(at, "a comma separates operations")
+                    self.fail(at, "a comma must separate operations")
                 self._commas.add(len(tokens))
                 at += 1
             else:
@@ -259,63 +262,63 @@ class _Reader:
             assert match
             word = match[0]
             if self.text[match.end() : match.end() + 1] == '"':
-                self.fail(match.end(), "a quote within a word", _IN_QUOTES)
+                self.fail(match.end(), "quote inside a word", _QUOTING_HINT)
             star = word.endswith("*") and word != WILDCARD
             return _Token(word[:-1] if star else word, star, quoted=False, at=at), match.end()
         match = _QUOTED.match(self.text, at)
         if match is None:
-            self.fail(at, "the quotes are not closed")
+            self.fail(at, "missing closing quote")
         try:
             text = json.loads(match[0], strict=False)
         except json.JSONDecodeError as exc:
-            self.fail(at, f"not understood within quotes: {exc.msg}")
+            self.fail(at, f"invalid quoted text: {exc.msg}")
         end = match.end()
         star = self.text[end : end + 1] == WILDCARD
         end += star
         if end < len(self.text) and not (self.text[end].isspace() or self.text[end] == ","):
-            self.fail(end, "a space is missing behind the quotes")
+            self.fail(end, "missing space after the closing quote")
         return _Token(text, star, quoted=True, at=at), end
 
     def fail(self, at: int, problem: str, advice: str | None = None) -> NoReturn:
-        """Raise the error of a place."""
+        """Raise UsageError for a position."""
         raise UsageError(
-            f"not an ACL in words, at character {at + 1}: {problem}",
+            f"invalid ACL at character {at + 1}: {problem}",
             hint=f"{self.text}\n{' ' * at}^" + (f"\n{advice}" if advice else ""),
             details={"position": at + 1, "expression": self.text},
         )
 
-    def take(self, wanted: str) -> _Token:
-        """The next word. wanted: what should come, for the error of an end that comes too early."""
+    def take(self, expected: str) -> _Token:
+        """Return the next word. expected: named in the error if the text ends too early."""
         if self._next >= len(self.tokens):
-            self.fail(len(self.text), f"{wanted} is missing")
+            self.fail(len(self.text), f"{expected} is missing")
         if self._next in self._commas:
-            self.fail(self.tokens[self._next].at, f"expected {wanted} here, without a comma before it", _IN_QUOTES)
+            self.fail(self.tokens[self._next].at, f"expected {expected}, without a comma before it", _QUOTING_HINT)
         self._next += 1
         return self.tokens[self._next - 1]
 
-    def take_list(self, wanted: str) -> list[_Token]:
-        """The next word, and those that commas join to it."""
-        found = [self.take(wanted)]
+    def take_list(self, expected: str) -> list[_Token]:
+        """Return the next word and those joined to it by commas."""
+        tokens = [self.take(expected)]
         while self._next in self._commas:
             self._commas.discard(self._next)
-            found.append(self.take(wanted))
-        return found
+            tokens.append(self.take(expected))
+        return tokens
 
-    def one_of(self, wanted: str, known: dict[str, str]) -> str:
-        token = self.take(wanted)
-        return self.known(token, wanted, known)
+    def one_of(self, expected: str, allowed: dict[str, str]) -> str:
+        token = self.take(expected)
+        return self.match_keyword(token, expected, allowed)
 
-    def known(self, token: _Token, wanted: str, known: dict[str, str]) -> str:
+    def match_keyword(self, token: _Token, expected: str, allowed: dict[str, str]) -> str:
         word = token.word.lower().replace("_", "-")
-        if token.quoted or word not in known:
-            advice = did_you_mean(word, known) or f"one of {', '.join(known)}"
-            if self._next > 1:  # what was read before may have been the beginning of a name
-                advice += f"\n{_IN_QUOTES}"
-            self.fail(token.at, f"expected {wanted}, not {token.word!r}", advice)
-        return known[word]
+        if token.quoted or word not in allowed:
+            advice = did_you_mean(word, allowed) or f"use one of {', '.join(allowed)}"
+            if self._next > 1:  # earlier words may have been the beginning of a name
+                advice += f"\n{_QUOTING_HINT}"
+            self.fail(token.at, f"expected {expected}, not {token.word!r}", advice)
+        return allowed[word]
 
-    def keyword(self, word: str) -> bool:
-        """Whether the next word is this one; then it is taken."""
+    def accept_keyword(self, word: str) -> bool:
+        """Consume the next word if it is this keyword; return True if so."""
         if self._next < len(self.tokens) and self._next not in self._commas:
             token = self.tokens[self._next]
             if not token.quoted and token.word.lower() == word:
@@ -326,7 +329,7 @@ class _Reader:
     def end(self) -> None:
         if self._next < len(self.tokens):
             token = self.tokens[self._next]
-            self.fail(token.at, f'expected the end, or "from HOST", not {token.word!r}', _IN_QUOTES)
+            self.fail(token.at, f'expected "from HOST" or the end, not {token.word!r}', _QUOTING_HINT)
         if self._next in self._commas:
             self.fail(len(self.text), "nothing follows the comma")
 
@@ -337,10 +340,10 @@ def _principal(reader: _Reader) -> str:
         return parse_principal(token.word)
     if token.star:
         reader.fail(
-            token.at, "a principal has no pattern", "one name, or * for everybody; a name that ends in * in quotes"
+            token.at, "a principal cannot be a pattern", "use one name, or * for everyone; quote a name that ends in *"
         )
     if token.quoted and token.text == WILDCARD:
-        reader.fail(token.at, "Kafka takes a principal of the name * for everybody", "write it without quotes")
+        reader.fail(token.at, "Kafka treats a principal named * as everyone", "write it without quotes")
     try:
         return parse_principal(token.text)
     except UsageError as exc:
@@ -348,31 +351,31 @@ def _principal(reader: _Reader) -> str:
 
 
 def _operations(reader: _Reader) -> list[tuple[_Token, str]]:
-    known = {**OPERATION_WORDS, **{role: role for role in _ROLES}}
-    return [(token, reader.known(token, "an operation", known)) for token in reader.take_list("an operation")]
+    allowed = {**OPERATIONS_BY_KEYWORD, **{role: role for role in _ROLES}}
+    return [(token, reader.match_keyword(token, "an operation", allowed)) for token in reader.take_list("an operation")]
 
 
 def _expanded(reader: _Reader, token: _Token, word: str, resource_type: str, *, strict: bool) -> tuple[str, ...]:
-    """The operations that a word stands for on a type of resource."""
-    kind = kind_word(resource_type)
+    """Return the operations that a word means for a resource type."""
+    kind = keyword(resource_type)
     if word in _ROLES:
         if resource_type not in _ROLES[word]:
-            where = " or ".join(kind_word(name) for name in _ROLES[word])
-            reader.fail(token.at, f"«{word}» is of a {where}, not of a {kind}")
+            kinds = " or ".join(keyword(name) for name in _ROLES[word])
+            reader.fail(token.at, f'"{word}" applies to a {kinds}, not to a {kind}')
         return _ROLES[word][resource_type]
     if strict and word != "ALL" and word not in SUPPORTED[resource_type]:
-        known = ", ".join(map(kind_word, (*SUPPORTED[resource_type], "ALL")))
-        reader.fail(token.at, f"no operation on a {kind} is «{kind_word(word)}»", f"one of {known}")
+        allowed = ", ".join(map(keyword, (*SUPPORTED[resource_type], "ALL")))
+        reader.fail(token.at, f'"{keyword(word)}" is not an operation on a {kind}', f"use one of {allowed}")
     return (word,)
 
 
 def _resource(reader: _Reader) -> tuple[str, str, str]:
-    kind = reader.one_of("a resource", KIND_WORDS)
+    kind = reader.one_of("a resource", KINDS_BY_KEYWORD)
     if kind == "CLUSTER":
         return kind, CLUSTER_NAME, "LITERAL"
-    token = reader.take(f"the name of a {kind_word(kind)}")
+    token = reader.take(f"the name of a {keyword(kind)}")
     if token.quoted and token.text == WILDCARD and not token.star:
-        reader.fail(token.at, "Kafka takes a literal * for every resource of the type", "write it without quotes")
+        reader.fail(token.at, "Kafka treats a literal * as all resources of the type", "write it without quotes")
     if not token.text:
         reader.fail(token.at, "the name is empty")
     return kind, token.text, "PREFIXED" if token.star else "LITERAL"
@@ -385,7 +388,9 @@ def _host(reader: _Reader, *, strict: bool) -> str:
             ipaddress.ip_address(token.word)
         except ValueError:
             reader.fail(
-                token.at, f"{token.word!r} is no IP address", "brokers compare addresses, not names or networks"
+                token.at,
+                f"{token.word!r} is not an IP address",
+                "use an address; brokers do not match host names or networks",
             )
         return broker_host(token.word)
     return token.word
