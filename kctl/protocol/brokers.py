@@ -19,7 +19,7 @@ from kctl.errors import (
 from kctl.model import Broker, ClusterState
 from kctl.protocol import preflight
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
+from kctl.protocol.connection import Connection, Dialer, NoResponse, PeerClosed, Pending
 
 # Requests that change something: without an answer nobody knows whether they did. (api keys)
 CHANGES = frozenset(
@@ -208,7 +208,7 @@ class Brokers:
                 if isinstance(connection, KctlError):
                     raise connection
                 version = negotiate(requests[node], pinned[node], connection)
-                connection.step = f"the answer to {requests[node].name.removesuffix('Request')}"
+                connection.step = f"the {requests[node].name.removesuffix('Request')} request"
                 sent[node] = connection, connection.send_message(requests[node], version, deadline)
             except KctlError as exc:
                 answers[node] = exc
@@ -232,14 +232,14 @@ def _no_answer(
     who = "the broker" if node is None else f"broker {node}"
     why = (
         f"did not answer {name} within {deadline.seconds:g} s"
-        if isinstance(exc, NoAnswer)
+        if isinstance(exc, NoResponse)
         else f"closed the connection during {name}"
     )
     if _may_change(request) if changes is None else changes:
         return OutcomeUnknown(
             f"{who} {why}: it may have been carried out or not", hint="look at the state before you try again"
         )
-    if isinstance(exc, NoAnswer):
+    if isinstance(exc, NoResponse):
         return ConnectionTimedOut(f"{who} {why}", hint="is the broker overloaded? --timeout gives it more time")
     return exc
 

@@ -125,14 +125,14 @@ class ClusterClient:
     def _metadata(self, request: MetadataRequest, deadline: Deadline) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
         version = negotiate(request, None, connection)
-        connection.step = "the answer to Metadata"
+        connection.step = "the Metadata request"
         flexible = metadata_is_flexible(version)
         reader = connection.exchange(request.API_KEY, version, request.body(version), deadline, flexible=flexible)
         try:
             return request.read(reader, version)
         except wire.WireError as exc:
             connection.close()
-            raise ConnectionFailed(f"{connection.address} gave metadata that cannot be read ({exc})") from None
+            raise ConnectionFailed(f"{connection.address} sent a malformed Metadata response ({exc})") from None
 
     def metadata_of_each(
         self, nodes: Iterable[int], topics: Collection[str] | None = None, *, timeout_s: float | None = None

@@ -107,9 +107,9 @@ ROWS = (
     TlsRow("another CA", _leaf(trust="other"), _UNKNOWN),
     TlsRow("another CA, root sent", _leaf(trust="other", send=("root",)), _UNKNOWN),
     TlsRow("another CA of the same name", _leaf(trust="namesake"), _UNKNOWN),
-    TlsRow("expired", _leaf(_NAMES, days=_PAST), "is expired"),
+    TlsRow("expired", _leaf(_NAMES, days=_PAST), "has expired"),
     TlsRow("not valid yet", _leaf(_NAMES, days=_FUTURE), "is not valid yet"),
-    TlsRow("an expired CA", _leaf(by="expired-root"), "is expired"),
+    TlsRow("an expired CA", _leaf(by="expired-root"), "has expired"),
     TlsRow("another host", _leaf("subjectAltName=DNS:other.example\n"), "is for another host name"),
     TlsRow(
         "a wildcard of another depth",
@@ -125,7 +125,7 @@ ROWS = (
     TlsRow("MD5", _leaf(by="rsa-root", digest="md5"), "signed with SHA-1 or MD5"),
     TlsRow("a small key", _leaf(rsa=1024), "the key of its certificate is too small"),
     TlsRow("a CA with a small key", _leaf(by="small-root"), "the key of its CA is too small"),
-    TlsRow("for clients", _leaf(f"{_NAMES}extendedKeyUsage=clientAuth\n"), "is not made for servers"),
+    TlsRow("for clients", _leaf(f"{_NAMES}extendedKeyUsage=clientAuth\n"), "is not a server certificate"),
     TlsRow("by what is no CA", _leaf(by="no-ca", trust="root", send=("no-ca",)), "may sign no certificates"),
     TlsRow(
         "by a CA that may not sign",
