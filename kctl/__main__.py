@@ -37,7 +37,7 @@ def run(argv: list[str]) -> int:
     except ModuleNotFoundError as exc:  # while importing kctl; app.main reports later ones
         sys.stderr.write(
             f"error: {exc.name} is not installed in kctl's own environment ({sys.prefix})\n"
-            "  hint: reinstall kctl with its requirements; kctl does not search PYTHONPATH or the user's site-packages\n"
+            "  reinstall kctl with its requirements; it does not search PYTHONPATH or the user's site-packages\n"
         )
         return 5
     except KeyboardInterrupt:  # while importing, before app.main can report it

@@ -13,26 +13,30 @@ SaslPasswordEnv = Annotated[
     str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
 ]
 SaslPasswordFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
+    str | None, typer.Option(metavar="FILE", help="File that holds the password; one trailing newline is ignored.")
 ]
-SslCafile = Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")]
-SslCertfile = Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")]
+SslCafile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="PEM file with trusted CAs (default: the system's).")
+]
+SslCertfile = Annotated[str | None, typer.Option(metavar="FILE", help="PEM file with the client certificate.")]
 SslKeyfile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
+    str | None, typer.Option(metavar="FILE", help="PEM file with the client key (default: in the --ssl-certfile file).")
 ]
 SslKeyPasswordEnv = Annotated[
-    str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
+    str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key password.")
 ]
-SslKeyPasswordFile = Annotated[str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")]
-SslCheckHostname = Annotated[bool, typer.Option(help="Whether the broker's certificate must name the host.")]
+SslKeyPasswordFile = Annotated[str | None, typer.Option(metavar="FILE", help="File that holds the key password.")]
+SslCheckHostname = Annotated[bool, typer.Option(help="Verify that the broker's certificate matches its host name.")]
 Protected = Annotated[
     bool | None,
     typer.Option(
         "--protected/--no-protected",
-        help="Ask for the context's name before a change of this cluster; with --replace as before.",
+        help="Require typing the context's name before changes (default: no; with --replace: as before).",
         show_default=False,
     ),
 ]
-Use = Annotated[bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
+Use = Annotated[
+    bool, typer.Option("--use", help="Make it the current context; the first context always becomes current.")
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Overwrite an existing context that differs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")]

@@ -143,7 +143,8 @@ def metadata_version(connection: Connection) -> int:
     version = min(high, METADATA_MAX)
     if version < max(low, METADATA_MIN):
         raise NotSupported(
-            f"{connection.address} supports Metadata versions {low} to {high}; kctl supports {METADATA_MIN} to {METADATA_MAX}",
+            f"{connection.address} supports Metadata versions {low} to {high}; "
+            f"kctl supports {METADATA_MIN} to {METADATA_MAX}",
             hint="upgrade kctl, or the broker if it is older than 0.10",
         )
     return version

@@ -139,6 +139,6 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
     if any(name in reason for name in ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")):
         return TlsMismatch(
             f"{server} does not support TLS 1.2 or 1.3",
-            hint="enable TLSv1.2 or TLSv1.3 on the broker (ssl.enabled.protocols)",
+            hint="enable TLSv1.2 or TLSv1.3 on the broker",
         )
     return ConnectionFailed(f"{server}: the TLS handshake failed ({reason.lower().replace('_', ' ')})")

@@ -79,7 +79,7 @@ def test_no_context_is_current_after_the_current_one_goes(two: Path) -> None:
     use_context("prod")
     assert remove_context("prod") is None
     assert context.resolve_name("-") == "dev"
-    with pytest.raises(UsageError, match="no cluster was chosen") as caught:
+    with pytest.raises(UsageError, match="no cluster selected") as caught:
         resolve_target()
     assert "known: dev" in (caught.value.hint or "")
     put_context("prod", PROD, make_current=True)
@@ -143,9 +143,9 @@ def test_unknown_context(two: Path) -> None:
 def test_a_variable_that_names_a_context_that_is_gone(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `eval "$(kctl cluster env trio)"` and the end of trio."""
     monkeypatch.setenv("KCTL_CONTEXT", "trio")
-    with pytest.raises(NotFound, match="'trio', which KCTL_CONTEXT names, does not exist") as caught:
+    with pytest.raises(NotFound, match="'trio', set by KCTL_CONTEXT, does not exist") as caught:
         resolve_target()
-    assert caught.value.hint == "`unset KCTL_CONTEXT`, and the current context is used; known: dev, prod"
+    assert caught.value.hint == "run `unset KCTL_CONTEXT` to use the current context; existing contexts: dev, prod"
 
 
 @pytest.mark.parametrize(("variable", "other"), [(None, None), ("", None), ("dev", None), ("trio", "trio")])
