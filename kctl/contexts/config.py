@@ -86,7 +86,7 @@ def _check_file(path: Path) -> None:
     others = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_private_group(status))
     if stat.S_ISREG(mode) and others:
         raise Refused(
-            f"other users can write to the config file {path} (mode {stat.S_IMODE(mode):04o}) and could redirect commands",
+            f"other users can write to the config {path} (mode {stat.S_IMODE(mode):04o}), which can redirect commands",
             hint=f"check its content, then run `chmod go-w {path}`",
         )
 

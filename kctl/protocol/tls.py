@@ -125,7 +125,7 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
         )
     if "HANDSHAKE_FAILURE" in reason:
         return CertificateRejected(
-            f"{server} rejected the TLS handshake: it requires a client certificate, or there is no common cipher suite",
+            f"{server} rejected the TLS handshake: it requires a client certificate, or no cipher suite is common",
             hint="set ssl_certfile and ssl_keyfile (PEM), and check ssl_ciphers",
         )
     if any(name in reason for name in _CLIENT_CERTIFICATE):

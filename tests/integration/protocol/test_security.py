@@ -278,7 +278,7 @@ def test_an_advertised_address_that_cannot_be_reached(
     result = own_kctl(*command, "--bootstrap-server", server)
     assert result.code == 3, str(result)
     assert result.seconds < within(ANSWER_S), str(result)
-    assert "broker 1 cannot be reached at the address that it advertises" in result.err
+    assert "broker 1 is unreachable at its advertised address" in result.err
     assert says in result.err
 
 

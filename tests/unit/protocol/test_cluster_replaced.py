@@ -54,7 +54,7 @@ def test_a_connection_is_made_again(brokers: Any, first: str | None, later: str 
     if not refused:
         assert known.any_connection(Deadline(1)) is again
         return
-    with pytest.raises(ClusterReplaced, match="now belongs to cluster B; this command began with cluster A"):
+    with pytest.raises(ClusterReplaced, match="now belongs to cluster B; this command started with cluster A"):
         known.any_connection(Deadline(1))
     assert again.closed
 
