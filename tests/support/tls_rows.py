@@ -135,9 +135,7 @@ ROWS = (
     TlsRow(
         "longer than a CA allows", _leaf(by="middle-of-short", trust="short-root", send=("middle-of-short",)), "pathlen"
     ),
-    TlsRow(
-        "a critical extension", _leaf(f"{_NAMES}1.2.3.4=critical,ASN1:NULL\n"), "an unknown critical extension"
-    ),
+    TlsRow("a critical extension", _leaf(f"{_NAMES}1.2.3.4=critical,ASN1:NULL\n"), "an unknown critical extension"),
 )
 
 

@@ -88,7 +88,7 @@ def test_a_check_without_an_answer_has_changed_nothing(validate_only: bool) -> N
     client: Any = SimpleNamespace(_deadline=lambda _: Deadline(5.0), _brokers=brokers, send=send)
     with pytest.raises(ConnectionTimedOut) as caught:
         ClusterClient.send_to_controller(client, SimpleNamespace(validate_only=validate_only))
-    assert ("asked to check, and nothing was changed" in caught.value.message) is validate_only
+    assert ("only validates, and nothing was changed" in caught.value.message) is validate_only
     assert caught.value.hint == "more time"
 
 
