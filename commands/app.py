@@ -23,7 +23,7 @@ from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 GROUPS: dict[str, tuple[str, str]] = {
     "cluster": ("kctl.commands.cluster.commands", "Set up clusters on this machine; check the health of any."),
     "doctor": ("kctl.commands.doctor", "Look for what is wrong, or will hurt, in a cluster or in config files."),
-    "context": ("kctl.commands.context.commands", "Choose between named clusters."),
+    "context": ("kctl.commands.context.commands", "Manage contexts: named clusters and their settings."),
     "topic": ("kctl.commands.topic.commands", "List, describe, create, alter, truncate, copy and delete topics."),
     "config": (
         "kctl.commands.config.commands",

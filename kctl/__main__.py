@@ -1,4 +1,4 @@
-"""The console script, and the library's only bridge to kctl.commands."""
+"""The console script. The only library module that imports kctl.commands."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kctl.base.own_python import isolate
 
 
 def main() -> int:
-    """Run kctl on sys.argv with its own packages only, and return the exit code."""
+    """Run kctl on sys.argv, with only its own packages visible, and return the exit code."""
     try:
         isolate()
     except KeyboardInterrupt:
         return _interrupted()
     code = run(sys.argv[1:])
-    if sys.flags.inspect:  # PYTHONINSPECT: Python would continue as an interpreter and lose the exit code
+    if sys.flags.inspect:  # PYTHONINSPECT: Python would start an interactive session and lose the exit code
         _leave(code)
     return code
 
 
 def run(argv: list[str]) -> int:
-    """Run kctl and return the exit code. `kctl --version` is answered before Typer is imported."""
+    """Run kctl and return the exit code. `kctl --version` does not import Typer."""
     if argv == ["--version"] and sys.stdout is not None:
         from kctl import __version__
 
@@ -28,7 +28,7 @@ def run(argv: list[str]) -> int:
             sys.stdout.write(f"kctl {__version__}\n")
             sys.stdout.flush()
             return 0
-        except OSError:  # a full disk or a closed pipe: reported as every command reports it
+        except OSError:  # a full disk or a closed pipe: the regular path reports it
             pass
     try:
         from kctl.commands.app import main as run_command
@@ -37,7 +37,7 @@ def run(argv: list[str]) -> int:
     except ModuleNotFoundError as exc:  # while importing kctl; app.main reports later ones
         sys.stderr.write(
             f"error: {exc.name} is not installed in kctl's own environment ({sys.prefix})\n"
-            "  install kctl with its requirements; PYTHONPATH and the user's site-packages are not searched\n"
+            "  reinstall kctl with its requirements; it does not search PYTHONPATH or the user's site-packages\n"
         )
         return 5
     except KeyboardInterrupt:  # while importing, before app.main can report it
@@ -53,7 +53,7 @@ def _leave(code: int) -> None:
     import atexit
     import os
 
-    atexit._run_exitfuncs()  # noqa: SLF001 - what Python itself calls
+    atexit._run_exitfuncs()  # noqa: SLF001 - Python itself calls this at exit
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

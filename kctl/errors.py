@@ -1,7 +1,7 @@
-"""The one exception tree. Each class has an exit code, a stable code for programs and, where there is one, a hint.
+"""The exception tree. Each class has an exit code, a stable code for programs, and optionally a default hint.
 
-The library raises these and nothing else on purpose; `kctl.commands.app` turns them into one line, a hint
-and an exit code, or into JSON. Exit codes are an interface: a test pins each.
+The library deliberately raises only these. `kctl.commands.app` renders them as one line, a hint and an exit code, or
+as JSON. Exit codes are an interface: a test pins each.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import ClassVar
 
 
 class ExitCode(IntEnum):
-    """What the shell sees. Numbers never change."""
+    """The exit code of a command. Numbers never change."""
 
-    OK = 0  # done, and what was checked is healthy
-    UNHEALTHY = 1  # done, and what was checked is not healthy
+    OK = 0  # succeeded, and everything checked is healthy
+    UNHEALTHY = 1  # succeeded, and something checked is not healthy
     USAGE = 2  # the command line or an input file is wrong
     UNREACHABLE = 3  # cannot reach the cluster or log in to it
-    REFUSED = 4  # a precondition does not hold, or not confirmed; nothing was changed
-    FAILED = 5  # the operation began and failed, or its result is unknown; also any unexpected exception
+    REFUSED = 4  # a precondition is not met, or the user did not confirm; nothing was changed
+    FAILED = 5  # the operation started and failed, or its outcome is unknown; also any unexpected exception
     INTERRUPTED = 130  # Ctrl-C, also at a prompt
 
 
 class KctlError(Exception):
-    """Base of all errors that kctl raises on purpose.
+    """Base class of all errors that kctl deliberately raises.
 
-    message: one line: what happened, on which object. hint: one line: what to do.
+    message: one line: what failed, on which object, and why. hint: one line: the next step.
     details: typed values for `-o json`, never secrets.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
     code: ClassVar[str] = "failed"
     default_hint: ClassVar[str | None] = None
-    label: ClassVar[str] = "error: "  # before the message; "" for what somebody had asked for
+    label: ClassVar[str] = "error: "  # printed before the message; "" for an expected result
 
     def __init__(self, message: str, *, hint: str | None = None, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
@@ -42,11 +42,11 @@ class KctlError(Exception):
         self.details = dict(details or {})
 
 
-# --- 1: done, and not healthy -------------------------------------------------------------------------------------
+# --- 1: succeeded, not healthy ------------------------------------------------------------------------------------
 
 
 class NotHealthy(KctlError):
-    """The command did its work, and what it checked is not as it should be."""
+    """The command succeeded, but something that it checked is not healthy."""
 
     exit_code = ExitCode.UNHEALTHY
     code = "not_healthy"
@@ -56,14 +56,14 @@ class NotHealthy(KctlError):
 
 
 class UsageError(KctlError):
-    """A wrong option, argument or name: found before anything was contacted."""
+    """An invalid option, argument or name, detected before kctl contacts anything."""
 
     exit_code = ExitCode.USAGE
     code = "usage"
 
 
 class InvalidFile(UsageError):
-    """A file that kctl was given, or keeps, cannot be understood."""
+    """An input file, or a file of kctl, is invalid."""
 
     code = "invalid_file"
 
@@ -72,7 +72,7 @@ class InvalidFile(UsageError):
 
 
 class ConnectionFailed(KctlError):
-    """No answer, or not the answer of a Kafka broker. Subclasses tell the causes apart."""
+    """No response, or not the response of a Kafka broker. Subclasses distinguish the causes."""
 
     exit_code = ExitCode.UNREACHABLE
     code = "connection_failed"
@@ -91,25 +91,25 @@ class ConnectionTimedOut(ConnectionFailed):
 
 
 class NotKafka(ConnectionFailed):
-    """Something answers, but not Kafka's protocol (ZooKeeper's or a web server's port, say)."""
+    """The server does not speak the Kafka protocol, e.g. it is ZooKeeper or a web server."""
 
     code = "not_kafka"
 
 
 class NotZooKeeper(ConnectionFailed):
-    """Something answers where ZooKeeper should, but it is not ZooKeeper (a broker, say)."""
+    """The server is not ZooKeeper, e.g. it is a broker."""
 
     code = "not_zookeeper"
 
 
 class TlsMismatch(ConnectionFailed):
-    """TLS spoken to a plaintext port, or the reverse."""
+    """TLS to a plaintext port, or plaintext to a TLS port."""
 
     code = "tls_mismatch"
 
 
 class CertificateRejected(ConnectionFailed):
-    """Unknown CA, wrong host name, expired, or the broker wants a client certificate."""
+    """Unknown CA, wrong host name, expired certificate, or the broker requires a client certificate."""
 
     code = "certificate_rejected"
 
@@ -122,14 +122,14 @@ class AuthenticationFailed(ConnectionFailed):
 
 
 class Refused(KctlError):
-    """A precondition does not hold. Nothing was changed."""
+    """A precondition is not met. Nothing was changed."""
 
     exit_code = ExitCode.REFUSED
     code = "refused"
 
 
 class NotFound(Refused):
-    """The topic, group, cluster, context … that was named does not exist."""
+    """The named object (topic, group, cluster, context …) does not exist."""
 
     code = "not_found"
 
@@ -139,51 +139,51 @@ class AlreadyExists(Refused):
 
 
 class NotConfirmed(Refused):
-    """The user said no, or there was nobody to ask and no --yes."""
+    """The user declined, or kctl could not ask and --yes was not set."""
 
     code = "not_confirmed"
 
 
 class NotAuthorized(Refused):
-    """Logged in, but an ACL denies the operation."""
+    """The login succeeded, but an ACL denies the operation."""
 
     code = "not_authorized"
 
 
 class NotSupported(Refused):
-    """The broker lacks the API, or this machine lacks a part that the command needs."""
+    """The broker lacks the API, or this machine lacks something that the command needs."""
 
     code = "not_supported"
 
 
 class Busy(Refused):
-    """Another kctl works on the same object, or something else holds what is needed (a port, a lock)."""
+    """Another kctl process is working on the same object, or a required resource (a port, a lock) is in use."""
 
     code = "busy"
 
 
-# --- 5: began and failed, or unknown ------------------------------------------------------------------------------
+# --- 5: failed, or outcome unknown --------------------------------------------------------------------------------
 
 
 class OperationFailed(KctlError):
-    """The operation began and failed."""
+    """The operation started and failed."""
 
     code = "failed"
 
 
 class ClusterReplaced(OperationFailed):
-    """The servers belong to another cluster than when the command began."""
+    """The servers now belong to a different cluster than when the command started."""
 
     code = "cluster_replaced"
 
 
 class OutcomeUnknown(OperationFailed):
-    """A request was sent and no answer came: it may or may not have been carried out."""
+    """A request was sent, but no response arrived: the broker may or may not have applied it."""
 
     code = "outcome_unknown"
 
 
 class TimedOut(OperationFailed):
-    """A wait came to its limit."""
+    """A wait reached its time limit."""
 
     code = "timed_out"

@@ -1,4 +1,4 @@
-"""The few value types that everything shares. Names are Kafka's own."""
+"""The value types that every part of kctl shares. Names are Kafka's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kctl.errors import KctlError
 
 
 class TopicPartition(NamedTuple):
-    """Sorts by topic, then partition. `str()` gives Kafka's own «topic-partition»."""
+    """A partition of a topic. Sorts by topic, then partition; `str()` returns Kafka's own form, e.g. "orders-3"."""
 
     topic: str
     partition: int
@@ -20,7 +20,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A registered broker, at the address that it advertises on the listener that was asked."""
+    """A registered broker. host and port: its advertised address on the listener that kctl uses."""
 
     id: int
     host: str
@@ -30,7 +30,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What the controller last said of a partition (Metadata response). leader is -1 when there is none."""
+    """The state of a partition in a Metadata response. leader: -1 if there is none."""
 
     topic: str
     partition: int
@@ -50,8 +50,11 @@ class PartitionState:
 
     @property
     def under_replicated(self) -> bool:
-        """Fewer replicas in sync than assigned, those that a reassignment still copies included: whether something is
-        wrong says kctl.health.partitions.under_replicated."""
+        """Return True if fewer replicas are in sync than assigned.
+
+        That includes replicas that a reassignment is still adding; kctl.health.partitions.under_replicated excludes
+        them.
+        """
         return len(self.isr) < len(self.replicas)
 
     @property
@@ -61,7 +64,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic and its partitions in order."""
+    """A topic and its partitions, ordered by number."""
 
     name: str
     internal: bool
@@ -70,16 +73,19 @@ class TopicState:
 
     @property
     def replication_factor(self) -> int:
-        """The largest over the partitions: they differ only while a reassignment runs, or by hand."""
+        """Return the maximum over the partitions.
+
+        Partitions differ only during a reassignment or after manual changes.
+        """
         return max((len(p.replicas) for p in self.partitions), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """One Metadata response: brokers by id, topics by name. controller_id is None when there is none.
+    """A Metadata response: brokers by id, topics by name. controller_id: None if there is no controller.
 
-    failed: topics that the broker does not describe, with the reason, if the request keeps errors.
-    operations: topic → codes of AclOperation that the user may perform, if requested and reported.
+    failed: topics that the broker did not describe, with the error, if the request keeps errors.
+    operations: topic → AclOperation codes that the user may perform, if requested and reported.
     """
 
     cluster_id: str | None

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from kctl.protocol.security import SecuritySettings
     from kctl.protocol.target import Target
 
-app = CommandGroup("Choose between named clusters.")
+app = CommandGroup("Manage contexts: named clusters and their settings.")
 
 _NAME = typer.Argument(metavar="NAME")
-_KNOWN = typer.Argument(metavar="NAME", autocompletion=context_names)
+_EXISTING = typer.Argument(metavar="NAME", autocompletion=context_names)
 
 
 @dataclasses.dataclass(frozen=True)
 class ContextView:
-    """A context as it is shown: where its secrets are, never the secrets."""
+    """A context without its secrets: only where they are stored."""
 
     name: str
     current: bool
@@ -61,7 +61,7 @@ def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> C
 
 @app.command("list")
 def list_(ctx: typer.Context) -> None:
-    """List the known clusters; a star marks the one that commands use.
+    """List the contexts; a star marks the current one.
 
     Example: kctl context list
     """
@@ -85,10 +85,13 @@ def list_(ctx: typer.Context) -> None:
 def show(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Name of the context (default: the current one).", autocompletion=context_names
+        ),
     ] = None,
 ) -> None:
-    """Show one context: its servers and security settings, without secrets.
+    """Show a context: servers and security settings, without secrets.
 
     Example: kctl context show prod -o json
     """
@@ -96,10 +99,10 @@ def show(
 
     inv = invocation(ctx)
     current = current_context()
-    chosen = name or inv.context or current
-    if chosen is None:
-        raise UsageError("no context is in use", hint="give a name, or choose one with `kctl context use NAME`")
-    _show(inv, _view(chosen, get_context(chosen), current), changed=False)
+    selected = name or inv.context or current
+    if selected is None:
+        raise UsageError("there is no current context", hint="name a context, or run `kctl context use NAME`")
+    _show(inv, _view(selected, get_context(selected), current), changed=False)
 
 
 def _show(inv: Invocation, view: ContextView, *, changed: bool) -> None:
@@ -121,13 +124,16 @@ def _details(view: ContextView) -> Table:
 def try_servers(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Name of the context (default: the current one).", autocompletion=context_names
+        ),
     ] = None,
 ) -> None:
-    """Try every server of a context, and show as whom it logs in and with which rights.
+    """Test every server of a context, and show the login and its permissions.
 
-    Tries what brokers advertise, and ZooKeeper with its chroot. Exits 1 when a server cannot be used or belongs to
-    another cluster, 3 when none can be used. A right that is denied is no failure.
+    Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exit code 1: a server is unusable or
+    belongs to another cluster. Exit code 3: no server is usable. Denied permissions are not a failure.
 
     Example: kctl context test prod
     """
@@ -136,25 +142,25 @@ def try_servers(
     inv = invocation(ctx)
     if name is not None:
         inv.context = name
-    found = check_context(inv.target(), timeout_s=inv.timeout_s(10))
+    check = check_context(inv.target(), timeout_s=inv.timeout_s(10))
     servers = [Column("role"), Column("server"), Column("cluster_id", "CLUSTER ID"), Column("problem")]
-    rights = [Column("resource"), Column("operation"), Column("result"), Column("detail")]
-    who = f"logged in as {found.principal}" if found.principal else None
-    tables = [Table(servers, jsonable(found.servers))]
-    if found.rights:
-        tables.append(Table(rights, jsonable(found.rights), title=who))
-    inv.emit(found, lambda: tables)
-    _remember_tested(inv.target(), found)
-    bad = [server for server in found.servers if server.problem]
+    permissions = [Column("resource"), Column("operation"), Column("result"), Column("detail")]
+    title = f"logged in as {check.principal}" if check.principal else None
+    tables = [Table(servers, jsonable(check.servers))]
+    if check.rights:
+        tables.append(Table(permissions, jsonable(check.rights), title=title))
+    inv.emit(check, lambda: tables)
+    _remember_tested(inv.target(), check)
+    bad = [server for server in check.servers if server.problem]
     if bad:
         raise NotHealthy(
-            f"{found.name}: {len(bad)} of {len(found.servers)} servers cannot be used",
+            f"context {check.name}: {len(bad)} of {len(check.servers)} servers are unusable",
             hint=f"{bad[0].server}: {bad[0].problem}",
         )
 
 
 def _remember_tested(target: Target, check: ContextCheck) -> None:
-    """Store the cluster id with the context if all its servers belong to one cluster."""
+    """Store the cluster id in the context if all its servers belong to one cluster."""
     from kctl.deploy.protection import remember
 
     if target.context is None or check.cluster_id is None or check.cluster_id == target.remembered_id:
@@ -166,8 +172,8 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
 
 
 @app.command()
-def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: DryRun = False) -> None:
-    """Choose the cluster that commands use when nothing else is said; - is the one before.
+def use(ctx: typer.Context, name: Annotated[str, _EXISTING], dry_run: DryRun = False) -> None:
+    """Set the current context; - switches back to the previous one.
 
     Example: kctl context use dev
     """
@@ -187,9 +193,9 @@ def add(
     name: Annotated[str, _NAME],
     options: AddOptions,
 ) -> None:
-    """Add a cluster under a name. Needs --bootstrap-server.
+    """Add a context for a cluster. Requires --bootstrap-server.
 
-    A password is never stored: name a variable or a file that holds it.
+    Contexts never contain passwords: name an environment variable or a file instead.
 
     Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
     --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
@@ -201,9 +207,12 @@ def add(
 
     inv = invocation(ctx)
     if inv.command_config is not None:
-        raise UsageError("--command-config is not stored in a context", hint="give the settings as options of `add`")
+        raise UsageError(
+            "--command-config is not stored in a context",
+            hint="pass the settings as options, or run `kctl context import FILE --name NAME`",
+        )
     if inv.bootstrap_server is None:
-        raise UsageError("no bootstrap server was given", hint="give --bootstrap-server HOST:PORT")
+        raise UsageError("--bootstrap-server is missing", hint="add --bootstrap-server HOST:PORT")
     security = SecuritySettings(
         protocol=options.security_protocol.upper(),
         sasl_mechanism=options.sasl_mechanism and options.sasl_mechanism.upper(),
@@ -219,7 +228,7 @@ def add(
     )
     refuse_temporary_files(options.sasl_password_file, options.ssl_key_password_file, options.ssl_keyfile)
     entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, options.protected or False)
-    added = add_context(
+    result = add_context(
         name,
         entry,
         keep_protected=options.protected is None,
@@ -227,18 +236,18 @@ def add(
         replace_existing=options.replace,
         dry_run=options.dry_run,
     )
-    for path in added.missing_files:
-        output.warn(f"{path} is not there yet")
-    stored = added.entry if options.dry_run else learn_protected(name, added.entry)
-    _show(inv, _view(name, stored, added.current_context), changed=True)
+    for path in result.missing_files:
+        output.warn(f"{path} does not exist yet")
+    stored = result.entry if options.dry_run else learn_protected(name, result.entry)
+    _show(inv, _view(name, stored, result.current_context), changed=True)
 
 
 app.command("import")(import_)
 
 
 @app.command()
-def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: DryRun = False) -> None:
-    """Forget a context. The cluster itself is not touched.
+def remove(ctx: typer.Context, name: Annotated[str, _EXISTING], dry_run: DryRun = False) -> None:
+    """Remove a context. The cluster itself is not affected.
 
     Example: kctl context remove old --yes
     """
@@ -249,12 +258,12 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: DryRun = F
     inv = invocation(ctx)
     view = _view(name, get_context(name), current_context())
     if dry_run:
-        output.note(f"the context {name} would be removed; these are its settings")
+        output.note(f"context {name} would be removed; its settings:")
     else:
-        inv.confirm(f"forget the context {name} ({', '.join(view.bootstrap_servers)})?")
+        inv.confirm(f"remove context {name} ({', '.join(view.bootstrap_servers)})?")
         was_current = config.read().current_context == name
         remove_context(name)
-        output.note(f"the context {name} is removed; these were its settings")
+        output.note(f"context {name} was removed; its settings were:")
         if was_current:
             output.note(NONE_CURRENT)
             warn_if_overruled("")

@@ -22,28 +22,31 @@ if TYPE_CHECKING:
 def import_(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Kafka's client.properties, or kafkactl's config.yml.")],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The context's name, for client.properties.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the context; required for client.properties.")
+    ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this context of kafkactl's; repeatable.")
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Import only this kafkactl context; repeatable.")
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help="properties or kafkactl; by the name without.")
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="properties or kafkactl (default: by file extension)."),
     ] = None,
     sasl_password_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Take the password from this variable, and store none.")
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable for the password, instead of a copy.")
     ] = None,
     ssl_key_password_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="The same for the key's password.")
+        str | None,
+        typer.Option(metavar="VARIABLE", help="Environment variable for the key password, instead of a copy."),
     ] = None,
     protected: options.Protected = None,
     current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite contexts with other settings.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite existing contexts that differ.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")] = False,
 ) -> None:
-    """Take clusters over from a Kafka client.properties or from kafkactl.
+    """Import contexts from a Kafka client.properties or from kafkactl.
 
-    A password of the file is put into a file of its own that only you can read. All contexts of the file are taken,
-    or none.
+    Each password is copied to a separate file that only you can read. Either all contexts are imported, or none.
 
     Example: kctl context import client.properties --name prod --protected --dry-run
     """
@@ -61,9 +64,9 @@ def import_(
     contexts = plan.contexts if dry_run else apply_import(plan)
     for each in contexts:
         if each.left_out:
-            output.note(f"{each.name}: left out, as a context has no such settings: {', '.join(each.left_out)}")
+            output.note(f"{each.name}: ignored settings, which do not apply to a context: {', '.join(each.left_out)}")
         for path in each.copied_from:
-            output.note(f"{each.name}: the secret was copied from {path}; later changes there have no effect")
+            output.note(f"{each.name}: the secret was copied from {path}; later changes to that file have no effect")
     if not dry_run:
         contexts = tuple(dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts)
     columns = [
@@ -85,14 +88,14 @@ def import_(
 
 
 def _changes(before: Context, entry: Context) -> str:
-    """What replacing does, as «setting: before → after»."""
+    """Return the changed settings, as "setting: before → after"."""
     entry = dataclasses.replace(entry, cluster_id=before.cluster_id)
     old, new = ({**each.pop("security"), **each} for each in map(jsonable, (before, entry)))
-    changed = [f"{key}: {_shown(old[key])} → {_shown(new[key])}" for key in new if old[key] != new[key]]
-    return ", ".join(changed) or "another password"
+    changes = [f"{key}: {_text(old[key])} → {_text(new[key])}" for key in new if old[key] != new[key]]
+    return ", ".join(changes) or "different password"
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(value)
     return {None: "-", True: "yes", False: "no"}.get(value, str(value))
@@ -101,19 +104,19 @@ def _shown(value: Any) -> str:
 def _source(inv: Invocation, file: str, file_format: str | None, name: str | None, only: list[str]) -> Source:
     from kctl.contexts import imports as context_import
 
-    chosen = file_format or context_import.format_of(file)
-    if chosen not in context_import.FORMATS:
-        known = ", ".join(context_import.FORMATS)
-        raise UsageError(f"{chosen!r} is not a format of context import", hint=f"use one of {known}")
-    given: dict[str, Any] = {"--only": only} if chosen == "properties" else {
+    selected = file_format or context_import.format_of(file)
+    if selected not in context_import.FORMATS:
+        formats = ", ".join(context_import.FORMATS)
+        raise UsageError(f"--format {selected!r} is invalid", hint=f"use one of {formats}")
+    unsupported: dict[str, Any] = {"--only": only} if selected == "properties" else {
         "--name": name, "--bootstrap-server": inv.bootstrap_server,
     }  # fmt: skip
-    for option, value in given.items():
+    for option, value in unsupported.items():
         if value:
-            raise UsageError(f"{option} has no effect on a file of the format {chosen}")
-    if chosen == "properties":
+            raise UsageError(f"{option} does not apply to the format {selected}")
+    if selected == "properties":
         if name is None:
-            raise UsageError("client.properties has no name for its cluster", hint="give --name NAME")
+            raise UsageError("client.properties does not name the context", hint="add --name NAME")
         return context_import.read_properties_source(
             file, name=name, bootstrap_server=inv.bootstrap_server, ignore_unknown=inv.ignore_unknown
         )

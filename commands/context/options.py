@@ -11,11 +11,11 @@ Protected = Annotated[
     bool | None,
     typer.Option(
         "--protected/--no-protected",
-        help="Ask for the context's name before a change of this cluster; with --replace as before.",
+        help="Require typing the context's name before changes (default: no; with --replace: as before).",
         show_default=False,
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")]
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,27 @@ class AddOptions:
         str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
     ] = None
     sasl_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
+        str | None, typer.Option(metavar="FILE", help="File that holds the password; one trailing newline is ignored.")
     ] = None
     ssl_cafile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
+        str | None, typer.Option(metavar="FILE", help="PEM file with trusted CAs (default: the system's).")
     ] = None
-    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")] = None
+    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM file with the client certificate.")] = None
     ssl_keyfile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
+        str | None, typer.Option(metavar="FILE", help="PEM file with the client key (default: in the --ssl-certfile file).")
     ] = None
     ssl_key_password_env: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key password.")
     ] = None
     ssl_key_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")
+        str | None, typer.Option(metavar="FILE", help="File that holds the key password.")
     ] = None
-    ssl_check_hostname: Annotated[bool, typer.Option(help="Whether the broker's certificate must name the host.")] = (
+    ssl_check_hostname: Annotated[bool, typer.Option(help="Verify that the broker's certificate matches its host name.")] = (
         True
     )
     protected: Protected = None
     current: Annotated[
-        bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")
+        bool, typer.Option("--use", help="Make it the current context; the first context always becomes current.")
     ] = False
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")] = False
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing context that differs.")] = False
     dry_run: DryRun = False

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def learn_protected(name: str, entry: Context) -> Context:
-    """Read the cluster id of a protected context, so that the cluster is protected at its other addresses too."""
+    """Store the cluster id of a protected context, so that the cluster is protected under all its addresses."""
     from kctl.deploy.protection import look_at, remember
 
     if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
         return entry
-    look = look_at(name)
-    if look.problem is not None:
+    lookup = look_at(name)
+    if lookup.problem is not None:
         output.warn(
-            f"context {name}: cannot read its cluster id: {look.problem}; until `kctl context test {name}` succeeds,"
-            f" changes to other clusters may ask for the name {name}"
+            f"context {name}: cannot read the cluster id: {lookup.problem}; until `kctl context test {name}` succeeds,"
+            f" changes to other clusters may require typing the name {name}"
         )
-    elif look.cluster_id is not None and remember(name, look.cluster_id):
-        return dataclasses.replace(entry, cluster_id=look.cluster_id)
+    elif lookup.cluster_id is not None and remember(name, lookup.cluster_id):
+        return dataclasses.replace(entry, cluster_id=lookup.cluster_id)
     return entry

@@ -1,4 +1,4 @@
-"""Host names, ports and chroots as they are written on command lines and in files."""
+"""Host names, ports and chroots on command lines and in files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_BROKER_PORT = 9092
 DEFAULT_ZOOKEEPER_PORT = 2181
 MAX_SERVERS = 1000
 
-# RFC 1123 labels; underscores too, which container networks have.
+# RFC 1123 labels, plus underscores, which container networks use.
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _PORT = re.compile(r"[0-9]{1,5}")
 _OTHER_SEPARATORS = re.compile(r"[;|\s]+")
@@ -30,7 +30,7 @@ class Address(NamedTuple):
 
 
 class ZooKeeperPath(NamedTuple):
-    """A ZooKeeper connect string taken apart. chroot is empty or begins with a slash."""
+    """A parsed ZooKeeper connect string. chroot: empty, or begins with a slash."""
 
     servers: tuple[Address, ...]
     chroot: str
@@ -40,12 +40,12 @@ class ZooKeeperPath(NamedTuple):
 
 
 def parse_address(text: str, *, default_port: int = DEFAULT_BROKER_PORT) -> Address:
-    """«host», «host:port», «[::1]:port» or «listener://host:port». Raises UsageError."""
+    """Parse "host", "host:port", "[::1]:port" or "listener://host:port". Raises UsageError."""
     rest = text.strip()
-    if "://" in rest:  # advertised.listeners are often pasted
+    if "://" in rest:  # users often paste advertised.listeners
         rest = rest.split("://", 1)[1]
     if len(parts := _OTHER_SEPARATORS.split(rest)) > 1:
-        raise UsageError(f"{text!r} is not a server", hint=f"servers are separated by commas: {','.join(parts)}")
+        raise UsageError(f"{text!r} is not a server", hint=f"separate servers by commas: {','.join(parts)}")
     host, port = _split(rest, text)
     _check_host(host, text)
     return Address(host, _port(port, text) if port is not None else default_port)
@@ -84,12 +84,12 @@ def _check_host(host: str, text: str) -> None:
 
 
 def parse_servers(text: str) -> tuple[str, ...]:
-    """«host:port,host:port» as the servers' normal form, duplicates dropped. Raises UsageError."""
+    """Parse "host:port,host:port" into normalized servers without duplicates. Raises UsageError."""
     parts = [part for part in text.split(",") if part.strip()]
     if not parts:
-        raise UsageError("no bootstrap server was given", hint="write host:port, for example 127.0.0.1:9092")
+        raise UsageError("the list of bootstrap servers is empty", hint="use host:port, e.g. 127.0.0.1:9092")
     if len(parts) > MAX_SERVERS:
-        raise UsageError(f"{len(parts)} bootstrap servers are more than {MAX_SERVERS}")
+        raise UsageError(f"{len(parts)} bootstrap servers exceed the maximum of {MAX_SERVERS}")
     return tuple(dict.fromkeys(str(parse_address(part)) for part in parts))
 
 
@@ -106,9 +106,9 @@ def parse_zookeeper(text: str) -> ZooKeeperPath:
 
 
 def same_servers(left: Iterable[str], right: Iterable[str]) -> bool:
-    """Whether two lists of servers name one cluster: the same servers in any order, or some of the other list's.
+    """Return True if two lists name the same cluster: one is a subset of the other, in any order.
 
-    Compared as they are written; only the names of loopback are one. A client needs but one server of a list.
+    Names are compared as text, except that loopback names are equal. A client needs only one server of a list.
     """
     some, others = ({spelled_alike(server) for server in servers} for servers in (left, right))
     return bool(some and others) and (some <= others or others <= some)
@@ -122,7 +122,7 @@ def spelled_alike(server: str) -> str:
 
 
 class AddressProblem(NamedTuple):
-    """What is wrong with an address, and the right form."""
+    """A problem with an address, and a hint with the right form."""
 
     what: str
     hint: str
@@ -133,10 +133,10 @@ _NOT_IN_CHROOTS = re.compile(r"[\x00-\x20\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
 def zookeeper_problem(text: str) -> AddressProblem | None:
-    """Why a text is not a ZooKeeper connect string; None when it is one. Pure.
+    """Return the problem with a ZooKeeper connect string; None if it is valid. Pure.
 
-    Stricter than ZooKeeper's ConnectStringParser, which takes all behind the first slash for the chroot, and blanks
-    and semicolons for a part of a host name.
+    Stricter than ZooKeeper's ConnectStringParser, which accepts anything after the first slash as the chroot, and
+    blanks and semicolons in host names.
     """
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
@@ -145,7 +145,7 @@ def zookeeper_problem(text: str) -> AddressProblem | None:
     if separator and re.fullmatch(r"[A-Za-z+.-]+", scheme):
         return AddressProblem(f"it begins with {scheme}://", f"remove the scheme: {rest}")
     if re.search(r"/[^,;|:]*\s[^,;|:]*$", text):
-        return AddressProblem("the chroot has a blank in it", _ZOOKEEPER_FORM)
+        return AddressProblem("the chroot contains a blank", _ZOOKEEPER_FORM)
     parts = [part for part in re.split(r"\s*[,;|\s]\s*", text) if part]
     servers = [server for server, _, _ in (part.partition("/") for part in parts) if server]
     chroots = list(dict.fromkeys(path.strip("/") for part in parts if (path := part.partition("/")[2]).strip("/")))

@@ -22,7 +22,7 @@ Value = bool | int | float | str | tuple[str, ...]
 
 
 def fault_of(type_: str, text: str) -> str | None:
-    """What is wrong with a value of a type (as kctl.configs.describe names them); None: nothing. Pure."""
+    """Return the problem with a value of a type (see kctl.configs.describe); None if it is valid. Pure."""
     try:
         _parse(type_, text)
     except ValueError as exc:
@@ -31,16 +31,16 @@ def fault_of(type_: str, text: str) -> str | None:
 
 
 def same(type_: str, one: str | None, other: str | None) -> bool:
-    """Whether a broker reads two values of a type as the same one. Pure."""
+    """Return True if a broker parses two texts to the same value of a type. Pure."""
     if one is None or other is None:
         return one == other
     return comparable(type_, one) == comparable(type_, other)
 
 
 def comparable(type_: str, text: str) -> Value:
-    """What two texts of a type have in common when a broker reads them as the same value. Pure.
+    """Return a key that is equal for texts that a broker parses to the same value. Pure.
 
-    Brokers since 4.0 drop an item that a list has twice (KIP-1161). A text that is no value of the type is itself.
+    Since 4.0, brokers drop duplicate list items (KIP-1161). The key of an invalid value is the trimmed text.
     """
     try:
         value = _parse(type_, text)
@@ -50,7 +50,7 @@ def comparable(type_: str, text: str) -> Value:
 
 
 def _parse(type_: str, text: str) -> Value:
-    """Raises ValueError with what the value must be."""
+    """Parse a value. Raises ValueError with the requirement, e.g. "must be true or false"."""
     text = _trimmed(text)
     if type_ == "boolean":
         return _boolean(text)
@@ -79,7 +79,7 @@ def _integer(text: str, bits: int) -> int:
     if not _INTEGER.fullmatch(text):
         raise ValueError("must be a whole number")
     limit = 2 ** (bits - 1)
-    # Python takes long to read very many digits; leading zeros are all that may make so many.
+    # Python is slow to parse many digits; a valid number this long could only have leading zeros.
     value = int(text) if len(text) <= 4000 else limit
     if not -limit <= value < limit:
         raise ValueError(f"must be between {-limit} and {limit - 1}")
@@ -87,7 +87,7 @@ def _integer(text: str, bits: int) -> int:
 
 
 def _double(text: str) -> float | str:
-    """NaN is the text, so that it is equal to itself."""
+    """Parse a number. NaN is returned as text, so that it equals itself."""
     number = text[:-1] if text[-1:] in {"f", "F", "d", "D"} else text
     if _DECIMAL.fullmatch(number):
         return float(number)
@@ -100,7 +100,7 @@ def _double(text: str) -> float | str:
 
 
 def number_for(name: str, text: str) -> str | None:
-    """The number that somebody meant who wrote «7d» for a config in milliseconds, or «1GB» for one in bytes. Pure."""
+    """Return the number for "7d" in a config in milliseconds, or for "1GB" in one in bytes; else None. Pure."""
     try:
         if name.endswith(".ms"):
             return str(parse_duration_ms(text))
@@ -115,5 +115,5 @@ def number_for(name: str, text: str) -> str | None:
 
 
 def items(text: str | None) -> list[str]:
-    """The items of a list's value, as ConfigDef splits it."""
+    """Return the items of a list value, split as by ConfigDef."""
     return [item for item in (part.strip() for part in (text or "").split(",")) if item]

@@ -1,4 +1,4 @@
-"""An end for work whose time nobody knows: regular expressions such as (a+)+b take twice as long for each character."""
+"""A CPU limit for work of unbounded duration, e.g. (a+)+b, whose time doubles with each character."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kctl.errors import KctlError
 
 @contextmanager
 def cpu_limit(seconds: float, error: Callable[[], KctlError]) -> Iterator[None]:
-    """Raise `error` in the block when it has used so much CPU time; a busy machine does not count.
+    """Raise `error` in the block once it has used this much CPU time.
 
-    By a signal, which Python's `re` looks for while it searches: it works in the main thread, and does nothing in
-    others. Blocks do not nest.
+    Uses a signal, which Python's `re` checks during a search. Works only in the main thread; in other threads, there is
+    no limit. Blocks do not nest.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""One point in time that several waits share."""
+"""A deadline shared by several waits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Deadline:
-    """`seconds` from now, on the monotonic clock."""
+    """A point in time, `seconds` from now on the monotonic clock."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -14,7 +14,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds until then; never negative."""
+        """Return the seconds until the deadline; never negative."""
         return max(0.0, self._at - time.monotonic())
 
     @property
@@ -22,5 +22,5 @@ class Deadline:
         return self.left_s <= 0
 
     def at_most(self, seconds: float) -> Deadline:
-        """The earlier of this and `seconds` from now."""
+        """Return the earlier of this deadline and `seconds` from now."""
         return Deadline(min(seconds, self.left_s))

@@ -1,4 +1,4 @@
-"""Making sure that a new or renamed file is found again after a loss of power."""
+"""Make new and renamed files survive a power failure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_folder(path: Path) -> None:
-    """Return when the folder's entries are on the disk. Raises OSError."""
+    """Sync the folder's entries to disk. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

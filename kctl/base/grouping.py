@@ -1,4 +1,4 @@
-"""Rows put together by what they have in common."""
+"""Group and chunk rows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> dict[_Key, list[_Row]]:
-    """Rows by their keys: keys in the order of their first rows, rows in theirs."""
-    found: dict[_Key, list[_Row]] = {}
+    """Return rows by key. Keys are in order of their first row; rows keep their order."""
+    groups: dict[_Key, list[_Row]] = {}
     for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
+        groups.setdefault(key(row), []).append(row)
+    return groups
 
 
 def chunks(rows: Sequence[_Row], cost: Callable[[_Row], int], *, limit: int, most: int) -> list[Sequence[_Row]]:
-    """Rows in their order, as many together as cost no more than `limit` and are no more than `most`; at least one."""
-    found: list[Sequence[_Row]] = []
+    """Split rows, in order, into chunks of at most `limit` total cost and `most` rows, but at least one row."""
+    result: list[Sequence[_Row]] = []
     start = total = 0
     for at, row in enumerate(rows):
         each = cost(row)
         if at > start and (total + each > limit or at - start >= most):
-            found.append(rows[start:at])
+            result.append(rows[start:at])
             start, total = at, 0
         total += each
-    return [*found, rows[start:]] if rows else []
+    return [*result, rows[start:]] if rows else []

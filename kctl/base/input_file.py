@@ -1,4 +1,4 @@
-"""Reading a file that a person named: whole, bounded, and without waiting for what never comes."""
+"""Read a file named by the user: whole, bounded in size, and without hanging on a silent pipe."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PIPE_TOTAL_S = 120.0
 def read_input(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> tuple[bytes, str]:
     """Return the bytes, and the name for messages.
 
-    path: "-" is stdin. hint: where such a file comes from. await_writer: wait for the writer of a named pipe, and
-    refuse the pipe without one; else it counts as empty. Raises NotFound, and InvalidFile for a file that is not
+    path: "-" is stdin. hint: how to get such a file. await_writer: wait for the writer of a named pipe, and fail if
+    there is none (otherwise, the pipe counts as empty). Raises NotFound, and InvalidFile for a file that is not
     regular, unreadable or larger than max_bytes.
     """
     if str(path) == "-":
@@ -35,8 +35,8 @@ def read_input(path: Path, *, max_bytes: int, hint: str | None = None, await_wri
 
 
 def read_path(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> bytes:
-    """At most max_bytes of a regular file or a pipe. Raises OSError, and InvalidFile for a pipe that stays silent and
-    for what is neither."""
+    """Read at most max_bytes of a regular file or a pipe. Raises OSError, and InvalidFile for a silent pipe and for
+    anything else."""
     # A FIFO without a writer must not block kctl, and a device has no end.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as file:
@@ -59,14 +59,14 @@ def _of_pipe(file: BinaryIO, path: Path, max_bytes: int, *, await_writer: bool) 
     while len(data) < max_bytes:
         try:
             piece = os.read(fd, max_bytes - len(data))
-            if not piece and (polled or not await_writer):  # else: nobody has opened it to write so far
+            if not piece and (polled or not await_writer):  # else: no writer has opened it yet
                 break
         except BlockingIOError:
             piece = b""
         data += piece
         if time.monotonic() > deadline or not waiting.poll(PIPE_WAIT_S * 1000):
             raise InvalidFile(
-                f"cannot read the pipe {path}: no data for {PIPE_WAIT_S:.0f} s", hint="is its writer still running?"
+                f"cannot read the pipe {path}: no data for {PIPE_WAIT_S:.0f} s", hint="check that its writer is running"
             )
         polled = True
     return bytes(data)
@@ -74,5 +74,5 @@ def _of_pipe(file: BinaryIO, path: Path, max_bytes: int, *, await_writer: bool) 
 
 def _checked(data: bytes, name: str, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
-        raise InvalidFile(f"{name} has more than {max_bytes:,} bytes", hint="is it the right file?")
+        raise InvalidFile(f"{name} has more than {max_bytes:,} bytes", hint="check that it is the right file")
     return data

@@ -1,4 +1,4 @@
-"""What the client libraries log. Their DEBUG output holds passwords and whole requests, so it is never shown."""
+"""Logs of the client libraries. DEBUG output contains passwords and whole requests, so it is never shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _show: Callable[[str], None] | None = None
 
 
 class _Handler(logging.Handler):
-    """Gives INFO and above to `show`; what is below is dropped, whatever level somebody sets on a logger."""
+    """Passes INFO and above to `show`, and drops the rest regardless of the level of the logger."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
@@ -21,13 +21,13 @@ class _Handler(logging.Handler):
 
 
 def be_verbose(show: Callable[[str], None]) -> None:
-    """Give the client libraries' INFO lines to `show` (for -v). Call it before a client is made."""
-    global _show  # noqa: PLW0603 - loggers are the process's as well
+    """Pass INFO lines of the client libraries to `show` (-v). Call it before a client is created."""
+    global _show  # noqa: PLW0603 - loggers are global, too
     _show = show
 
 
 def quiet_kafka() -> None:
-    """Silence kafka-python's loggers, or give their lines to the `show` of be_verbose."""
+    """Silence kafka-python's loggers, or pass their lines to the `show` of be_verbose."""
     _quiet("kafka")
 
 

@@ -1,4 +1,4 @@
-"""Several blocking calls at once, waited for until a deadline."""
+"""Run blocking calls in parallel until a deadline."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MAX_THREADS = 32
 
 
 def run_all(tasks: Mapping[K, Callable[[], V]], deadline: Deadline) -> dict[K, V | KctlError]:
-    """key → what the call returned, or the KctlError that it raised; calls that do not end in time are left out.
+    """Run all calls, and return key → result or KctlError. Calls that do not finish in time are omitted.
 
-    The calls have to end by themselves soon after the deadline: threads cannot be stopped. Other exceptions are
-    raised here.
+    Calls must end by themselves soon after the deadline, because threads cannot be stopped. Other exceptions
+    propagate.
     """
     results: dict[K, V | KctlError] = {}
     unexpected: list[Exception] = []
@@ -31,7 +31,7 @@ def run_all(tasks: Mapping[K, Callable[[], V]], deadline: Deadline) -> dict[K, V
         except Exception as exc:  # noqa: BLE001 - handed to the caller's thread
             unexpected.append(exc)
 
-    # Also for a single call: resolving a name can take long and cannot be given a limit.
+    # Use a thread even for a single call: name resolution can block and has no timeout.
     keys = list(tasks)
     for start in range(0, len(keys), MAX_THREADS):
         chunk = keys[start : start + MAX_THREADS]

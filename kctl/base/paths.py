@@ -1,4 +1,4 @@
-"""Where kctl keeps its files: XDG base directories, read at call time so that tests and --prefix can set them."""
+"""The folders of kctl's files: XDG base directories, read on each call so that tests and --prefix can set them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def _xdg(variable: str, default: str) -> Path:
 
 
 def _home(variable: str) -> Path:
-    """HOME, or what the system has when that is empty, as in some CI jobs: Python would take / then. Raises UsageError
-    for somebody who has none, as in some containers."""
+    """Return HOME; if it is empty, as in some CI jobs, the home of the user database (Python would use /).
+
+    Raises UsageError if there is neither, as in some containers.
+    """
     home = os.environ.get("HOME")
     if not home:
         import pwd
@@ -27,13 +29,15 @@ def _home(variable: str) -> Path:
         with suppress(KeyError):
             home = pwd.getpwuid(os.getuid()).pw_dir
     if not home:
-        raise UsageError("HOME is not set, and this user has no home", hint=f"export HOME=…, or {variable}=/…")
+        raise UsageError("HOME is not set, and this user has no home folder", hint=f"set HOME or {variable}")
     return Path(home)
 
 
 def user_without_name(environ: Mapping[str, str]) -> str | None:
-    """A name for this user where the system has none, as in containers that run under any user id (OpenShift); None
-    where it has one."""
+    """Return a name for a user without an entry in the user database; None if there is one.
+
+    Containers may run with arbitrary user ids (OpenShift).
+    """
     import pwd
 
     try:
@@ -45,31 +49,31 @@ def user_without_name(environ: Mapping[str, str]) -> str | None:
 
 
 def config_file() -> Path:
-    """The file with the contexts (`KCTL_CONFIG`, else config.yaml in XDG's config home)."""
+    """Return the config file: KCTL_CONFIG, else config.yaml in XDG_CONFIG_HOME."""
     override = os.environ.get("KCTL_CONFIG")
     return Path(override) if override else _xdg("XDG_CONFIG_HOME", ".config") / "config.yaml"
 
 
 def data_dir() -> Path:
-    """What must not be lost: clusters and their data."""
+    """Return the folder for data that must not be lost: clusters."""
     return _xdg("XDG_DATA_HOME", ".local/share")
 
 
 def clusters_dir() -> Path:
-    """One folder for each cluster that kctl set up, unless `--dir` put it elsewhere."""
+    """Return the folder of created clusters, one subfolder each, unless `--dir` was set."""
     return data_dir() / "clusters"
 
 
 def runtimes_dir() -> Path:
-    """Kafka's jars, one folder for each version; provisioned, so that a new machine can make them again."""
+    """Return the folder of Kafka's jars, one subfolder per version. They can be downloaded again."""
     return data_dir() / "runtimes"
 
 
 def state_dir() -> Path:
-    """What a run that was interrupted needs to go on: journals."""
+    """Return the folder of journals, which interrupted runs need to resume."""
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
 def cache_dir() -> Path:
-    """What can be deleted at any time: partial downloads, Spark's class archive."""
+    """Return the folder of files that can be deleted at any time: partial downloads, Spark's class archive."""
     return _xdg("XDG_CACHE_HOME", ".cache")

@@ -1,4 +1,4 @@
-"""What was probably meant by a name that is not known."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 from kctl.base.text import printable
 
-_LONGEST = 300  # characters: no name of Kafka's is longer, and comparing takes time by the square of that
+_LONGEST = 300  # characters: Kafka's names are shorter, and comparison time is quadratic
 
 
 def closest(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """The known names that are most like `name`, best first; empty when none is like it."""
+    """Return the known names most similar to `name`, best first; empty if none is similar."""
     import difflib
 
     if len(name) > _LONGEST:
         return []
     by_folded = {each.casefold(): each for each in sorted(known, reverse=True) if len(each) <= _LONGEST}
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
-    return [by_folded[each] for each in found]
+    matches = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
+    return [by_folded[each] for each in matches]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """«did you mean orders or orders-v2?», for a hint, in one line; None when nothing is like it."""
-    found = [printable(each) for each in closest(name, known)]
-    return f"did you mean {' or '.join(found)}?" if found else None
+    """Return a one-line hint, e.g. "did you mean orders or orders-v2?"; None if no name is similar."""
+    matches = [printable(each) for each in closest(name, known)]
+    return f"did you mean {' or '.join(matches)}?" if matches else None

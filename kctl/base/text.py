@@ -1,4 +1,4 @@
-"""Text from outside, made safe for a terminal."""
+"""Make untrusted text safe for a terminal."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with every character that could steer a terminal, or is not seen, replaced by its escape (`\\x1b`,
-    `\\u202e`, `\\u200b`, `\\U000e0041`)."""
+    """Return the text with control and invisible characters as escapes, e.g. `\\x1b`, `\\u202e`, `\\u200b`."""
     return _UNSAFE.sub(_escape, text)
 
 
 def printable_json(text: str) -> str:
-    """JSON with the same characters as its own escapes (`\\u001b`): the same JSON. Newlines between values stay."""
+    """Return JSON with the same characters as JSON escapes (`\\u001b`): the same JSON. Newlines between values stay."""
     return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else _utf16_escapes(match), text)
 
 
 def ascii_json(text: str) -> str:
-    """JSON with all that is not ASCII as its own escapes: the same JSON in any encoding."""
+    """Return JSON with non-ASCII characters as JSON escapes: the same JSON in any encoding."""
     return text if text.isascii() else _NOT_ASCII.sub(_utf16_escapes, text)
 
 
@@ -52,22 +51,22 @@ def _utf16_escapes(match: re.Match[str]) -> str:
 
 
 def encodable(text: str) -> bool:
-    """Whether UTF-8 has it: half of a surrogate pair is in no encoding, though JSON and Python can write one."""
+    """Return True if UTF-8 can encode the text. JSON and Python can contain half of a surrogate pair; UTF-8 cannot."""
     return text.isascii() or not _HALF.search(text)
 
 
 def with_escapes(text: str) -> str:
-    """The text with what UTF-8 does not have as escapes (`\\ud800`, as JSON has them)."""
+    """Return the text with characters that UTF-8 cannot encode as escapes (`\\ud800`, as JSON has them)."""
     return text if encodable(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
 def some_of(names: Sequence[str], most: int = 5) -> str:
-    """The names, or the first of them and how many more there are."""
+    """Return the names, e.g. "a, b and 7 more"."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def counted(number: int | None, noun: str, plural: str | None = None) -> str:
-    """«1 partition», «1,200 partitions», «3 batches», «? partitions». plural: where it is no «s» or «ches»."""
+    """Return "1 partition", "1,200 partitions", "3 batches" or "? partitions". plural: an irregular plural."""
     many = plural or (f"{noun}es" if noun.endswith("ch") else f"{noun}s")
     return f"? {many}" if number is None else f"{number:,} {noun if number == 1 else many}"

@@ -1,4 +1,4 @@
-"""Adding, replacing, removing and choosing named clusters."""
+"""Add, replace, remove and select contexts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AddedContext:
-    """What `add_context` left (or would leave) in the file."""
+    """The state of the config file after `add_context`; in a dry run, the planned state."""
 
     entry: Context
     current_context: str | None
 
     @property
     def missing_files(self) -> list[str]:
-        """Files that the security settings name and that do not exist yet."""
+        """Return the files in the security settings that do not exist yet."""
         security = self.entry.security
         paths = (
             security.ssl_cafile,
@@ -38,15 +38,15 @@ class AddedContext:
 
 
 def refuse_temporary_files(*paths: str | None) -> None:
-    """Raise UsageError for a secret that exists only while this process runs, such as stdin or a pipe of the shell.
+    """Raise UsageError for a secret that exists only while this process runs, e.g. stdin or a shell pipe.
 
-    paths: as the user wrote them.
+    paths: as entered by the user.
     """
     for path in paths:
         if path == "-" or (path or "").startswith(("/dev/", "/proc/")):
             raise UsageError(
                 f"cannot store {path} in a context: it exists only while this command runs",
-                hint="write the secret to a file, or name an environment variable",
+                hint="write the secret to a file, or use an environment variable",
             )
 
 
@@ -59,10 +59,10 @@ def add_context(
     replace_existing: bool = False,
     dry_run: bool = False,
 ) -> AddedContext:
-    """put_context for people: the first context becomes the current one, and nothing is overwritten unasked.
+    """Add a context. The first context becomes the current one.
 
-    keep_protected: over a protected context it is protected, too. Raises AlreadyExists for a context of this name
-    with other settings, UsageError for settings that cannot work.
+    keep_protected: if the entry replaces a protected context, it is protected as well. Raises AlreadyExists for an
+    existing context with different settings unless replace_existing is set, UsageError for invalid settings.
     """
     from kctl.contexts import config
 
@@ -71,12 +71,12 @@ def add_context(
     file = config.read()
     if keep_protected and name in file.contexts:
         entry = replace(entry, protected=entry.protected or file.contexts[name].protected)
-    known = file.contexts.get(name)
-    entry = entry.in_place_of(known)
-    if known is not None and not replace_existing and not known.same_settings(entry):
+    existing = file.contexts.get(name)
+    entry = entry.in_place_of(existing)
+    if existing is not None and not replace_existing and not existing.same_settings(entry):
         raise AlreadyExists(
-            f"context {name!r} exists with other settings",
-            hint=f"see `kctl context show {name}`; --replace overwrites it",
+            f"context {name!r} already exists with different settings",
+            hint=f"compare `kctl context show {name}`; --replace overwrites it",
         )
     current = name if make_current or not file.contexts else file.current_context
     if not dry_run:
@@ -86,7 +86,7 @@ def add_context(
 
 
 def put_context(name: str, entry: Context, *, make_current: bool) -> None:
-    """Write an entry, over one of the same name, atomically. Raises UsageError for settings that cannot work."""
+    """Add or overwrite an entry atomically. Raises UsageError for invalid settings."""
     from kctl.contexts import config
 
     config.check_name(name)
@@ -103,7 +103,7 @@ def put_context(name: str, entry: Context, *, make_current: bool) -> None:
 def remove_context(name: str) -> str | None:
     """Remove an entry, and return the current context; None if the removed entry was current.
 
-    The files that `kctl context import` made for its passwords go with it. Raises NotFound.
+    Also deletes the password files that `kctl context import` created for it. Raises NotFound.
     """
     from kctl.contexts import config
 
@@ -116,9 +116,9 @@ def remove_context(name: str) -> str | None:
 
 
 def forget_secrets(before: Iterable[Context], file: ConfigFile) -> None:
-    """Remove the files of passwords that an import made for these entries and that `file` names no more."""
-    kept = {path for entry in file.contexts.values() for path in _secret_files(entry.security)}
-    for path in {path for entry in before for path in _secret_files(entry.security)} - kept:
+    """Delete the password files that an import created for these entries and that `file` no longer uses."""
+    used = {path for entry in file.contexts.values() for path in _secret_files(entry.security)}
+    for path in {path for entry in before for path in _secret_files(entry.security)} - used:
         if Path(path).parent == secrets_dir():
             Path(path).unlink(missing_ok=True)
 
@@ -128,14 +128,14 @@ def _secret_files(security: SecuritySettings) -> list[str]:
 
 
 def secrets_dir() -> Path:
-    """Where an import puts passwords, one to a file."""
+    """Return the folder in which an import stores passwords, one per file."""
     from kctl.base import paths
 
     return paths.config_file().absolute().parent / "secrets"
 
 
 def use_context(name: str) -> Context:
-    """Make an entry the current one, and return it. Raises NotFound."""
+    """Make a context the current one, and return it. Raises NotFound."""
     from kctl.contexts import config
 
     with config.update() as file:

@@ -1,4 +1,4 @@
-"""Named clusters, as kubectl and kafkactl have them: a YAML file, and the choice of one cluster for a command.
+"""Contexts: named clusters in a YAML file, as in kubectl and kafkactl, and the choice of one for each command.
 
     current_context: dev
     contexts:
@@ -14,11 +14,11 @@
           sasl_username: ops
           sasl_password_env: PROD_PASSWORD      # or sasl_password_file
           ssl_cafile: /etc/kctl/ca.pem
-        zookeeper_security:                     # with TLS only
+        zookeeper_security:                     # TLS only
           protocol: SSL
           ssl_cafile: /etc/kctl/ca.pem
 
-The file never holds a password: it names an environment variable or a file, read when a command needs it.
+The file never contains a password. It names an environment variable or a file, which is read on first use.
 """
 
 from __future__ import annotations
@@ -45,23 +45,22 @@ def resolve_target(
     warn: Callable[[str], None] | None = None,
     ignore_unknown: bool = False,
 ) -> Target:
-    """The cluster for a command: options, then bootstrap.servers of --command-config, then KCTL_CONTEXT, then the
-    current context.
+    """Return the cluster for a command.
 
-    --bootstrap-server alone is a cluster of its own and takes nothing from a context; together with --context it
-    replaces that context's servers. warn: gets a line when other users can read a secret's file. Raises UsageError
-    when nothing says which cluster, or two things that were given say different ones; NotFound for an unknown context,
-    InvalidFile for a config file that cannot be understood.
+    Order of precedence: options, bootstrap.servers of --command-config, KCTL_CONTEXT, the current context.
+    --bootstrap-server alone uses no context; together with --context, it replaces that context's servers. warn:
+    receives a line if other users can read a secret file. Raises UsageError if no cluster is chosen or two sources name
+    different clusters, NotFound for an unknown context, InvalidFile for an invalid config file.
     """
     servers = parse_servers(bootstrap_server) if bootstrap_server is not None else ()
     if zookeeper is not None:
         parse_zookeeper(zookeeper)
     in_file: tuple[str, ...] = ()
-    own_security = own_zookeeper_security = Security()
+    file_security = file_zookeeper_security = Security()
     if command_config is not None:
         from kctl.contexts.command_config import read_client_config
 
-        in_file, own_security, own_zookeeper_security = read_client_config(
+        in_file, file_security, file_zookeeper_security = read_client_config(
             command_config, ignore_unknown=ignore_unknown
         )
     if in_file:
@@ -83,16 +82,16 @@ def resolve_target(
         )
     if command_config is None:
         return target
-    return replace(target, security=own_security, zookeeper_security=own_zookeeper_security)
+    return replace(target, security=file_security, zookeeper_security=file_zookeeper_security)
 
 
 def _choose_servers(
     in_file: tuple[str, ...], file: str, context: str | None, servers: tuple[str, ...]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The context and the servers to use, for a file that has servers and what --context and --bootstrap-server say.
+    """Return the context and the servers for a --command-config file with bootstrap.servers.
 
-    Without either, the file comes before the current context; a context with the same servers is used as a whole, for
-    its ZooKeeper. Raises UsageError when the file and one of the options, or KCTL_CONTEXT, name different clusters.
+    Without options, the file takes precedence over the current context. If both have the same servers, the context is
+    used, for its ZooKeeper. Raises UsageError if the file contradicts an option or KCTL_CONTEXT.
     """
     if servers:
         _check_same(in_file, servers, file, "--bootstrap-server")
@@ -101,7 +100,7 @@ def _choose_servers(
         _check_same(in_file, _servers_of(context), file, f"--context {context}")
         return context, ()
     by_variable = os.environ.get("KCTL_CONTEXT")
-    if by_variable:  # the user chose it for this shell, so a different cluster in the file is a contradiction
+    if by_variable:  # chosen for this shell, so a different cluster in the file is an error
         _check_same(in_file, _servers_of(by_variable, source=by_variable), file, f"KCTL_CONTEXT={by_variable}")
         return None, ()
     from kctl.contexts import config
@@ -116,12 +115,12 @@ def _servers_of(context: str, *, source: str = "") -> tuple[str, ...]:
     return get_context(context, source=source).bootstrap_servers
 
 
-def _check_same(in_file: tuple[str, ...], servers: tuple[str, ...], file: str, given: str) -> None:
+def _check_same(in_file: tuple[str, ...], servers: tuple[str, ...], file: str, option: str) -> None:
     if not same_servers(in_file, servers):
         raise UsageError(
-            f"two different clusters: {file} has bootstrap.servers={','.join(in_file)}, but {given} is"
+            f"two different clusters: {file} has bootstrap.servers={','.join(in_file)}, but {option} is"
             f" {','.join(servers) or 'a context without brokers'}",
-            hint="remove one of them; nothing was sent to either cluster",
+            hint="remove one of the two; kctl did not contact either cluster",
         )
 
 
@@ -131,75 +130,74 @@ def _default_context(*, required: bool) -> str | None:
     name = os.environ.get("KCTL_CONTEXT") or config.read().current_context
     if name is None and required:
         raise UsageError(
-            "no cluster was chosen",
-            hint="give --bootstrap-server HOST:PORT or --context NAME, or choose one with `kctl context use NAME`;"
+            "no cluster selected",
+            hint="set --bootstrap-server HOST:PORT or --context NAME, or run `kctl context use NAME`;"
             + _choices(list_contexts()),
         )
     return name
 
 
 def target_of(name: str) -> Target:
-    """The cluster of a context alone, whatever the environment says."""
+    """Return the cluster of a context, ignoring the environment."""
     return resolve_target(context=name)
 
 
 def _choices(contexts: Iterable[str]) -> str:
     names = list(contexts)
     if not names:
-        return " `kctl cluster create dev --layout single --use` makes one here"
+        return " `kctl cluster create dev --layout single --use` creates a cluster on this machine"
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f" known: {', '.join(names[:_NAMES_SHOWN])}{more}"
+    return f" existing contexts: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def list_contexts() -> dict[str, Context]:
-    """All contexts by name, in the file's order."""
+    """Return all contexts by name, in file order."""
     from kctl.contexts import config
 
     return config.read().contexts
 
 
 def current_context() -> str | None:
-    """The name that commands use when nothing else is said; KCTL_CONTEXT comes first."""
+    """Return the name of the default context: KCTL_CONTEXT, else the current context."""
     from kctl.contexts import config
 
     return os.environ.get("KCTL_CONTEXT") or config.read().current_context
 
 
 def overruled_by(name: str) -> str | None:
-    """What KCTL_CONTEXT names instead, so that commands do not go to `name` though it is the current one."""
+    """Return the value of KCTL_CONTEXT if it overrides the current context `name`."""
     override = os.environ.get("KCTL_CONTEXT")
     return override if override and override != name else None
 
 
 def get_context(name: str, *, source: str = "") -> Context:
-    """One entry. source: the value of KCTL_CONTEXT, when the name came from there. Raises NotFound with the known
-    names."""
+    """Return a context. source: the value of KCTL_CONTEXT if the name comes from there. Raises NotFound."""
     return find_context(list_contexts(), name, source=source)
 
 
 def find_context(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
-    """One of these. source: the value of KCTL_CONTEXT, when the name came from there. Raises NotFound."""
+    """Return one of `contexts`. source: the value of KCTL_CONTEXT if the name comes from there. Raises NotFound."""
     if name not in contexts:
         from kctl.base.suggestions import did_you_mean
 
-        known = f"known: {', '.join(contexts)}" if contexts else "none are known; see `kctl context add --help`"
-        meant = did_you_mean(name, contexts) or known
+        existing = f"existing contexts: {', '.join(contexts)}" if contexts else "see `kctl context add --help`"
+        suggestion = did_you_mean(name, contexts) or existing
         if source != name:
-            raise NotFound(f"context {name!r} does not exist", hint=meant)
+            raise NotFound(f"context {name!r} does not exist", hint=suggestion)
         raise NotFound(
-            f"context {name!r}, which KCTL_CONTEXT names, does not exist",
-            hint=f"`unset KCTL_CONTEXT`, and the current context is used; {meant}",
+            f"context {name!r}, set by KCTL_CONTEXT, does not exist",
+            hint=f"run `unset KCTL_CONTEXT` to use the current context; {suggestion}",
         )
     return contexts[name]
 
 
 def resolve_name(name: str) -> str:
-    """«-» is the context that was current before, as `cd -` has it. Raises UsageError when there is none."""
+    """Return the context name; "-" is the previous context, as in `cd -`. Raises UsageError if there is none."""
     from kctl.contexts import config
 
     if name != "-":
         return name
     previous = config.read().previous_context
     if previous is None:
-        raise UsageError("there is no context before the current one", hint="kctl context use NAME chooses one")
+        raise UsageError("there is no previous context", hint="run `kctl context use NAME`")
     return previous

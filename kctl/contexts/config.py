@@ -1,7 +1,7 @@
-"""The config file: read strictly, written atomically. kctl.contexts.choose is what others call.
+"""The config file: strict reads, atomic writes. Other modules use kctl.contexts.choose.
 
-A write is a temporary file in the same folder, fsync, rename; 0600. A lock file keeps two writers apart, and each
-reads again under the lock, so that no entry is lost.
+A write creates a temporary file (0600) in the same folder, syncs and renames it. Each writer takes a lock file and
+reads the file again under the lock, so that no entry is lost.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from kctl.protocol.security import MECHANISMS, PROTOCOLS, SecuritySettings
 LOCK_TIMEOUT_S = 5.0
 MAX_CONTEXTS = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_HEADER = "# Written by kctl (`kctl context --help`). Comments are not kept.\n"
+_HEADER = "# Written by kctl (`kctl context --help`). Comments are lost on the next write.\n"
 
 
 @dataclass
 class ConfigFile:
-    """The file's content. previous_context: the one that was current before, `kctl context use -`."""
+    """The content of the config file. previous_context: the target of `kctl context use -`."""
 
     current_context: str | None = None
     contexts: dict[str, Context] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class ConfigFile:
     def forget(self, name: str) -> None:
         """Remove an entry.
 
-        If the entry was current, no context is current, so that the next command cannot reach a cluster that nobody
-        chose. `kctl context use -` still switches to the previous context.
+        If the entry was current, no context is current afterwards, so that the next command cannot reach a cluster that
+        the user did not choose. `kctl context use -` still switches to the previous context.
         """
         del self.contexts[name]
         if self.previous_context == name:
@@ -58,7 +58,7 @@ class ConfigFile:
 
 
 def read() -> ConfigFile:
-    """The config file; empty when there is none. Raises InvalidFile with file and line."""
+    """Return the config file; empty if it does not exist. Raises InvalidFile with file and line."""
     from kctl.base import strict_yaml
 
     path = paths.config_file()
@@ -68,29 +68,31 @@ def read() -> ConfigFile:
     except (FileNotFoundError, NotADirectoryError):
         return ConfigFile()
     except OSError as exc:
-        raise UsageError(f"cannot read {path}: {exc.strerror}", hint="see KCTL_CONFIG") from None
+        raise UsageError(
+            f"cannot read the config file {path}: {exc.strerror}", hint="check its permissions, or set KCTL_CONFIG"
+        ) from None
     return ConfigFile() if document is None else _Reader(path).file(document)
 
 
 def _check_file(path: Path) -> None:
-    """Raise InvalidFile for what is no file, and for a file to which others could write another cluster's address.
+    """Raise InvalidFile unless it is a regular file; Refused if other users could redirect commands through it.
 
-    /dev/null is an empty file. A pipe could be read only once, and the file is read again before it is written.
+    /dev/null counts as an empty file. A pipe can be read only once, but each write reads the file again.
     """
     status = path.stat()
     mode = status.st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode):
-        raise InvalidFile(f"{path} is not a regular file", hint="see KCTL_CONFIG and XDG_CONFIG_HOME, which name it")
+        raise InvalidFile(f"{path} is not a regular file", hint="check KCTL_CONFIG and XDG_CONFIG_HOME")
     others = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_private_group(status))
     if stat.S_ISREG(mode) and others:
         raise Refused(
-            f"other users can write to {path} (mode {stat.S_IMODE(mode):04o}) and could redirect commands",
-            hint=f"check its content, then run: chmod go-w {path}",
+            f"other users can write to the config {path} (mode {stat.S_IMODE(mode):04o}), which can redirect commands",
+            hint=f"check its content, then run `chmod go-w {path}`",
         )
 
 
 def _is_private_group(status: os.stat_result) -> bool:
-    """Whether the file's group is the owner's private group, which has no other members."""
+    """Return True if the file's group is the owner's private group, without other members."""
     import grp
     import pwd
 
@@ -103,12 +105,12 @@ def _is_private_group(status: os.stat_result) -> bool:
 
 @contextmanager
 def update() -> Iterator[ConfigFile]:
-    """The content for a change; written when the block ends without an exception."""
+    """Yield the content for changes, and write it if the block ends without an exception."""
     path = paths.config_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.exists() and not path.is_file():
-            raise UsageError(f"cannot store settings in {path}: it is not a regular file", hint="see KCTL_CONFIG")
+            raise UsageError(f"cannot write the config file {path}: it is not a regular file", hint="check KCTL_CONFIG")
         with _lock(path):
             file = read()
             before = dataclasses.replace(file, contexts=dict(file.contexts))
@@ -116,7 +118,9 @@ def update() -> Iterator[ConfigFile]:
             if before != file:
                 _write(path, file)
     except OSError as exc:
-        raise OperationFailed(f"cannot write {path}: {exc.strerror}", hint="see KCTL_CONFIG") from None
+        raise OperationFailed(
+            f"cannot write the config file {path}: {exc.strerror}", hint="check its permissions, or set KCTL_CONFIG"
+        ) from None
 
 
 @contextmanager
@@ -132,7 +136,7 @@ def _lock(path: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise Busy(f"another kctl is writing {path}", hint="try again") from None
+                    raise Busy(f"another kctl process is writing {path}", hint="try again in a few seconds") from None
                 time.sleep(0.02)
         yield  # closing the file unlocks it
 
@@ -151,7 +155,7 @@ def _write(path: Path, file: ConfigFile) -> None:
 
 
 def _plain(entry: Any) -> dict[str, Any]:
-    """A dataclass as YAML takes it, defaults left out."""
+    """Return a dataclass as plain values for YAML, without defaults."""
     result: dict[str, Any] = {}
     for item in dataclasses.fields(entry):
         value = getattr(entry, item.name)
@@ -164,7 +168,7 @@ def _plain(entry: Any) -> dict[str, Any]:
 
 
 class _Reader:
-    """Checks a document against the shape of ConfigFile; every error has file and line."""
+    """Parses and validates a document. Every error has file and line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -185,8 +189,8 @@ class _Reader:
         current = self._text(top, "current_context")
         if current is not None and current not in contexts:
             raise InvalidFile(
-                f"{top.where('current_context')}: current_context {current!r} is not among the contexts",
-                hint=f"known: {', '.join(contexts) or 'none'}",
+                f"{top.where('current_context')}: current_context {current!r} does not exist",
+                hint=f"existing contexts: {', '.join(contexts) or 'none'}",
             )
         previous = self._text(top, "previous_context")
         return ConfigFile(current, contexts, previous if previous in contexts else None)
@@ -217,24 +221,24 @@ class _Reader:
         texts = {name: text for name, text in texts.items() if text is not None}
         return SecuritySettings(**texts, ssl_check_hostname=self._flag(entry, "ssl_check_hostname", default=True))  # type: ignore[arg-type]
 
-    def _map(self, value: Any, where: str, known: set[str] | None) -> Any:
+    def _map(self, value: Any, where: str, keys: set[str] | None) -> Any:
         from kctl.base.strict_yaml import YamlMap
 
         if not isinstance(value, YamlMap):
-            raise InvalidFile(f"{where}: expected names with values")
+            raise InvalidFile(f"{where}: must be a mapping")
         for key in value:
-            if known is not None and key not in known:
-                hint = "passwords are never written here: use sasl_password_env or sasl_password_file"
+            if keys is not None and key not in keys:
+                hint = "passwords do not belong in this file: use sasl_password_env or sasl_password_file"
                 raise InvalidFile(
                     f"{value.where(key)}: unknown setting {key!r}",
-                    hint=hint if "password" in str(key) else f"known: {', '.join(sorted(known))}",
+                    hint=hint if "password" in str(key) else f"valid settings: {', '.join(sorted(keys))}",
                 )
         return value
 
     def _text(self, entry: Any, key: str) -> str | None:
         value = entry.get(key)
         if value is not None and not isinstance(value, str):
-            raise InvalidFile(f"{entry.where(key)}: {key} must be text", hint="put it in quotes")
+            raise InvalidFile(f"{entry.where(key)}: {key} must be a string", hint="put it in quotes")
         return value
 
     def _flag(self, entry: Any, key: str, *, default: bool) -> bool:
@@ -248,7 +252,7 @@ class _Reader:
 
 @contextmanager
 def _located(where: str) -> Iterator[None]:
-    """Turn a UsageError of a check into an InvalidFile that says where."""
+    """Convert a UsageError of a check to an InvalidFile with the location."""
     try:
         yield
     except InvalidFile:
@@ -258,48 +262,51 @@ def _located(where: str) -> Iterator[None]:
 
 
 def check_name(name: object) -> None:
-    """Raise UsageError unless `name` can name a context (and a folder)."""
+    """Raise UsageError unless `name` is a valid context name, which is also a folder name."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is not a context name", hint="letters, digits, dot, dash and underscore; at most 100"
+            f"{name!r} is not a valid context name",
+            hint="use letters, digits, dots, dashes and underscores; at most 100 characters",
         )
 
 
 def check_entry(entry: Context) -> None:
-    """Raise UsageError for settings that cannot work together."""
+    """Raise UsageError for settings that contradict each other."""
     if entry.bootstrap_servers:
         parse_servers(",".join(entry.bootstrap_servers))
     elif entry.zookeeper is None:
-        raise UsageError("no bootstrap server was given", hint="write host:port, for example 127.0.0.1:9092")
+        raise UsageError("bootstrap_servers is empty", hint="use host:port, e.g. 127.0.0.1:9092")
     if entry.zookeeper is not None:
         parse_zookeeper(entry.zookeeper)
     check_security(entry.security)
     check_security(entry.zookeeper_security)
     if entry.zookeeper_security.protocol.startswith("SASL_"):
-        raise UsageError("kctl logs in to no ZooKeeper", hint="zookeeper_security takes the protocol SSL or PLAINTEXT")
+        raise UsageError(
+            "kctl does not support ZooKeeper logins", hint="set zookeeper_security.protocol to SSL or PLAINTEXT"
+        )
 
 
 def check_security(security: SecuritySettings) -> None:
-    """Raise UsageError for security settings that cannot work together."""
+    """Raise UsageError for security settings that contradict each other."""
     if security.protocol not in PROTOCOLS:
-        raise UsageError(f"{security.protocol!r} is no security protocol", hint=f"use one of {', '.join(PROTOCOLS)}")
-    given = {
+        raise UsageError(f"{security.protocol!r} is not a security protocol", hint=f"use one of {', '.join(PROTOCOLS)}")
+    settings = {
         f.name: getattr(security, f.name)
         for f in dataclasses.fields(security)
         if getattr(security, f.name) != f.default
     }
     if security.protocol.startswith("SASL_"):
         _check_sasl(security)
-    elif unused := [name for name in given if name.startswith("sasl_")]:
+    elif unused := [name for name in settings if name.startswith("sasl_")]:
         raise UsageError(
             f"{unused[0]} has no effect with {security.protocol}",
             hint="set the protocol to SASL_SSL or SASL_PLAINTEXT",
         )
-    if not security.protocol.endswith("SSL") and (unused := [name for name in given if name.startswith("ssl_")]):
+    if not security.protocol.endswith("SSL") and (unused := [name for name in settings if name.startswith("ssl_")]):
         raise UsageError(
             f"{unused[0]} has no effect with {security.protocol}", hint="set the protocol to SSL or SASL_SSL"
         )
-    _check_files(security, given)
+    _check_files(security, settings)
     _check_tls(security)
 
 
@@ -312,29 +319,33 @@ def _check_tls(security: SecuritySettings) -> None:
         tls_versions(security.ssl_protocols)
         cipher_list(security.ssl_ciphers)
     except ValueError as exc:
-        raise UsageError(f"unusable ssl_protocols or ssl_ciphers: {exc}", hint="remove it to use defaults") from None
+        raise UsageError(
+            f"invalid ssl_protocols or ssl_ciphers: {exc}", hint="remove the setting to use the default"
+        ) from None
 
 
 def _check_sasl(security: SecuritySettings) -> None:
     mechanisms = f"use one of {', '.join(MECHANISMS)}"
     if security.sasl_mechanism is None:
-        raise UsageError(f"{security.protocol} needs a SASL mechanism", hint=mechanisms)
+        raise UsageError(f"{security.protocol} requires a SASL mechanism", hint=mechanisms)
     if security.sasl_mechanism not in MECHANISMS:
         raise UsageError(f"the SASL mechanism {security.sasl_mechanism!r} is not supported", hint=mechanisms)
     if not (security.sasl_username and (security.sasl_password_env or security.sasl_password_file)):
         raise UsageError(
-            f"{security.protocol} needs a user name and where its password is",
-            hint="give sasl_username and sasl_password_env or sasl_password_file",
+            f"{security.protocol} requires a user name and a password",
+            hint="set sasl_username, and sasl_password_env or sasl_password_file",
         )
 
 
-def _check_files(security: SecuritySettings, given: dict[str, Any]) -> None:
+def _check_files(security: SecuritySettings, settings: dict[str, Any]) -> None:
     if security.sasl_password_env and security.sasl_password_file:
-        raise UsageError("give the password's environment variable or its file, not both")
+        raise UsageError("sasl_password_env and sasl_password_file exclude each other", hint="remove one of them")
     if security.ssl_key_password_env and security.ssl_key_password_file:
-        raise UsageError("give the key password's environment variable or its file, not both")
-    for name, value in given.items():
+        raise UsageError("ssl_key_password_env and ssl_key_password_file exclude each other", hint="remove one of them")
+    for name, value in settings.items():
         if name.endswith("file") and not value.startswith(("/", "~")):
-            raise UsageError(f"{name} {value!r} is a relative path", hint="write the whole path")
+            raise UsageError(f"{name} {value!r} is a relative path", hint="use an absolute path")
     if security.ssl_keyfile and not security.ssl_certfile:
-        raise UsageError("a client key needs its certificate", hint="give ssl_certfile as well")
+        raise UsageError(
+            "ssl_keyfile has no effect without ssl_certfile", hint="set ssl_certfile to the client certificate"
+        )

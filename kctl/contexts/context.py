@@ -1,4 +1,4 @@
-"""A named cluster, as the config file has it."""
+"""A context: a named cluster in the config file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from kctl.protocol.security import NO_SETTINGS, SecuritySettings
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One entry of the config file. cluster_dir: set for a cluster that kctl set up on this machine. cluster_id: of
-    the cluster that answered last; not a setting."""
+    """An entry of the config file.
+
+    cluster_dir: set for a cluster that kctl created on this machine. cluster_id: id of the cluster at the last
+    connection; not a setting.
+    """
 
     bootstrap_servers: tuple[str, ...]
     zookeeper: str | None = None
@@ -21,11 +24,11 @@ class Context:
     cluster_id: str | None = None
 
     def same_settings(self, other: Context) -> bool:
-        """Whether both have the same settings, apart from the cluster id."""
+        """Return True if both have the same settings, ignoring the cluster id."""
         return replace(self, cluster_id=None) == replace(other, cluster_id=None)
 
     def in_place_of(self, before: Context | None) -> Context:
-        """This entry, with what is known of the cluster if `before` has the same servers."""
+        """Return this entry, with the cluster id of `before` if both have the same servers."""
         if before is None or set(self.bootstrap_servers) != set(before.bootstrap_servers):
             return self
         return replace(self, cluster_id=self.cluster_id or before.cluster_id)

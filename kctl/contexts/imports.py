@@ -1,7 +1,7 @@
-"""Contexts from other tools' files: Kafka's client.properties and kafkactl's config.yml.
+"""Import contexts from files of other tools: Kafka's client.properties and kafkactl's config.yml.
 
-The config file never holds a password: those of the file are put into files of their own, 0600, below
-`secrets/` beside kctl's config file, unless an environment variable is named instead.
+The config file never contains a password. Each imported password is copied to a separate file (0600) in `secrets/`
+beside the config file, unless an environment variable is named instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kctl.contexts.change import forget_secrets, secrets_dir
 from kctl.contexts.choose import list_contexts
 from kctl.contexts.context import Context
-from kctl.contexts.kafkactl_config import FoundCluster, read_kafkactl_config
+from kctl.contexts.kafkactl_config import ImportableCluster, read_kafkactl_config
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.protocol.security import Security, SecuritySettings, full_path
 
@@ -29,15 +29,15 @@ FORMATS = ("properties", "kafkactl")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a file has. refused: contexts that cannot be taken over, and why. current: the file's own choice."""
+    """The content of a file. refused: contexts that cannot be imported, with reasons. current: its current context."""
 
-    clusters: tuple[FoundCluster, ...]
+    clusters: tuple[ImportableCluster, ...]
     refused: dict[str, str]
     current: str | None = None
 
 
 class ImportAction(str, Enum):
-    """What an import does, or would do, with a context."""
+    """The effect of an import on a context."""
 
     ADD = "add"
     REPLACE = "replace"
@@ -46,10 +46,10 @@ class ImportAction(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ImportedContext:
-    """A context that is (or would be) written.
+    """An imported context; in a dry run, the planned one.
 
-    secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from:
-    files of config providers whose secrets were copied; before: the entry that it replaces.
+    secret_files: files with its passwords; left_out: settings that do not apply to a context; copied_from: config
+    provider files whose secrets were copied; before: the replaced entry.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ImportedContext:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """Contexts and the secrets that go to files: path → (secret, what it is). The secrets are in no repr."""
+    """Contexts, and the secrets to write to files: path → (secret, description)."""
 
     contexts: tuple[ImportedContext, ...]
     current_context: str | None
@@ -72,55 +72,59 @@ class ImportPlan:
 
 
 class _Secrets(dict[Path, tuple[str, str]]):
-    """Does not show what it holds."""
+    """Secrets by path. The repr does not show them."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} secrets>"
 
 
 def format_of(file: str) -> str:
-    """properties or kafkactl, by the file's name. Raises UsageError."""
+    """Return the format by file extension: properties or kafkactl. Raises UsageError."""
     suffix = Path(file).suffix.lower()
-    known = {".properties": "properties", ".conf": "properties", ".yml": "kafkactl", ".yaml": "kafkactl"}
-    if suffix not in known:
-        raise UsageError(f"what {file} holds cannot be told by its name", hint="give --format properties or kafkactl")
-    return known[suffix]
+    formats = {".properties": "properties", ".conf": "properties", ".yml": "kafkactl", ".yaml": "kafkactl"}
+    if suffix not in formats:
+        raise UsageError(
+            f"cannot detect the format of {file} from its name", hint="set --format to properties or kafkactl"
+        )
+    return formats[suffix]
 
 
 def read_properties_source(
     file: str, *, name: str, bootstrap_server: str | None = None, ignore_unknown: bool = False
 ) -> Source:
-    """A client.properties as one context. bootstrap_server: in place of its bootstrap.servers."""
+    """Return a client.properties as one context. bootstrap_server: overrides bootstrap.servers."""
     from kctl.base.address import parse_servers
     from kctl.contexts import command_config
 
     properties = command_config.read_properties(file)
-    found = command_config.client_config(properties, source=file, ignore_unknown=ignore_unknown)
-    servers = parse_servers(bootstrap_server) if bootstrap_server else found.bootstrap_servers
+    client = command_config.client_config(properties, source=file, ignore_unknown=ignore_unknown)
+    servers = parse_servers(bootstrap_server) if bootstrap_server else client.bootstrap_servers
     if not servers:
-        raise InvalidFile(f"{file}: bootstrap.servers is missing", hint="give --bootstrap-server HOST:PORT")
-    if found.security.ssl_ca_pem or found.security.ssl_client_pem:
+        raise InvalidFile(f"{file}: bootstrap.servers is missing", hint="add --bootstrap-server HOST:PORT")
+    if client.security.ssl_ca_pem or client.security.ssl_client_pem:
         raise InvalidFile(
-            f"{file} contains PEM text, but a context can only name files",
-            hint="put the text into files, and name them in ssl.truststore.location and ssl.keystore.location",
+            f"{file} contains PEM text, but a context can only refer to files",
+            hint="write the text to files, and set ssl.truststore.location and ssl.keystore.location",
         )
-    if found.security.sasl_password == "":
+    if client.security.sasl_password == "":
         raise InvalidFile(f"{file}: a context cannot have an empty password", hint="use --command-config")
-    cluster = FoundCluster(name, servers, found.security, found.left_out, found.password_from, found.key_password_from)
+    cluster = ImportableCluster(
+        name, servers, client.security, client.left_out, client.password_from, client.key_password_from
+    )
     return Source((cluster,), {})
 
 
 def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
-    """kafkactl's config.yml; `only` its contexts of these names. Raises NotFound for a name that it lacks."""
+    """Return the contexts of kafkactl's config.yml. only: names to import (default: all). Raises NotFound."""
     config = read_kafkactl_config(file)
-    known = [cluster.name for cluster in config.found] + list(config.refused)
+    names = [cluster.name for cluster in config.clusters] + list(config.refused)
     for name in only:
-        if name not in known:
-            raise NotFound(f"{file} has no context {name!r}", hint=f"it has: {', '.join(known)}")
-    chosen = set(only) or set(known)
+        if name not in names:
+            raise NotFound(f"{file} has no context {name!r}", hint=f"it has: {', '.join(names)}")
+    selected = set(only) or set(names)
     return Source(
-        tuple(cluster for cluster in config.found if cluster.name in chosen),
-        {name: reason for name, reason in config.refused.items() if name in chosen},
+        tuple(cluster for cluster in config.clusters if cluster.name in selected),
+        {name: reason for name, reason in config.refused.items() if name in selected},
         config.current,
     )
 
@@ -134,11 +138,11 @@ def plan_import(
     make_current: bool = False,
     replace_existing: bool = False,
 ) -> ImportPlan:
-    """What importing would write; nothing is. password_env, key_password_env: variables instead of files.
+    """Return the plan of an import; nothing is written. password_env, key_password_env: variables instead of files.
 
-    What the source does not have stays as it was in a context that is replaced: its ZooKeeper, its folder, and unless
-    `protected` says otherwise its protection. Raises InvalidFile when a context cannot be taken over, AlreadyExists
-    for a name with other settings, UsageError for settings that cannot work.
+    A replaced context keeps what the source does not have: its ZooKeeper, its folder, and its protection unless
+    `protected` is set. Raises InvalidFile if a context cannot be imported, AlreadyExists for an existing context with
+    different settings, UsageError for invalid settings.
     """
     from kctl.contexts import config
 
@@ -157,8 +161,8 @@ def plan_import(
         action = _action(before, entry, own)
         if action is ImportAction.REPLACE and not replace_existing:
             raise AlreadyExists(
-                f"context {cluster.name!r} exists with other settings",
-                hint=f"see `kctl context show {cluster.name}`; --replace overwrites it",
+                f"context {cluster.name!r} already exists with different settings",
+                hint=f"compare `kctl context show {cluster.name}`; --replace overwrites it",
             )
         secrets.update(own)
         files = tuple(str(path) for path in own)
@@ -172,19 +176,19 @@ def plan_import(
 
 
 def _check_choice(source: Source, *, one_only: bool) -> None:
-    """Raises InvalidFile for a context that cannot be imported, UsageError for several if only one can be meant."""
+    """Raise InvalidFile for a context that cannot be imported, UsageError for several if only one is allowed."""
     if source.refused:
         name, reason = next(iter(source.refused.items()))
         others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
         raise InvalidFile(
-            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
+            f"cannot import context {name}: {reason}{others}", hint="select the other contexts with --only NAME"
         )
     if one_only and len(source.clusters) > 1:
-        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
+        raise UsageError("the file has several contexts", hint="select one with --only NAME")
 
 
 def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | None:
-    """The current context afterwards: as before, or when there is none yet, the file's own choice or its first."""
+    """Return the current context after the import: unchanged if set, else that of the file, else the first."""
     names = [cluster.name for cluster in source.clusters]
     if not names or (file.current_context and not make_current):
         return file.current_context
@@ -193,7 +197,7 @@ def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Return where the context's secrets are: a variable or a file; both None if there is no secret."""
+    """The locations of a context's secrets: a variable or a file; both None if there is no secret."""
 
     password_env: str | None
     password_file: str | None
@@ -201,8 +205,8 @@ class _Places:
     key_password_file: str | None
 
 
-def _entry(cluster: FoundCluster, places: _Places, before: Context | None, protected: bool | None) -> Context:
-    """Return the context as it will be. before: the one that it replaces; protected: None keeps its protection."""
+def _entry(cluster: ImportableCluster, places: _Places, before: Context | None, protected: bool | None) -> Context:
+    """Return the new context. before: the replaced one; protected: None keeps its protection."""
     entry = replace(
         before or Context(()),
         bootstrap_servers=cluster.bootstrap_servers,
@@ -212,7 +216,7 @@ def _entry(cluster: FoundCluster, places: _Places, before: Context | None, prote
     return entry if protected is None else replace(entry, protected=protected)
 
 
-def _places(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Places:
+def _places(cluster: ImportableCluster, password_env: str | None, key_password_env: str | None) -> _Places:
     security, name = cluster.security, cluster.name
     return _Places(
         *_place(security.sasl_password, password_env, cluster.password_from, f"{name}.sasl-password"),
@@ -233,7 +237,7 @@ def _place(
     return None, str(secrets_dir() / own_file)
 
 
-def _secrets_of(cluster: FoundCluster, places: _Places) -> _Secrets:
+def _secrets_of(cluster: ImportableCluster, places: _Places) -> _Secrets:
     security = cluster.security
     each = (
         (places.password_file, security.sasl_password, "the password"),
@@ -263,7 +267,7 @@ def _settings(security: Security, places: _Places) -> SecuritySettings:
     )
 
 
-def _copied_from(cluster: FoundCluster, secrets: _Secrets) -> tuple[str, ...]:
+def _copied_from(cluster: ImportableCluster, secrets: _Secrets) -> tuple[str, ...]:
     references = (cluster.password_from, cluster.key_password_from) if secrets else ()
     return tuple(each.path for each in references if each is not None and each.kind == "file" and each.path)
 
@@ -281,12 +285,12 @@ def _holds(path: Path, secret: str, what: str) -> bool:
     warnings: list[str] = []
     try:
         return read_secret(what, None, str(path), warn=warnings.append) == secret and not warnings
-    except UsageError:  # not there, or open to others: written anew
+    except UsageError:  # missing or readable by other users: write it again
         return False
 
 
 def apply_import(plan: ImportPlan) -> tuple[ImportedContext, ...]:
-    """Write the secrets, then all contexts at once; what the config file has then. Raises OperationFailed."""
+    """Write the secrets, then all contexts at once. Return the written contexts. Raises OperationFailed."""
     from kctl.base.secrets import write_secret
     from kctl.contexts import config
 

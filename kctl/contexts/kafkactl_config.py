@@ -1,4 +1,4 @@
-"""kafkactl's config file: its contexts, as kctl's own understand them.
+"""Read contexts from kafkactl's config file.
 
     contexts:
       prod:
@@ -7,8 +7,8 @@
         sasl: {enabled: true, username: ops, password: …, mechanism: scram-sha512}
     current-context: prod
 
-Source: kafkactl's README, "Create a config file". Its keys are case-insensitive (viper). What has to do with the
-connection is honoured or refused; the rest (schemas, producer and consumer defaults) is named as left out.
+Source: kafkactl's README, "Create a config file". Its keys are case-insensitive (viper). Connection
+settings are used or rejected. Other settings (schemas, producer and consumer defaults) are reported as ignored.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CONNECTION = {"brokers", "tls", "sasl", "kubernetes"}
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCluster:
-    """A cluster as another tool's file has it. left_out: its settings that have no place in a context.
+class ImportableCluster:
+    """A cluster in another tool's file. left_out: settings that do not apply to a context.
 
-    password_from, key_password_from: the config provider's reference in the file, where a secret is one.
+    password_from, key_password_from: the config provider reference, if the secret is one.
     """
 
     name: str
@@ -42,15 +42,15 @@ class FoundCluster:
 
 @dataclass(frozen=True, slots=True)
 class KafkactlConfig:
-    """The contexts that can be taken over, why the others cannot, and which one is current."""
+    """The importable contexts, the reasons why others are not importable, and the current context."""
 
-    found: tuple[FoundCluster, ...]
+    clusters: tuple[ImportableCluster, ...]
     refused: dict[str, str]
     current: str | None
 
 
 def read_kafkactl_config(file: str) -> KafkactlConfig:
-    """Read a config.yml. Raises UsageError, InvalidFile; never with a secret in the message."""
+    """Read a config.yml. Raises UsageError, InvalidFile; messages never contain secrets."""
     from kctl.base import strict_yaml
 
     path = Path(file).expanduser()
@@ -61,26 +61,26 @@ def read_kafkactl_config(file: str) -> KafkactlConfig:
     top = _lower(document, str(path))
     entries = top.get("contexts")
     if not isinstance(entries, dict) or not entries:
-        raise InvalidFile(f"{path}: has no contexts", hint="is it kafkactl's config.yml?")
-    found: list[FoundCluster] = []
+        raise InvalidFile(f"{path} has no contexts", hint="check that it is kafkactl's config.yml")
+    clusters: list[ImportableCluster] = []
     refused: dict[str, str] = {}
     for name, entry in entries.items():
         try:
-            found.append(_cluster(str(name), _lower(entry, f"{path}: context {name}"), path.absolute().parent))
+            clusters.append(_cluster(str(name), _lower(entry, f"{path}: context {name}"), path.absolute().parent))
         except UsageError as exc:
             refused[str(name)] = exc.message
     current = top.get("current-context")
-    return KafkactlConfig(tuple(found), refused, current if isinstance(current, str) else None)
+    return KafkactlConfig(tuple(clusters), refused, current if isinstance(current, str) else None)
 
 
 def _lower(value: Any, where: str) -> dict[str, Any]:
-    """A mapping with its keys in lower case."""
+    """Return a mapping with lower-case keys."""
     if not isinstance(value, dict):
-        raise InvalidFile(f"{where}: expected names with values")
+        raise InvalidFile(f"{where}: must be a mapping")
     return {str(key).lower(): each for key, each in value.items()}
 
 
-def _cluster(name: str, entry: dict[str, Any], folder: Path) -> FoundCluster:
+def _cluster(name: str, entry: dict[str, Any], folder: Path) -> ImportableCluster:
     from kctl.base.address import parse_servers
 
     brokers = entry.get("brokers")
@@ -90,8 +90,8 @@ def _cluster(name: str, entry: dict[str, Any], folder: Path) -> FoundCluster:
     for broker in brokers:
         without_placeholder("brokers", broker, secret=False)
     if _part(entry, "kubernetes"):
-        raise InvalidFile("it runs kafkactl in a Kubernetes pod, which kctl does not do")
-    return FoundCluster(
+        raise InvalidFile("it runs kafkactl in a Kubernetes pod, which kctl does not support")
+    return ImportableCluster(
         name=name,
         bootstrap_servers=parse_servers(",".join(brokers)),
         security=_security(_part(entry, "tls"), _part(entry, "sasl"), folder),
@@ -100,7 +100,7 @@ def _cluster(name: str, entry: dict[str, Any], folder: Path) -> FoundCluster:
 
 
 def _part(entry: dict[str, Any], key: str) -> dict[str, Any]:
-    """A part that has `enabled: true`; empty otherwise."""
+    """Return the mapping of a key if it has `enabled: true`, else an empty one."""
     if entry.get(key) is None:
         return {}
     part = _lower(entry[key], key)
@@ -112,16 +112,16 @@ def _part(entry: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _security(tls: dict[str, Any], sasl: dict[str, Any], folder: Path) -> Security:
     if tls.get("insecure"):
-        raise InvalidFile("tls.insecure turns all checks off; kctl verifies: give the CA in tls.ca")
+        raise InvalidFile("tls.insecure disables certificate verification, which kctl requires: set tls.ca")
     mechanism = username = password = None
     if sasl:
-        wanted = str(sasl.get("mechanism") or "plaintext").lower()
-        if wanted not in _MECHANISMS:
-            raise InvalidFile(f"sasl.mechanism {wanted} is not supported; {', '.join(_MECHANISMS)} are")
-        mechanism = _MECHANISMS[wanted]
+        name = str(sasl.get("mechanism") or "plaintext").lower()
+        if name not in _MECHANISMS:
+            raise InvalidFile(f"sasl.mechanism {name} is not supported; use one of {', '.join(_MECHANISMS)}")
+        mechanism = _MECHANISMS[name]
         username, password = _text(sasl, "username"), _text(sasl, "password")
         if not username or not password:
-            raise InvalidFile("sasl has no username or no password")
+            raise InvalidFile("sasl.username or sasl.password is missing")
     return Security(
         protocol=("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT"),
         sasl_mechanism=mechanism,
@@ -134,14 +134,14 @@ def _security(tls: dict[str, Any], sasl: dict[str, Any], folder: Path) -> Securi
 
 
 def _text(part: dict[str, Any], key: str) -> str | None:
-    """Text; a number is refused without being shown, as it may be a password that lost its leading zeros."""
+    """Return a string. The error for a number does not show it, since it may be a password without leading zeros."""
     value = part.get(key)
     if value is not None and not isinstance(value, str):
-        raise InvalidFile(f"{key} is a number or a flag: put it in quotes")
+        raise InvalidFile(f"{key} must be a string: put it in quotes")
     return None if value is None else without_placeholder(key, value, secret=key in {"username", "password"})
 
 
 def _file(part: dict[str, Any], key: str, folder: Path) -> str | None:
-    """A path, relative ones to the config file's folder."""
+    """Return a path; relative paths are relative to the config file."""
     value = _text(part, key)
     return str(folder / Path(value).expanduser()) if value else None

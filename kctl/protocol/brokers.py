@@ -19,9 +19,9 @@ from kctl.errors import (
 from kctl.model import Broker, ClusterState
 from kctl.protocol import preflight
 from kctl.protocol.codes import ApiKey
-from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
+from kctl.protocol.connection import Connection, Dialer, NoResponse, PeerClosed, Pending
 
-# Requests that change something: without an answer nobody knows whether they did. (api keys)
+# API keys of requests that change something: without a response, their outcome is unknown.
 CHANGES = frozenset(
     {
         ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP,
@@ -38,7 +38,7 @@ CHANGES = frozenset(
 
 
 class Brokers:
-    """Opens connections when they are needed and again when they broke. For one thread at a time."""
+    """Connections to the brokers of a cluster, opened on demand and reopened when broken. Not thread-safe."""
 
     def __init__(self, servers: tuple[str, ...], dialer: Dialer, timeout_s: float) -> None:
         self._servers = [parse_address(server) for server in servers]
@@ -52,18 +52,20 @@ class Brokers:
 
     @property
     def reached_address(self) -> Address:
-        """The server that answered last, when any was asked."""
+        """Return the address of the connected bootstrap server."""
         return self._any.address
 
     @property
     def advertised_can_be_reached(self) -> bool:
-        """Whether the server that answered did so at an address that a broker advertises: then one that cannot be
-        reached is down, rather than advertised wrongly."""
+        """Return True if the connected server is at an advertised address.
+
+        Then an unreachable broker is more likely down than wrongly advertised.
+        """
         return any((b.host, b.port) == self.reached_address for b in self.state.brokers.values())
 
     @property
     def api_versions(self) -> dict[int, tuple[int, int]]:
-        """api key → (lowest, highest version) of the broker that answered."""
+        """Return API key → (lowest, highest version) of the connected broker."""
         return self._any.api_versions
 
     def close(self) -> None:
@@ -74,7 +76,7 @@ class Brokers:
     # --- connections ----------------------------------------------------------------------------------------------
 
     def any_connection(self, deadline: Deadline) -> Connection:
-        """A connection to some broker. Raises ConnectionFailed's subclasses."""
+        """Return a connection to any broker. Raises subclasses of ConnectionFailed."""
         for connection in (self._any, *self._nodes.values()):
             if connection.usable:
                 return connection
@@ -86,52 +88,54 @@ class Brokers:
         return self._any
 
     def _check(self, state: ClusterState, connection: Connection) -> None:
-        """Raise ClusterReplaced for a broker of another cluster than the one that answered first: an address moved, or
-        the cluster was recreated. A plan for the first cluster does not apply to this one."""
+        """Raise ClusterReplaced if the broker belongs to a different cluster than the first one.
+
+        An address moved, or the cluster was recreated. A plan for the first cluster does not apply to this one.
+        """
         if None not in (state.cluster_id, self._cluster_id) and state.cluster_id != self._cluster_id:
             connection.close()
             raise ClusterReplaced(
-                f"{connection.address} now belongs to cluster {state.cluster_id}; this command began with cluster"
+                f"{connection.address} now belongs to cluster {state.cluster_id}; this command started with cluster"
                 f" {self._cluster_id}",
-                hint="check both clusters before you try again",
+                hint="check both clusters before you retry",
             )
 
     def connections(self, nodes: Iterable[int | None], deadline: Deadline) -> dict[int | None, Connection | KctlError]:
-        """A connection for each node id, those that are not open yet opened at once."""
-        found: dict[int | None, Connection | KctlError] = {}
+        """Return a connection or an error for each node id. New connections are opened in parallel."""
+        outcomes: dict[int | None, Connection | KctlError] = {}
         missing: dict[int, Broker] = {}
         for node in nodes:
             if node is None:
-                found[node] = self._any_or_error(deadline)
+                outcomes[node] = self._any_or_error(deadline)
                 continue
             broker = self._broker(node, deadline)
             if isinstance(broker, KctlError):
-                found[node] = broker
+                outcomes[node] = broker
             elif (connection := self._connected(broker)) is not None:
-                found[node] = connection
+                outcomes[node] = connection
             else:
                 missing[node] = broker
         if missing:
             for node, outcome in self.dial_known(missing, deadline).items():
-                found[node] = outcome
+                outcomes[node] = outcome
                 if isinstance(outcome, Connection):
                     self._nodes[node] = outcome
-        return found
+        return outcomes
 
     def dial(self, nodes: Iterable[int], deadline: Deadline) -> dict[int, Connection | KctlError]:
-        """A new connection to each broker, which is the caller's: it may have requests under way, and closes it."""
-        found: dict[int, Connection | KctlError] = {}
+        """Open a new connection to each broker. The caller owns and closes it."""
+        outcomes: dict[int, Connection | KctlError] = {}
         known: dict[int, Broker] = {}
         for node in nodes:
             broker = self._broker(node, deadline)
             if isinstance(broker, KctlError):
-                found[node] = broker
+                outcomes[node] = broker
             else:
                 known[node] = broker
-        return found | self.dial_known(known, deadline)
+        return outcomes | self.dial_known(known, deadline)
 
     def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
-        """`dial` without looking anything up: it changes nothing here, and may run in any thread."""
+        """Like `dial`, without lookups or changes of this object. Thread-safe."""
         addresses = {node: Address(broker.host, broker.port) for node, broker in brokers.items()}
         opened = preflight.open_all(addresses, self._dialer, deadline, check=self._check)
         return {
@@ -161,11 +165,11 @@ class Brokers:
                 return exc
         if node not in self.state.brokers:
             known = ", ".join(map(str, sorted(self.state.brokers)))
-            return NotFound(f"broker {node} is not in the cluster", hint=f"the brokers now: {known}")
+            return NotFound(f"broker {node} is not in the cluster", hint=f"current brokers: {known}")
         return self.state.brokers[node]
 
     def refresh(self, deadline: Deadline) -> ClusterState:
-        """Ask for brokers and controller again (no topics)."""
+        """Read brokers and controller again (no topics)."""
         for attempt in (1, 2):
             try:
                 self.state = preflight.read_cluster(self.any_connection(deadline), deadline)
@@ -180,10 +184,10 @@ class Brokers:
     def ask(
         self, requests: Mapping[int | None, Any], deadline: Deadline, *, changes: bool | None = None
     ) -> dict[int | None, Any]:
-        """Send each node its request, all before the first answer is read; node → answer or KctlError.
+        """Send each node its request, all before the first response is read. Return node → response or KctlError.
 
-        A request that only reads is sent once more when the connection broke; one that changes something is not:
-        OutcomeUnknown. changes: None decides by the request.
+        If the connection breaks, a read-only request is retried once; a request that changes something is not and
+        becomes OutcomeUnknown. changes: whether it changes something (default: by API).
         """
         pinned = {node: request.API_VERSION for node, request in requests.items()}
         answers = self._ask_once(requests, pinned, deadline, changes)
@@ -208,7 +212,7 @@ class Brokers:
                 if isinstance(connection, KctlError):
                     raise connection
                 version = negotiate(requests[node], pinned[node], connection)
-                connection.step = f"the answer to {requests[node].name.removesuffix('Request')}"
+                connection.step = f"the {requests[node].name.removesuffix('Request')} request"
                 sent[node] = connection, connection.send_message(requests[node], version, deadline)
             except KctlError as exc:
                 answers[node] = exc
@@ -216,67 +220,65 @@ class Brokers:
             try:
                 answers[node] = connection.receive_message(pending, deadline)
             except ConnectionFailed as exc:
-                answers[node] = _no_answer(exc, requests[node], node, deadline, changes)
+                answers[node] = _no_response_error(exc, requests[node], node, deadline, changes)
         return answers
 
 
 def _may_change(request: Any) -> bool:
-    """Whether a request changes something when it is carried out; one that is only to be validated does not."""
+    """Return True if the request may change something. A validate-only request does not."""
     return request.API_KEY in CHANGES and not getattr(request, "validate_only", False)
 
 
-def _no_answer(
+def _no_response_error(
     exc: ConnectionFailed, request: Any, node: int | None, deadline: Deadline, changes: bool | None
 ) -> KctlError:
     name = request.name.removesuffix("Request")
     who = "the broker" if node is None else f"broker {node}"
     why = (
-        f"did not answer {name} within {deadline.seconds:g} s"
-        if isinstance(exc, NoAnswer)
-        else f"closed the connection during {name}"
+        f"did not respond to {name} within {deadline.seconds:g} s"
+        if isinstance(exc, NoResponse)
+        else f"closed the connection during the {name} request"
     )
     if _may_change(request) if changes is None else changes:
-        return OutcomeUnknown(
-            f"{who} {why}: it may have been carried out or not", hint="look at the state before you try again"
-        )
-    if isinstance(exc, NoAnswer):
-        return ConnectionTimedOut(f"{who} {why}", hint="is the broker overloaded? --timeout gives it more time")
+        return OutcomeUnknown(f"{who} {why}: outcome unknown", hint="check the current state before you retry")
+    if isinstance(exc, NoResponse):
+        return ConnectionTimedOut(f"{who} {why}", hint="check the load of the broker, or increase --timeout")
     return exc
 
 
 def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
-    """The version to send `request` in: its own when it was made with one, else the newest that both know.
+    """Return the version for `request`: its own if set, else the newest that both sides support.
 
-    Raises NotSupported with the Kafka version that is needed.
+    Raises NotSupported with the required Kafka release.
     """
     low, high = connection.api_versions.get(request.API_KEY, (0, -1))
     if pinned is not None:
-        wanted_low = wanted_high = pinned
+        needed_low = needed_high = pinned
     else:
         own_low, own_high = _own_range(request)
-        wanted_low, wanted_high = max(own_low, request.min_version), min(own_high, request.max_version)
-    version = min(high, wanted_high)
-    if version >= max(low, wanted_low):
+        needed_low, needed_high = max(own_low, request.min_version), min(own_high, request.max_version)
+    version = min(high, needed_high)
+    if version >= max(low, needed_low):
         return version
     name = request.name.removesuffix("Request")
-    needed = version_needed(request.API_KEY, wanted_low) if high < wanted_low else None
+    needed = version_needed(request.API_KEY, needed_low) if high < needed_low else None
     if high < 0:
-        since = f" (Kafka {needed} or newer has it)" if needed else ""  # also where hints are not shown
+        since = f" (requires Kafka {needed} or later)" if needed else ""  # hints are not always shown
         what = f"{connection.address} does not have the API {name}{since}"
     else:
-        wanted = f"version {wanted_low} or newer is needed" if high < wanted_low else f"at most {wanted_high} is known"
-        what = f"{connection.address} has {name} in versions {low} to {high}, and {wanted}"
+        limit = f"kctl requires {needed_low} or later" if high < needed_low else f"kctl supports up to {needed_high}"
+        what = f"{connection.address} supports {name} versions {low} to {high}; {limit}"
     raise NotSupported(what, hint=f"Kafka {needed} or newer is needed" if needed else None)
 
 
 def _own_range(request: Any) -> tuple[int, int]:
-    """min_version and max_version that a caller gave to the request; kafka-python keeps them in private slots."""
+    """Return min_version and max_version that the caller set. kafka-python stores them in private slots."""
     low, high = getattr(request, "_min_version", None), getattr(request, "_max_version", None)
     return low if low is not None else 0, high if high is not None else 10**6
 
 
 def version_needed(api_key: int, version: int) -> str | None:
-    """The first Kafka release whose brokers have an API in `version`, as «2.4»; None when it is not known."""
+    """Return the first Kafka release with this version of an API, e.g. "2.4"; None if unknown."""
     from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
     for release in sorted(BROKER_API_VERSIONS):
@@ -287,12 +289,12 @@ def version_needed(api_key: int, version: int) -> str | None:
 
 
 def advertised_error(broker: Broker, exc: KctlError) -> KctlError:
-    """A broker could not be reached at the address that it advertises, although another one answered."""
+    """Return the error for a broker that is unreachable at its advertised address while another one responded."""
     if not isinstance(exc, ConnectionFailed):
         return exc
     where = Address(broker.host, broker.port)
     return type(exc)(
-        f"broker {broker.id} cannot be reached at the address that it advertises, {where}: {exc.message}",
-        hint=f"is broker {broker.id} up, and can its advertised.listeners be reached from this machine?",
+        f"broker {broker.id} is unreachable at its advertised address {where}: {exc.message}",
+        hint=f"check that broker {broker.id} is up and that this machine can reach its advertised.listeners",
         details={**exc.details, "broker_id": broker.id, "host": broker.host, "port": broker.port},
     )

@@ -1,8 +1,8 @@
-"""The only place that creates clients of brokers: connections and kafka-python's clients.
+"""The only module that creates broker clients: kctl's own and kafka-python's.
 
-`connect` runs the preflight and gives a ClusterClient, which speaks to brokers over connections of its own
-(kctl.protocol.connection) with kafka-python's request and response classes. kafka-python's own clients (admin,
-producer, consumer) are made only when they are asked for, with the server that the preflight reached.
+`connect` runs the preflight and returns a ClusterClient, which sends kafka-python's request classes over kctl's own
+connections (kctl.protocol.connection). kafka-python's clients (producer, consumer) are created on demand, with the
+server that the preflight reached.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterClient", "connect", "consumer_for", "error_for", "error_from", "error_name", "producer_for"]
 
-# A dead controller is replaced when its session ends (zookeeper.session.timeout.ms, 18 s by default).
+# A dead controller is replaced when its session expires (zookeeper.session.timeout.ms, 18 s by default).
 _ELECTION_WAIT_S = 10.0
 _ELECTION_POLL_S = 0.25
 
 
 def connect(target: Target, *, timeout_s: float = 30.0) -> ClusterClient:
-    """A client of `target`. timeout_s: the limit of each later call; connecting itself takes at most 5 s.
+    """Return a client of `target`. timeout_s: the limit of each later call; connecting takes at most 5 s.
 
-    Raises ConnectionFailed's subclasses, NotSupported, and UsageError when the target has no servers or its
-    security settings cannot be used.
+    Raises subclasses of ConnectionFailed, NotSupported, and UsageError if the target has no servers or unusable
+    security settings.
     """
     return ClusterClient(target, timeout_s=timeout_s)
 
 
 class ClusterClient:
-    """Talks to one cluster. For one thread at a time; `with` closes it.
+    """A client of one cluster. Not thread-safe; `with` closes it.
 
-    warnings: bootstrap servers that did not answer while another did.
+    warnings: bootstrap servers that did not respond while another one did.
     """
 
     def __init__(self, target: Target, *, timeout_s: float = 30.0) -> None:
         if not target.bootstrap_servers:
             raise UsageError(
                 f"{target.name} has no bootstrap server",
-                hint="give --bootstrap-server HOST:PORT, or --context NAME of a context that has one",
+                hint="set --bootstrap-server HOST:PORT, or --context to a context that has one",
             )
         self.timeout_s = timeout_s
         self._dialer = Dialer(target.security)
@@ -86,7 +86,7 @@ class ClusterClient:
         self.close()
 
     def close(self) -> None:
-        """Close all connections; harmless when it is closed."""
+        """Close all connections. Does nothing if they are already closed."""
         self._brokers.close()
 
     # --- state ----------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class ClusterClient:
     ) -> ClusterState:
         """Return brokers, controller and topics. topics: None for all, empty for none; unknown ones are absent.
 
-        Never creates a topic. 100,000 partitions take about half a CPU second. operations: also ask for the operations
+        Never creates a topic. 100,000 partitions take about half a CPU second. operations: also request the operations
         that the user may perform on each topic.
         Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
         ConnectionFailed's subclasses; NotSupported for `operations` before Kafka 2.3.
@@ -109,7 +109,7 @@ class ClusterClient:
         request = MetadataRequest(topics, operations=operations, keep_errors=keep_errors)
         deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
-            began = time.monotonic()
+            started = time.monotonic()
             try:
                 state = self._metadata(request, deadline)
                 break
@@ -117,7 +117,7 @@ class ClusterClient:
                 if attempt == 2:
                     raise
             except ConnectionTimedOut:
-                self._silence.lost(began)
+                self._silence.lost(started)
                 raise
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
@@ -125,14 +125,14 @@ class ClusterClient:
     def _metadata(self, request: MetadataRequest, deadline: Deadline) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
         version = negotiate(request, None, connection)
-        connection.step = "the answer to Metadata"
+        connection.step = "the Metadata request"
         flexible = metadata_is_flexible(version)
         reader = connection.exchange(request.API_KEY, version, request.body(version), deadline, flexible=flexible)
         try:
             return request.read(reader, version)
         except wire.WireError as exc:
             connection.close()
-            raise ConnectionFailed(f"{connection.address} gave metadata that cannot be read ({exc})") from None
+            raise ConnectionFailed(f"{connection.address} sent a malformed Metadata response ({exc})") from None
 
     def metadata_of_each(
         self, nodes: Iterable[int], topics: Collection[str] | None = None, *, timeout_s: float | None = None
@@ -146,21 +146,21 @@ class ClusterClient:
 
     @property
     def reached(self) -> str:
-        """«host:port» of the bootstrap server that answered."""
+        """Return "host:port" of the bootstrap server that responded."""
         return str(self._brokers.reached_address)
 
     def api_version(self, api_key: int) -> int | None:
-        """The highest version of an API that the broker which answered has; None when it lacks it."""
-        found = self._brokers.api_versions.get(api_key)
-        return found[1] if found else None
+        """Return the highest version of an API on the connected broker; None if the broker lacks the API."""
+        versions = self._brokers.api_versions.get(api_key)
+        return versions[1] if versions else None
 
     def require(self, api_key: int, version: int, what: str) -> None:
-        """Raise NotSupported, before any work begins, with the Kafka version that `what` needs.
+        """Raise NotSupported if the connected broker lacks this version of an API.
 
-        That is where the broker that answered lacks an API, or a version of it.
+        what: the feature that needs it, for the message, which names the required Kafka release.
         """
-        found = self.api_version(api_key)
-        if found is None or found < version:
+        highest = self.api_version(api_key)
+        if highest is None or highest < version:
             needed = version_needed(api_key, version) or "a later release"
             raise NotSupported(f"{self.reached} is too old for {what}", hint=f"Kafka {needed} or newer is needed")
 
@@ -174,11 +174,11 @@ class ClusterClient:
         timeout_s: float | None = None,
         changes: bool | None = None,
     ) -> Any:
-        """One request of kafka-python's to one broker (None: any), and its answer. Error codes are the caller's.
+        """Send a kafka-python request to a broker (None: any), and return the response with its error codes unchecked.
 
-        changes: whether it changes something; None decides by the request. Without an answer that is
-        OutcomeUnknown, else ConnectionTimedOut or another ConnectionFailed. Raises NotSupported with the version
-        that is needed, NotFound for a broker id that is not in the cluster.
+        changes: whether the request changes something (default: by API). If there is no response, such a request
+        raises OutcomeUnknown; others raise ConnectionTimedOut or another ConnectionFailed. Raises NotSupported with
+        the required version, NotFound for an unknown broker id.
         """
         answer = self._ask({node_id: request}, timeout_s, changes)[node_id]
         if isinstance(answer, KctlError):
@@ -188,24 +188,24 @@ class ClusterClient:
     def send_each(
         self, requests: Mapping[int, Any], *, timeout_s: float | None = None, changes: bool | None = None
     ) -> dict[int, Any]:
-        """A request for each of several brokers, all in flight at once: node id → answer or KctlError."""
+        """Send several brokers a request each, in parallel, and return node id → response or KctlError."""
         each: dict[int | None, Any] = dict(requests.items())
         answers = self._ask(each, timeout_s, changes)
         return {node: answer for node, answer in answers.items() if node is not None}
 
     def dial(self, nodes: Iterable[int], *, timeout_s: float | None = None) -> dict[int, Connection | KctlError]:
-        """A connection to each of several brokers for the caller alone, who closes it: node id → it or why not."""
+        """Open a connection to each broker: node id → connection or KctlError. The caller closes it."""
         return self._brokers.dial(nodes, self._deadline(timeout_s))
 
     def dial_known(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
-        """`dial` for brokers whose addresses the caller has. Unlike the other methods this may run in any thread."""
+        """Like `dial`, for brokers whose addresses the caller has. Unlike the other methods, thread-safe."""
         return self._brokers.dial_known({broker.id: broker for broker in brokers}, Deadline(timeout_s))
 
     @contextmanager
     def asking_silent_brokers_once(self) -> Iterator[None]:
-        """While the block runs, a broker that let a request time out is asked no more: its answers are that error.
+        """Skip a broker for the rest of the block once a request to it times out; its responses are that error.
 
-        For passes with many requests in a row; elsewhere such a broker is asked again after a while
+        For many requests in a row. Elsewhere, kctl sends requests to such a broker again after a while
         (kctl.protocol.silence).
         """
         self._silence.for_good = True
@@ -217,7 +217,7 @@ class ClusterClient:
 
     @contextmanager
     def ending_by(self, deadline: Deadline) -> Iterator[None]:
-        """While the block runs, each call ends by then, whatever its own limit is."""
+        """Limit each call in the block to this deadline, in addition to its own limit."""
         self._last = deadline
         try:
             yield
@@ -232,26 +232,26 @@ class ClusterClient:
         self, requests: Mapping[int | None, Any], timeout_s: float | None, changes: bool | None
     ) -> dict[int | None, Any]:
         silence = self._silence
-        known: dict[int | None, Any] = {
+        skipped: dict[int | None, Any] = {
             node: error for node in requests if node is not None and (error := silence.of(node)) is not None
         }
-        rest = {node: request for node, request in requests.items() if node not in known}
+        rest = {node: request for node, request in requests.items() if node not in skipped}
         if not rest:
-            return known
-        began = time.monotonic()
+            return skipped
+        started = time.monotonic()
         answers = self._brokers.ask(rest, self._deadline(timeout_s), changes=changes)
         late = {node: each for node, each in answers.items() if isinstance(each, (ConnectionTimedOut, OutcomeUnknown))}
         for node, late_error in late.items():
             if node is not None and isinstance(late_error, ConnectionTimedOut):
-                silence.keeps(node, late_error, began)
+                silence.keeps(node, late_error, started)
         if late:
-            silence.lost(began)
-        return {**answers, **known}
+            silence.lost(started)
+        return {**answers, **skipped}
 
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:
-        """`send` to the controller, looked up anew; again after NOT_CONTROLLER, which means that nothing was done.
+        """Send a request to the current controller. Retries after NOT_CONTROLLER, since nothing was changed.
 
-        Raises what `send` raises; OperationFailed when there is no controller.
+        Raises what `send` raises, and OperationFailed if there is no controller.
         """
         deadline = self._deadline(timeout_s)
         patience = deadline.at_most(_ELECTION_WAIT_S)
@@ -259,7 +259,10 @@ class ClusterClient:
             problem: KctlError
             controller = self._brokers.refresh(deadline).controller_id
             if controller is None:
-                problem = OperationFailed("the cluster has no controller", hint="are enough brokers and ZooKeepers up?")
+                problem = OperationFailed(
+                    "the cluster has no controller",
+                    hint="check that enough brokers (KRaft: controllers) and ZooKeeper servers are up",
+                )
             else:
                 try:
                     answer = self.send(request, node_id=controller, timeout_s=deadline.left_s)
@@ -270,7 +273,7 @@ class ClusterClient:
                 except ConnectionTimedOut as exc:
                     if not getattr(request, "validate_only", False):
                         raise
-                    message = f"{exc.message}; it was only asked to check, and nothing was changed"
+                    message = f"{exc.message}; the request only validates, and nothing was changed"
                     raise ConnectionTimedOut(message, hint=exc.hint) from None
                 else:
                     if not _has_error(answer, ErrorCode.NOT_CONTROLLER):
@@ -283,7 +286,7 @@ class ClusterClient:
     # --- kafka-python's clients -------------------------------------------------------------------------------------
 
     def producer(self, **settings: Any) -> KafkaProducer:
-        """kafka-python's producer: idempotent with acks=all unless `settings` say otherwise. The caller closes it."""
+        """Return a kafka-python producer (default: idempotent, acks=all). The caller closes it."""
         from kctl.base.logs import quiet_kafka
 
         quiet_kafka()
@@ -295,7 +298,7 @@ class ClusterClient:
             return KafkaProducer(**{**self._settings(), **settings})
 
     def consumer(self, *topics: str, **settings: Any) -> KafkaConsumer:
-        """kafka-python's consumer. The caller closes it."""
+        """Return a kafka-python consumer. The caller closes it."""
         from kctl.base.logs import quiet_kafka
 
         quiet_kafka()
@@ -305,7 +308,7 @@ class ClusterClient:
             return KafkaConsumer(*topics, **{**self._settings(), **settings})
 
     def _settings(self) -> dict[str, Any]:
-        """What all of kafka-python's clients take. Checks first that they will reach what brokers advertise."""
+        """Return the common settings of kafka-python's clients, after a check of the advertised addresses."""
         self._check_advertised()
         security = self.target.security
         settings: dict[str, Any] = {
@@ -313,7 +316,7 @@ class ClusterClient:
             "client_id": wire.CLIENT_ID,
             "security_protocol": security.protocol,
             "bootstrap_timeout_ms": round(min(self.timeout_s, 10.0) * 1000),
-            # Its back-off grows to 30 s, and a producer stalls for as long after a leader's death.
+            # By default, back-off grows to 30 s, and a producer stalls that long after a leader fails.
             "reconnect_backoff_max_ms": 1000,
         }
         if self._dialer.ssl_context is not None:
@@ -326,7 +329,7 @@ class ClusterClient:
         return settings
 
     def _check_advertised(self) -> None:
-        """Raise when none of a few brokers can be reached where they advertise themselves: their clients would hang."""
+        """Raise an error if no broker of a sample is reachable at its advertised address: clients would hang."""
         deadline = Deadline(self.timeout_s)
         self._brokers.any_connection(deadline)
         if self._brokers.advertised_can_be_reached:
@@ -339,30 +342,32 @@ class ClusterClient:
 
 
 def producer_for(target: Target, *, timeout_s: float = 30.0, **settings: Any) -> KafkaProducer:
-    """A producer without a ClusterClient, after the preflight. The caller closes it."""
+    """Return a producer, after the preflight. The caller closes it."""
     with connect(target, timeout_s=timeout_s) as client:
         return client.producer(**settings)
 
 
 def consumer_for(target: Target, *topics: str, timeout_s: float = 30.0, **settings: Any) -> KafkaConsumer:
-    """A consumer without a ClusterClient, after the preflight. The caller closes it."""
+    """Return a consumer, after the preflight. The caller closes it."""
     with connect(target, timeout_s=timeout_s) as client:
         return client.consumer(*topics, **settings)
 
 
 def error_from(exc: KafkaError, *, subject: str) -> KctlError:
-    """An exception of kafka-python's clients as one of kctl's. Its text is left out: it may embed whole requests."""
+    """Convert an exception of kafka-python. Its text is omitted, because it may contain whole requests."""
     from kafka import errors
 
     code = getattr(exc, "errno", None)
     if isinstance(code, int) and code > 0:
         if isinstance(exc, errors.RequestTimedOutError):
-            return OutcomeUnknown(f"{subject}: no answer in time", hint="look at the state before you try again")
+            return OutcomeUnknown(f"{subject}: no response in time", hint="check the current state before you retry")
         return error_for(code, None, subject=subject)
     if isinstance(exc, errors.KafkaTimeoutError):
-        return ConnectionTimedOut(f"{subject}: no answer in time", hint="--timeout gives it more time")
+        return ConnectionTimedOut(f"{subject}: no response in time", hint="increase --timeout")
     if isinstance(exc, (errors.KafkaConnectionError, errors.NodeNotReadyError)):
-        return ConnectionFailed(f"{subject}: the connection to the broker was lost", hint="is the broker up?")
+        return ConnectionFailed(
+            f"{subject}: the connection to the broker was lost", hint="check that the broker is up: `kctl broker list`"
+        )
     return OperationFailed(f"{subject}: {type(exc).__name__}")
 
 
@@ -377,7 +382,7 @@ def _kafka_errors(subject: str) -> Iterator[None]:
 
 
 def _has_error(answer: Any, code: int) -> bool:
-    """Whether any error_code in an answer, at any depth, is `code`."""
+    """Return True if any error_code in a response, at any depth, is `code`."""
     pending = [answer.to_dict()]
     while pending:
         value = pending.pop()

@@ -1,7 +1,7 @@
 """One connection to one broker: TCP, TLS, ApiVersions, SASL, then requests. Blocking, bounded by deadlines.
 
-The steps are those of KIP-43 and KIP-152; each that fails has its own error. What is ambiguous, a peer that
-closes or keeps silent, is raised as PeerClosed or NoAnswer with the step, and kctl.protocol.preflight finds out more.
+The steps are those of KIP-43 and KIP-152; each has its own error. If the peer closes the connection or does not
+respond, the cause is ambiguous: PeerClosed and NoResponse name the step, and kctl.protocol.preflight investigates.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from kctl.protocol.security import Security
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
-MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login is done; Kafka 4.4 lists its APIs in less than 1 kB
+MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login; Kafka 4.4 lists its APIs in less than 1 kB
 _CHUNK = 256 * 1024
 _LATE_READS = 64
-# What kafka-python raises for bytes that follow no layout.
+# The exceptions that kafka-python raises for malformed bytes.
 UNREADABLE = (ValueError, IndexError, KeyError, TypeError, ArithmeticError, struct.error)
 
 
 class PeerClosed(ConnectionFailed):
-    """The other side closed the connection."""
+    """The peer closed the connection."""
 
 
-class NoAnswer(ConnectionTimedOut):
-    """Connected, and no answer came in time."""
+class NoResponse(ConnectionTimedOut):
+    """The connection was established, but no response arrived in time."""
 
 
 class Pending(NamedTuple):
-    """A request on its way. answer: kafka-python's class of the response."""
+    """A request in flight. answer: kafka-python's response class."""
 
     name: str
     version: int
@@ -61,14 +61,14 @@ class Pending(NamedTuple):
 
 
 class Dialer:
-    """How to connect to the brokers of one cluster: its security settings, with the TLS context made once.
+    """The security settings for connections to one cluster, with a shared TLS context.
 
-    Raises UsageError when the password or a file of these settings cannot be used.
+    Raises UsageError if the password or a file in these settings is unusable.
     """
 
     def __init__(self, security: Security) -> None:
         self.security = security
-        if security.sasl:  # where it cannot be read, say so once, and not for each server
+        if security.sasl:  # report an unreadable password once, not once per server
             _ = security.sasl_password
         self.ssl_context: ssl.SSLContext | None = None
         if security.tls:
@@ -78,11 +78,14 @@ class Dialer:
 
 
 class Connection:
-    """Not for several threads at once. `step` says what it does, for the message when time is up; `ready`: usable."""
+    """A connection to one broker. Not thread-safe.
+
+    step: the current step, for error messages. ready: opening has finished, login included.
+    """
 
     def __init__(self, address: Address, dialer: Dialer) -> None:
         self.address = address
-        self.step = "resolving the name"
+        self.step = "name resolution"
         self.api_versions: dict[int, tuple[int, int]] = {}
         self._dialer = dialer
         self._socket: socket.socket | None = None
@@ -94,7 +97,7 @@ class Connection:
     # --- opening --------------------------------------------------------------------------------------------------
 
     def open(self, deadline: Deadline) -> None:
-        """All steps up to a usable connection. Raises ConnectionFailed's subclasses, NotSupported."""
+        """Connect, negotiate and log in. Raises subclasses of ConnectionFailed, and NotSupported."""
         try:
             self._socket = self._tcp(deadline)
             if self._dialer.ssl_context is not None:
@@ -110,20 +113,20 @@ class Connection:
     def _tcp(self, deadline: Deadline) -> socket.socket:
         host, port = self.address
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (socket.gaierror, ValueError, OverflowError) as exc:  # a broker may advertise anything
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (socket.gaierror, ValueError, OverflowError) as exc:  # a broker may advertise an invalid name
             reason = getattr(exc, "strerror", None) or "not a host name"
             raise NameNotResolved(
-                f"the host name {host!r} cannot be resolved ({reason})", hint="check the spelling and the DNS"
+                f"cannot resolve the host name {host!r}: {reason}", hint="check the spelling and your DNS"
             ) from None
         self.step = "connecting"
         failure: KctlError | None = None
-        for index, (family, kind, protocol, _, where) in enumerate(found):
+        for index, (family, kind, protocol, _, address) in enumerate(addresses):
             sock = socket.socket(family, kind, protocol)
             try:
-                # A host with several addresses, of which one is dead, leaves time for the others.
-                sock.settimeout(max(0.001, deadline.left_s / (len(found) - index)))
-                sock.connect(where)
+                # If one of several addresses is dead, leave time for the others.
+                sock.settimeout(max(0.001, deadline.left_s / (len(addresses) - index)))
+                sock.connect(address)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except (OSError, OverflowError) as exc:
                 sock.close()
@@ -135,11 +138,12 @@ class Connection:
     def _tcp_error(self, exc: OSError | OverflowError) -> ConnectionFailed:
         if isinstance(exc, ConnectionRefusedError):
             return ConnectionRefused(
-                f"{self.address} refused the connection", hint="is the broker running, and is this its port?"
+                f"{self.address} refused the connection",
+                hint="check that the broker is running and listens on this port",
             )
         if isinstance(exc, TimeoutError):
             return ConnectionTimedOut(
-                f"{self.address} did not take the connection in time",
+                f"{self.address}: timed out while connecting",
                 hint="check the address, the network and firewalls",
             )
         return ConnectionFailed(
@@ -159,43 +163,43 @@ class Connection:
         except ssl.SSLError as exc:
             raise self._tls_error(exc) from None
         except TimeoutError:
-            raise self._no_answer() from None
+            raise self._no_response() from None
         except OSError:
             raise self._closed() from None
 
     def _tls_error(self, exc: ssl.SSLError) -> ConnectionFailed:
         from kctl.protocol.tls import handshake_error
 
-        given = self._dialer.security.has_certificate
-        return handshake_error(exc, str(self.address), certificate_given=given) or self._closed()
+        has_certificate = self._dialer.security.has_certificate
+        return handshake_error(exc, str(self.address), certificate_given=has_certificate) or self._closed()
 
     def _negotiate(self, deadline: Deadline) -> None:
-        self.step = "the answer to ApiVersions"
+        self.step = "the ApiVersions request"
         error, ranges = self._ask_api_versions(0, deadline)
-        if error == ErrorCode.UNSUPPORTED_VERSION:  # KIP-511: the answer has the range
+        if error == ErrorCode.UNSUPPORTED_VERSION:  # KIP-511: the response has the range
             low, high = ranges.get(ApiKey.API_VERSIONS, (wire.API_VERSIONS_FLEXIBLE, wire.API_VERSIONS_FLEXIBLE))
             version = min(high, wire.API_VERSIONS_MAX)
             if version < max(low, 0):
                 raise NotSupported(
-                    f"{self.address} supports versions {low} to {high} of ApiVersions, and kctl only up to "
+                    f"{self.address} supports ApiVersions versions {low} to {high}; kctl supports up to version "
                     f"{wire.API_VERSIONS_MAX}",
                     hint="upgrade kctl",
                 )
             error, ranges = self._ask_api_versions(version, deadline)
         if error:
             raise NotKafka(
-                f"{self.address} responds, but does not list its API versions (error {error})",
-                hint="is this the broker's port?",
+                f"{self.address} responded, but did not list its API versions (error {error})",
+                hint="check that this is a broker's port",
             )
         self.api_versions = ranges
         if ApiKey.METADATA not in ranges:
             raise NotKafka(
                 f"{self.address} is a KRaft controller, not a broker",
-                hint="give the address of a broker's listener",
+                hint="use the address of a broker's listener",
             )
 
     def _ask_api_versions(self, version: int, deadline: Deadline) -> tuple[int, dict[int, tuple[int, int]]]:
-        """The error code and the ranges."""
+        """Return the error code and the version ranges."""
         flexible = version >= wire.API_VERSIONS_FLEXIBLE
         body = wire.encode_api_versions(version)
         reader = self.exchange(ApiKey.API_VERSIONS, version, body, deadline, flexible=flexible, flexible_answer=False)
@@ -209,7 +213,7 @@ class Connection:
 
         self.step = "the SASL login"
         lifetime_ms = log_in(self, self._dialer.security, deadline)
-        if lifetime_ms:  # KIP-368: then the broker closes the connection
+        if lifetime_ms:  # KIP-368: the broker closes the connection after this time
             self._login_ends = time.monotonic() + 0.85 * lifetime_ms / 1000
 
     # --- requests -------------------------------------------------------------------------------------------------
@@ -224,9 +228,9 @@ class Connection:
         flexible: bool = False,
         flexible_answer: bool | None = None,
     ) -> wire.Reader:
-        """One request of kctl.protocol.wire, and the reader of its answer.
+        """Send one request of kctl.protocol.wire and return the reader of the response.
 
-        flexible_answer: as the request unless given.
+        flexible_answer: whether the response is flexible (default: like the request).
         """
         self._correlation_id += 1
         self.write(wire.frame(api_key, version, self._correlation_id, body, flexible=flexible), deadline)
@@ -245,7 +249,7 @@ class Connection:
         return reader
 
     def send_message(self, message: Any, version: int, deadline: Deadline) -> Pending:
-        """Write a request of kafka-python's. `message` may be sent elsewhere before the answer is received."""
+        """Send a kafka-python request. `message` may be reused before the response arrives."""
         self._correlation_id += 1
         message.API_VERSION = version
         message.with_header(correlation_id=self._correlation_id, client_id=wire.CLIENT_ID)
@@ -254,9 +258,9 @@ class Connection:
         return pending
 
     def receive_message(self, pending: Pending, deadline: Deadline) -> Any:
-        """The answer, decoded by kafka-python. Raises ConnectionFailed for bytes that make no sense."""
+        """Receive the response, decoded by kafka-python. Raises ConnectionFailed for malformed bytes."""
         payload = self.read(deadline)
-        # The one answer whose header has no tagged fields in flexible versions (KIP-511).
+        # The only response whose header has no tagged fields in flexible versions (KIP-511).
         flexible = pending.answer.flexible_version_q(pending.version) and pending.answer.API_KEY != ApiKey.API_VERSIONS
         start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:
@@ -264,7 +268,7 @@ class Connection:
         except (*UNREADABLE, wire.WireError) as exc:
             self.close()
             raise ConnectionFailed(
-                f"{self.address} gave an answer to {pending.name} that cannot be read ({type(exc).__name__})"
+                f"{self.address} sent a malformed response to {pending.name} ({type(exc).__name__})"
             ) from None
 
     def write(self, data: bytes, deadline: Deadline) -> None:
@@ -279,7 +283,10 @@ class Connection:
                 raise self._io_error(exc) from None
 
     def read(self, deadline: Deadline) -> bytes:
-        """One frame without its size. After an error the connection is closed: a late answer would be mistaken."""
+        """Receive one frame, without its size field.
+
+        An error closes the connection, so that a late response is not taken for that of a later request.
+        """
         head = self._take(INT32.size, deadline)
         (size,) = INT32.unpack(head)
         if not INT32.size <= size <= (MAX_RESPONSE_BYTES if self.ready else MAX_FIRST_RESPONSE_BYTES):
@@ -302,18 +309,20 @@ class Connection:
         import ssl
 
         if isinstance(exc, TimeoutError):
-            return self._no_answer()
+            return self._no_response()
         return self._tls_error(exc) if isinstance(exc, ssl.SSLError) else self._closed()
 
     def _closed(self) -> PeerClosed:
         self.close()
-        return PeerClosed(f"{self.address} closed the connection during {self.step}", hint="the broker's log says why")
+        return PeerClosed(
+            f"{self.address} closed the connection during {self.step}", hint="see the broker's log for the reason"
+        )
 
-    def _no_answer(self) -> NoAnswer:
+    def _no_response(self) -> NoResponse:
         self.close()
-        return NoAnswer(
-            f"{self.address} took the connection, but gave no answer in time (waiting for {self.step})",
-            hint="is this a broker's port, and is the broker alive?",
+        return NoResponse(
+            f"{self.address} accepted the connection, but did not respond in time (during {self.step})",
+            hint="check that this is a broker's port and that the broker is not hung",
         )
 
     def _not_kafka(self, data: bytes) -> ConnectionFailed:
@@ -324,29 +333,31 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Open, as far as one can tell without a request; a broker closes idle connections."""
+        """Return True if the connection seems open, checked without a request. Brokers close idle connections."""
         if self._socket is None or self._received or time.monotonic() > self._login_ends:
             return False
         import select
 
         poll = select.poll()  # select() fails for descriptors above 1023
         poll.register(self._socket, select.POLLIN | select.POLLHUP)
-        return not poll.poll(0)  # nothing was asked: anything to read is an end or nonsense
+        return not poll.poll(0)  # no request is in flight: readable means closed or garbage
 
     def fileno(self) -> int:
-        """For poll(); -1 when it is closed."""
+        """Return the descriptor for poll(); -1 if closed."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def hand_over(self) -> tuple[socket.socket, float]:
-        """The socket, for somebody who reads and writes by himself from now on, and when (on the monotonic clock) the
-        login ends. This connection is closed then. Raises PeerClosed when it was already."""
+        """Transfer the socket to the caller, and return it with the time (monotonic clock) when the login expires.
+
+        This connection counts as closed afterwards. Raises PeerClosed if it already was.
+        """
         if self._socket is None:
             raise self._closed()
         sock, self._socket = self._socket, None
         return sock, self._login_ends
 
     def close(self) -> None:
-        """Close it; harmless when it is closed."""
+        """Close the connection. Does nothing if it is already closed."""
         sock, self._socket = self._socket, None
         if sock is not None:
             with suppress(OSError):
@@ -361,16 +372,18 @@ def _pieces(data: bytes) -> Iterator[memoryview]:
 
 
 def not_kafka(server: str, data: bytes) -> ConnectionFailed:
-    """The error for bytes that no broker sends: what they look like."""
+    """Return the error for bytes that no broker sends, with the protocol that they resemble."""
     if data.startswith((b"\x15\x03", b"\x16\x03")):  # a TLS alert or handshake record
         return TlsMismatch(f"{server} speaks TLS", hint="set the security protocol to SSL or SASL_SSL")
     if data.startswith(b"HTTP/"):
-        return NotKafka(f"{server} is a web server's port, not a Kafka broker's", hint="brokers mostly listen on 9092")
+        return NotKafka(
+            f"{server} is a web server's port, not a Kafka broker's", hint="use a broker's address, often port 9092"
+        )
     if data.startswith((b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")):
         return NotKafka(
             f"{server} is ZooKeeper's port, not a Kafka broker's",
-            hint="give a broker's address as --bootstrap-server (often port 9092), and ZooKeeper's as --zookeeper",
+            hint="set --bootstrap-server to a broker's address (often port 9092), and --zookeeper to ZooKeeper's",
         )
     shown = data[:24].decode("ascii", "replace").strip() if data[:1].isalnum() else ""
-    says = f"; it says {shown!r}" if shown.isprintable() and shown else ""
-    return NotKafka(f"{server} answers, but is not a Kafka broker{says}", hint="is this the broker's port?")
+    sent = f"; it sent {shown!r}" if shown.isprintable() and shown else ""
+    return NotKafka(f"{server} responded, but is not a Kafka broker{sent}", hint="check that this is a broker's port")

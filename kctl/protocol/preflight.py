@@ -1,9 +1,8 @@
-"""Find a broker that can be talked to, and when there is none say why, within five seconds.
+"""Find a reachable broker within five seconds, or report why there is none.
 
-All bootstrap servers are tried, each a tenth of a second after the one before (or at once when that one failed):
-the first that answers wins, and a dead one of several is no failure. When an answer is ambiguous (the peer closed,
-or kept silent) a few small probes on connections of their own tell ZooKeeper, a web server, TLS, a plaintext port
-and a listener with a login apart.
+All bootstrap servers are tried, each 0.1 s after the previous one, or at once if that one failed. The first broker
+that responds wins; other dead servers are not an error. If a failure is ambiguous (the peer closed the connection or
+did not respond), small probes on separate connections distinguish ZooKeeper, a web server, TLS, plaintext and SASL.
 """
 
 from __future__ import annotations
@@ -34,38 +33,38 @@ from kctl.errors import (
 from kctl.model import ClusterState
 from kctl.protocol import wire
 from kctl.protocol.codes import ApiKey, ErrorCode
-from kctl.protocol.connection import Connection, Dialer, NoAnswer, PeerClosed, not_kafka
+from kctl.protocol.connection import Connection, Dialer, NoResponse, PeerClosed, not_kafka
 from kctl.protocol.metadata_messages import METADATA_MAX, METADATA_MIN, MetadataRequest, metadata_is_flexible
 
 if TYPE_CHECKING:
     import socket
 
-LIMIT_S = 3.6  # with start-up on a busy machine still under 5 s
-PROBES_S = 0.8  # of that, what is kept for the probes
+LIMIT_S = 3.6  # under 5 s together with startup on a busy machine
+PROBES_S = 0.8  # of LIMIT_S, reserved for the probes
 _PROBE_S = 1.2  # a JVM's first TLS handshake takes a second on a busy machine
 _STAGGER_S = 0.1
 _MAX_RUNNING = 32
 
-# The first of these that any server gave is the one to report: it says most about what to change.
-_MOST_TELLING: tuple[type[KctlError], ...] = (
+# Most specific first: the error reported for several servers is the one that best says what to change.
+_BY_SPECIFICITY: tuple[type[KctlError], ...] = (
     AuthenticationFailed, NotSupported, CertificateRejected, TlsMismatch, NotKafka, PeerClosed, ConnectionTimedOut,
     ConnectionRefused, NameNotResolved, ConnectionFailed,
 )  # fmt: skip
-# The other servers would say the same, and a wrong password tried on each may lock the account.
+# The other servers would respond alike, and a wrong password tried on each server may lock the account.
 _FINAL = (AuthenticationFailed, NotSupported)
 
 
 @dataclass
-class Reached:
-    """A usable connection, the cluster as that broker sees it (no topics), and the servers that failed."""
+class PreflightResult:
+    """A usable connection, the cluster state from that broker (no topics), and the servers that failed."""
 
     connection: Connection
     state: ClusterState
     failures: dict[str, KctlError] = field(default_factory=dict)
 
 
-def preflight(servers: Iterable[Address], dialer: Dialer, *, timeout_s: float = LIMIT_S) -> Reached:
-    """Connect to one of `servers`. Raises the most telling error when none can be reached."""
+def preflight(servers: Iterable[Address], dialer: Dialer, *, timeout_s: float = LIMIT_S) -> PreflightResult:
+    """Connect to one of `servers`. Raises the most specific error if none is reachable."""
     race = _Race(dialer, Deadline(min(timeout_s, LIMIT_S)))
     with race.running():
         return race.run(list(servers))
@@ -78,8 +77,10 @@ def open_all(
     *,
     check: Callable[[ClusterState, Connection], None] | None = None,
 ) -> dict[int, Connection | KctlError]:
-    """A connection to each of `addresses` at once; a failure is that key's value. At most LIMIT_S. check: raises what
-    speaks against a broker, by the state that it tells; in any thread."""
+    """Connect to all `addresses` in parallel, within LIMIT_S, and return a connection or an error for each key.
+
+    check: raises an error if a broker's state is not acceptable; called from any thread.
+    """
     limit = deadline.at_most(LIMIT_S)
     connections = {key: Connection(address, dialer) for key, address in addresses.items()}
 
@@ -97,35 +98,35 @@ def open_all(
 
 
 def _open(connection: Connection, dialer: Dialer, deadline: Deadline) -> ClusterState:
-    # Wait for the answer as long as leaves time to find out why there is none.
+    # Leave time to find out why there is no response.
     first = deadline.at_most(max(deadline.left_s - PROBES_S, 0.6 * deadline.left_s))
     try:
         connection.open(first)
         return read_cluster(connection, first)
-    except (PeerClosed, NoAnswer) as exc:
-        found = _look_closer(connection, dialer, exc, deadline)
-        if found is None:
+    except (PeerClosed, NoResponse) as exc:
+        specific = _probe(connection, dialer, exc, deadline)
+        if specific is None:
             raise
-        raise found from None
-    except TlsMismatch as exc:  # a broker without TLS closes; what answers in plain text is something else
+        raise specific from None
+    except TlsMismatch as exc:  # a plaintext broker closes the connection; a plaintext response is not from a broker
         with suppress(OSError):
             raise _identify(connection.address, deadline) or exc from None
         raise
     except wire.WireError:
         connection.close()
         raise NotKafka(
-            f"{connection.address} answers, but not as a Kafka broker does", hint="is this the broker's port?"
+            f"{connection.address} responded, but not like a Kafka broker", hint="check that this is a broker's port"
         ) from None
 
 
 def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[str] = ()) -> ClusterState:
-    """Return brokers, controller, cluster id, and those of `topics` that exist.
+    """Return brokers, controller, cluster id, and existing topics among `topics`.
 
-    A listener that wants a login closes the connection here.
+    A listener that requires a login closes the connection here.
     """
     version = metadata_version(connection)
     request = MetadataRequest(topics)
-    connection.step = "the answer to Metadata"
+    connection.step = "the Metadata request"
     try:
         reader = connection.exchange(
             ApiKey.METADATA, version, request.body(version), deadline, flexible=metadata_is_flexible(version)
@@ -137,11 +138,15 @@ def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[
 
 
 def metadata_version(connection: Connection) -> int:
-    """The newest version of Metadata that both know. Raises NotSupported."""
+    """Return the newest Metadata version that kctl and the broker support. Raises NotSupported."""
     low, high = connection.api_versions[ApiKey.METADATA]
     version = min(high, METADATA_MAX)
     if version < max(low, METADATA_MIN):
-        raise NotSupported(f"{connection.address}: its versions of Metadata are not supported", hint="see docs/")
+        raise NotSupported(
+            f"{connection.address} supports Metadata versions {low} to {high}; "
+            f"kctl supports {METADATA_MIN} to {METADATA_MAX}",
+            hint="upgrade kctl, or the broker if it is older than 0.10",
+        )
     return version
 
 
@@ -149,7 +154,7 @@ def metadata_version(connection: Connection) -> int:
 
 
 class _Race:
-    """Attempts in threads; the main thread waits for the first that is through, so Ctrl-C works at any time."""
+    """Connection attempts in threads. The main thread waits for the first success, so Ctrl-C always works."""
 
     def __init__(self, dialer: Dialer, deadline: Deadline) -> None:
         self._dialer = dialer
@@ -167,7 +172,7 @@ class _Race:
             with self._lock:
                 self._over = True
 
-    def run(self, addresses: list[Address]) -> Reached:
+    def run(self, addresses: list[Address]) -> PreflightResult:
         waiting = list(reversed(addresses))
         failures: dict[str, KctlError] = {}
         while (waiting or self._open) and not self._deadline.expired:
@@ -180,7 +185,7 @@ class _Race:
                 continue
             self._open.remove(connection)
             if isinstance(outcome, ClusterState):
-                return Reached(connection, outcome, failures)
+                return PreflightResult(connection, outcome, failures)
             if not isinstance(outcome, KctlError) or isinstance(outcome, _FINAL):
                 raise outcome
             failures[str(connection.address)] = outcome
@@ -207,53 +212,53 @@ class _Race:
 
 
 def _unfinished(connection: Connection) -> KctlError:
-    if connection.step == "resolving the name":
+    if connection.step == "name resolution":
         return NameNotResolved(
-            f"the host name {connection.address.host!r} was not resolved in time", hint="check the DNS"
+            f"timed out while resolving the host name {connection.address.host!r}", hint="check your DNS"
         )
     if connection.step == "connecting":
         return ConnectionTimedOut(
-            f"{connection.address} did not take the connection in time",
+            f"{connection.address}: timed out while connecting",
             hint="check the address, the network and firewalls",
         )
-    return NoAnswer(
-        f"{connection.address} took the connection, but gave no answer in time (waiting for {connection.step})",
-        hint="is this a broker's port, and is the broker alive?",
+    return NoResponse(
+        f"{connection.address} accepted the connection, but did not respond in time (during {connection.step})",
+        hint="check that this is a broker's port and that the broker is not hung",
     )
 
 
 def _verdict(failures: dict[str, KctlError]) -> KctlError:
-    """The most telling failure, with the others in the message (their number) and in the details."""
+    """Return the most specific failure. The message counts the other servers, and the details list them."""
 
     def rank(error: KctlError) -> int:
-        return next((i for i, cls in enumerate(_MOST_TELLING) if isinstance(error, cls)), len(_MOST_TELLING))
+        return next((i for i, cls in enumerate(_BY_SPECIFICITY) if isinstance(error, cls)), len(_BY_SPECIFICITY))
 
     if not failures:
-        return ConnectionTimedOut("no bootstrap server was reached in time")
-    worst = min(failures.values(), key=rank)
+        return ConnectionTimedOut("no bootstrap server responded in time")
+    specific = min(failures.values(), key=rank)
     if len(failures) == 1:
-        return worst
+        return specific
     details = [{"server": s, "code": e.code, "message": e.message} for s, e in failures.items()]
     others = len(failures) - 1
-    message = f"{worst.message}; {others} other server{'s' if others > 1 else ''} cannot be reached either"
-    return type(worst)(message, hint=worst.hint, details={"servers": details})
+    message = f"{specific.message}; {others} other server{'s' if others > 1 else ''} cannot be reached either"
+    return type(specific)(message, hint=specific.hint, details={"servers": details})
 
 
-# --- looking closer -----------------------------------------------------------------------------------------------
+# --- probes -----------------------------------------------------------------------------------------------------
 
 
-def _look_closer(connection: Connection, dialer: Dialer, exc: KctlError, deadline: Deadline) -> KctlError | None:
-    """What is behind a peer that closed or kept silent; None when the probes do not tell either."""
+def _probe(connection: Connection, dialer: Dialer, exc: KctlError, deadline: Deadline) -> KctlError | None:
+    """Return a specific error for a peer that closed the connection or did not respond; None if still ambiguous."""
     address, step = connection.address, connection.step
     with suppress(OSError, KctlError):
-        if step == "the answer to Metadata" and not dialer.security.sasl:
-            return _wants_login(address, dialer, deadline)
+        if step == "the Metadata request" and not dialer.security.sasl:
+            return _login_required(address, dialer, deadline)
         if step == "the TLS handshake":
             return _plaintext_kafka(address, deadline) or _identify(address, deadline)
-        if step == "the answer to ApiVersions" and dialer.ssl_context is not None:
+        if step == "the ApiVersions request" and dialer.ssl_context is not None:
             return _tls_alert(address, dialer, deadline)
-        if step == "the answer to ApiVersions":
-            silent = isinstance(exc, NoAnswer)
+        if step == "the ApiVersions request":
+            silent = isinstance(exc, NoResponse)
             return (
                 _identify(address, deadline)
                 or speaks_tls(address, deadline)
@@ -268,8 +273,8 @@ def _dial(address: Address, deadline: Deadline) -> socket.socket:
     return socket.create_connection(address, timeout=max(0.001, min(_PROBE_S, deadline.left_s)))
 
 
-def _wants_login(address: Address, dialer: Dialer, deadline: Deadline) -> KctlError | None:
-    """A listener with SASL answers ApiVersions and SaslHandshake, and closes at anything else."""
+def _login_required(address: Address, dialer: Dialer, deadline: Deadline) -> KctlError | None:
+    """Check for SASL: such a listener responds to ApiVersions and SaslHandshake, and closes on any other request."""
     probe = Connection(address, dialer)
     try:
         probe.open(deadline.at_most(_PROBE_S))
@@ -281,11 +286,11 @@ def _wants_login(address: Address, dialer: Dialer, deadline: Deadline) -> KctlEr
         probe.close()
     if answer.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         return None
-    mechanisms = ", ".join(answer.mechanisms) or "unknown to it"
+    mechanisms = ", ".join(answer.mechanisms) or "unknown"
     protocol = "SASL_SSL" if dialer.security.tls else "SASL_PLAINTEXT"
     return AuthenticationFailed(
-        f"{address} wants a login, and none was given (SASL mechanisms: {mechanisms})",
-        hint=f"set the security protocol to {protocol}, with a mechanism, a user name and where the password is",
+        f"{address} requires a SASL login, but no credentials are configured (SASL mechanisms: {mechanisms})",
+        hint=f"set the security protocol to {protocol}, and a mechanism, a user name and a password",
     )
 
 
@@ -295,23 +300,23 @@ def _plaintext_kafka(address: Address, deadline: Deadline) -> KctlError | None:
     probe = Connection(address, Dialer(Security()))
     try:
         probe.open(deadline.at_most(_PROBE_S))
-    except (PeerClosed, NoAnswer):
+    except (PeerClosed, NoResponse):
         return None
     except KctlError as exc:
         return exc
     finally:
         probe.close()
     return TlsMismatch(
-        f"{address} is a broker's port without TLS",
+        f"{address} is a broker's plaintext port, without TLS",
         hint="set the security protocol to PLAINTEXT or SASL_PLAINTEXT",
     )
 
 
 def _identify(address: Address, deadline: Deadline) -> KctlError | None:
-    """A web server by HEAD, ZooKeeper by `srvr`, others by what they say first. ZooKeeper closes at HEAD at once."""
-    for question in (b"HEAD / HTTP/1.0\r\n\r\n", b"srvr"):
+    """Identify a web server by HEAD, ZooKeeper by `srvr`, and others by their first bytes."""
+    for request in (b"HEAD / HTTP/1.0\r\n\r\n", b"srvr"):
         with suppress(OSError), _dial(address, deadline.at_most(deadline.left_s / 2)) as sock:
-            sock.sendall(question)
+            sock.sendall(request)
             answer = sock.recv(256)
             if answer:
                 return not_kafka(str(address), answer)
@@ -319,7 +324,7 @@ def _identify(address: Address, deadline: Deadline) -> KctlError | None:
 
 
 def speaks_tls(address: Address, deadline: Deadline) -> KctlError | None:
-    """A port that shakes hands, or refuses to with an alert, speaks TLS. Nothing is verified: nothing is said."""
+    """Return a TlsMismatch if the port completes a TLS handshake or sends an alert. Certificates are not verified."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -337,8 +342,10 @@ def speaks_tls(address: Address, deadline: Deadline) -> KctlError | None:
 
 
 def _tls_alert(address: Address, dialer: Dialer, deadline: Deadline) -> KctlError | None:
-    """In TLS 1.3 the broker's refusal of the client's certificate comes after the handshake; wait for it alone,
-    for a request sent meanwhile can turn it into a reset."""
+    """Return the broker's alert about the client certificate, which TLS 1.3 sends after the handshake.
+
+    No request is sent, because that could turn the alert into a connection reset.
+    """
     import ssl
 
     from kctl.protocol.tls import handshake_error
@@ -356,11 +363,11 @@ def _tls_alert(address: Address, dialer: Dialer, deadline: Deadline) -> KctlErro
 
 
 def _old_kafka(address: Address, deadline: Deadline) -> KctlError | None:
-    """Brokers before 0.10 close the connection at ApiVersions, but answer Metadata v0."""
+    """Detect brokers before 0.10, which close the connection on ApiVersions but respond to Metadata v0."""
     with _dial(address, deadline) as sock:
         correlation_id = 7
         sock.sendall(wire.frame(ApiKey.METADATA, 0, correlation_id, INT32.pack(0)))  # no topics: all of them
         response = sock.recv(wire.RESPONSE_HEADER.size)
         if len(response) < wire.RESPONSE_HEADER.size or wire.RESPONSE_HEADER.unpack(response)[1] != correlation_id:
             return None
-    return NotSupported(f"{address} is a Kafka broker older than 0.10", hint="Kafka 0.10 or newer is needed")
+    return NotSupported(f"{address} is a Kafka broker older than 0.10", hint="upgrade it to Kafka 0.10 or later")

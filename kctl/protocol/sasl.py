@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from kctl.base.deadline import Deadline
     from kctl.protocol.security import Security
 
-# A server may ask for any number of iterations; Kafka's default is 4096 and its maximum 16384.
+# The server chooses the number of iterations. Kafka's default is 4096 and its maximum 16384.
 MAX_ITERATIONS = 1_000_000
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
-# Yields what to send, takes what the server answered, and ends when the server has proven itself.
+# Yields messages to send, receives the responses, and ends when the server is authenticated.
 Exchange = Generator[bytes, bytes, None]
 
 
 class ServerNotTrusted(Exception):
-    """The server's answer is malformed, or shows that it does not know the password."""
+    """The response is malformed, or shows that the server does not know the password."""
 
 
 def exchange(mechanism: str, username: str, password: str) -> Exchange:
-    """The messages of one login. Raises ServerNotTrusted; KeyError for a mechanism that is not known."""
+    """Yield the messages of one login. Raises ServerNotTrusted, and KeyError for an unknown mechanism."""
     if mechanism == "PLAIN":
         return _plain(username, password)
     return _scram(_HASHES[mechanism], username, password, secrets.token_urlsafe(24))
@@ -52,7 +52,7 @@ def _scram(hash_name: str, username: str, password: str, nonce: str) -> Exchange
     first = yield b"n,," + bare
     answer = _attributes(first)
     salted = _salted(hash_name, password, answer, nonce)
-    final = b"c=biws,r=" + answer["r"]  # biws: the header «n,,» in base64
+    final = b"c=biws,r=" + answer["r"]  # biws: the header "n,," in base64
     message = b",".join((bare, first, final))
 
     client_key = hmac.digest(salted, b"Client Key", hash_name)
@@ -78,7 +78,7 @@ def _salted(hash_name: str, password: str, answer: dict[str, bytes], nonce: str)
 
 
 def _attributes(message: bytes) -> dict[str, bytes]:
-    """«r=…,s=…,i=…» by letter."""
+    """Parse "r=…,s=…,i=…" into values by letter."""
     parts = [part.partition(b"=") for part in message.split(b",")]
     return {letter.decode("ascii", "replace"): value for letter, equals, value in parts if equals}
 
@@ -87,14 +87,14 @@ def _decoded(answer: dict[str, bytes], letter: str) -> bytes:
     try:
         return base64.b64decode(answer[letter], validate=True)
     except (KeyError, binascii.Error):
-        raise ServerNotTrusted("its answer is malformed") from None
+        raise ServerNotTrusted("its response is malformed") from None
 
 
 # --- over a connection (KIP-43, KIP-152) --------------------------------------------------------------------------
 
 
 class Exchanging(Protocol):
-    """What a login needs of a connection."""
+    """The part of a connection that a login uses."""
 
     @property
     def address(self) -> Address: ...
@@ -103,7 +103,7 @@ class Exchanging(Protocol):
     def api_versions(self) -> Mapping[int, tuple[int, int]]: ...
 
     def exchange(self, api_key: int, version: int, body: bytes, deadline: Deadline) -> wire.Reader:
-        """One request, and the reader of its answer."""
+        """Send one request and return the reader of the response."""
 
 
 def log_in(connection: Exchanging, security: Security, deadline: Deadline) -> int:
@@ -130,13 +130,15 @@ def log_in(connection: Exchanging, security: Security, deadline: Deadline) -> in
 
 def _handshake(connection: Exchanging, security: Security, deadline: Deadline) -> None:
     if ApiKey.SASL_AUTHENTICATE not in connection.api_versions:
-        raise NotSupported(f"{connection.address} is too old for a SASL login", hint="Kafka 1.0 or newer is needed")
+        raise NotSupported(
+            f"{connection.address} is too old for SASL logins by kctl", hint="upgrade the broker to Kafka 1.0 or later"
+        )
     mechanism = security.sasl_mechanism or ""
     reader = connection.exchange(ApiKey.SASL_HANDSHAKE, 1, wire.string(mechanism), deadline)
     answer = wire.decode_sasl_handshake(reader)
     if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationFailed(
-            f"{connection.address} does not have the SASL mechanism {mechanism} enabled",
+            f"{connection.address}: the SASL mechanism {mechanism} is not enabled",
             hint=f"enabled mechanisms: {', '.join(answer.mechanisms) or 'none'}",
         )
     if answer.error_code:
@@ -161,6 +163,6 @@ def _authenticate(
 
 def _login_failed(connection: Exchanging, security: Security, why: str) -> AuthenticationFailed:
     return AuthenticationFailed(
-        f"{connection.address} refused the login of {security.sasl_username!r} with {security.sasl_mechanism}; {why}",
-        hint="check the user name, the password and that the user exists for this mechanism",
+        f"{connection.address} rejected the login of {security.sasl_username!r} with {security.sasl_mechanism}; {why}",
+        hint="check the user name and the password, and that the user exists for this mechanism",
     )

@@ -1,4 +1,4 @@
-"""TLS for broker connections: the context, and what a failed handshake means."""
+"""TLS for broker connections: the SSL context, and errors for failed handshakes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 _UNKNOWN_CA = (
     "its certificate's CA is not trusted",
-    "give the CA that signed it as ssl_cafile; if it is there, the broker does not send the CAs in between",
+    "set ssl_cafile to the CA that signed it; if it is set, the broker does not send its intermediate CAs",
 )
-_RENEW = f"the broker needs a new certificate; until then {LESS_STRICT}"
-# OpenSSL's X509_V_ERR_* (x509_vfy.h) → what it means, what to do
+_RENEW = f"replace the broker's certificate; until then, {LESS_STRICT}"
+# OpenSSL's X509_V_ERR_* (x509_vfy.h) → meaning, hint
 _VERIFY: dict[int, tuple[str, str]] = {
     2: _UNKNOWN_CA,
-    7: ("its certificate is not signed by the CA that it names", "give the CA that signed it as ssl_cafile"),
+    7: ("its certificate is not signed by the CA that it names", "set ssl_cafile to the CA that signed it"),
     9: ("its certificate, or a CA's, is not valid yet", "check the clocks of both machines"),
-    10: ("its certificate, or a CA's, is expired", "renew the broker's certificate"),
-    18: ("its certificate is signed by itself and not trusted", "give that certificate as ssl_cafile"),
+    10: ("its certificate, or a CA's, has expired", "renew the broker's certificate"),
+    18: ("its self-signed certificate is not trusted", "set ssl_cafile to that certificate"),
     19: _UNKNOWN_CA,
     20: _UNKNOWN_CA,
     21: _UNKNOWN_CA,
-    23: ("its certificate is revoked", "renew the broker's certificate"),
-    25: ("its chain is longer than a CA allows (pathlen)", "the CA's basicConstraints says how many CAs may follow"),
-    26: ("its certificate is not made for servers", "its extendedKeyUsage must have serverAuth"),
-    34: ("its certificate has a critical extension that is unknown", "reissue it without that extension"),
+    23: ("its certificate was revoked", "renew the broker's certificate"),
+    25: ("its chain is longer than a CA allows (pathlen)", "check pathlen in the CA's basicConstraints"),
+    26: ("its certificate is not a server certificate", "reissue it with extendedKeyUsage serverAuth"),
+    34: ("its certificate has an unknown critical extension", "reissue it without that extension"),
     62: ("its certificate is for another host name", "use a name of the certificate as the bootstrap server"),
     64: (
         "its certificate does not name this IP address",
@@ -38,8 +38,8 @@ _VERIFY: dict[int, tuple[str, str]] = {
     66: ("the key of its certificate is too small", _RENEW),
     67: ("the key of its CA is too small", _RENEW),
     79: (
-        "a certificate of its chain may sign no certificates",
-        "a CA's basicConstraints must have CA:TRUE, and its keyUsage keyCertSign",
+        "a certificate in its chain is not a CA certificate",
+        "reissue it with basicConstraints CA:TRUE and keyUsage keyCertSign",
     ),
     68: ("its certificate is signed with SHA-1 or MD5", _RENEW),
 }
@@ -68,9 +68,9 @@ def make_context(security: Security) -> ssl.SSLContext:
     Raises UsageError for files that are missing, unreadable or invalid.
     """
     context = ssl.create_default_context(cadata=_authorities(security))
-    # Python 3.13 refuses certificates of homemade CAs, without an authority key identifier, say, that Java takes.
+    # Python 3.13 rejects some private CAs that Java accepts, e.g. without an authority key identifier.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    # As in Java, each certificate of the truststore is an anchor, an intermediate CA's and the broker's own as well.
+    # As in Java, every certificate in the truststore is an anchor, even an intermediate CA or the broker's own.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _choose_versions(context, security)
     context.check_hostname = security.ssl_check_hostname
@@ -105,9 +105,9 @@ def _choose_versions(context: ssl.SSLContext, security: Security) -> None:
 
 
 def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) -> ConnectionFailed | None:
-    """What a failed handshake (or a read after it) means; None when it was only cut off."""
+    """Return the error for a failed handshake or a read after it; None if the peer only closed the connection."""
     if isinstance(exc, ssl.SSLCertVerificationError):
-        meaning, hint = _VERIFY.get(exc.verify_code, (f"its certificate: {exc.verify_message}", "see ssl_cafile"))
+        meaning, hint = _VERIFY.get(exc.verify_code, (f"its certificate: {exc.verify_message}", "check ssl_cafile"))
         return CertificateRejected(f"{server} is not trusted: {meaning}", hint=hint)
     reason = exc.reason or ""
     if isinstance(exc, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or reason == "UNEXPECTED_EOF_WHILE_READING":
@@ -120,22 +120,25 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
         certificate_given and any(name in reason for name in _CLIENT_CERTIFICATE)
     ):
         return CertificateRejected(
-            f"{server} does not accept the client certificate",
-            hint="the broker's truststore must have the CA that signed it, and it must be valid",
+            f"{server} rejected the client certificate",
+            hint="check that it has not expired and that the broker's truststore has the CA that signed it",
         )
     if "HANDSHAKE_FAILURE" in reason:
         return CertificateRejected(
-            f"{server} ended the TLS handshake: it wants a client certificate, or no cipher suite is in common",
+            f"{server} rejected the TLS handshake: it requires a client certificate, or no cipher suite is common",
             hint="set ssl_certfile and ssl_keyfile (PEM), and check ssl_ciphers",
         )
     if any(name in reason for name in _CLIENT_CERTIFICATE):
         return CertificateRejected(
-            f"{server} wants a client certificate", hint="give ssl_certfile and ssl_keyfile (PEM)"
+            f"{server} requires a client certificate", hint="set ssl_certfile and ssl_keyfile (PEM)"
         )
     if any(name in reason for name in ("TOO_SMALL", "TOO_WEAK")):
         return CertificateRejected(
-            f"{server} is not trusted: {reason.lower().replace('_', ' ')}, for OpenSSL", hint=LESS_STRICT
+            f"{server} is not trusted by OpenSSL: {reason.lower().replace('_', ' ')}", hint=LESS_STRICT
         )
     if any(name in reason for name in ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")):
-        return TlsMismatch(f"{server} speaks another version of TLS", hint="TLS 1.2 or 1.3 is needed on the broker")
+        return TlsMismatch(
+            f"{server} does not support TLS 1.2 or 1.3",
+            hint="enable TLSv1.2 or TLSv1.3 on the broker",
+        )
     return ConnectionFailed(f"{server}: the TLS handshake failed ({reason.lower().replace('_', ' ')})")

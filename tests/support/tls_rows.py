@@ -102,14 +102,14 @@ ROWS = (
     TlsRow("the whole chain is sent", _leaf(by="middle", trust="root", send=("middle", "root"))),
     TlsRow("the certificate itself is trusted", _itself(by="root")),
     TlsRow("signed by itself and trusted", _itself()),
-    TlsRow("signed by itself", _itself(trust="root"), "signed by itself and not trusted"),
+    TlsRow("signed by itself", _itself(trust="root"), "its self-signed certificate is not trusted"),
     TlsRow("the intermediate CA is not sent", _leaf(by="middle", trust="root"), _UNKNOWN),
     TlsRow("another CA", _leaf(trust="other"), _UNKNOWN),
     TlsRow("another CA, root sent", _leaf(trust="other", send=("root",)), _UNKNOWN),
     TlsRow("another CA of the same name", _leaf(trust="namesake"), _UNKNOWN),
-    TlsRow("expired", _leaf(_NAMES, days=_PAST), "is expired"),
+    TlsRow("expired", _leaf(_NAMES, days=_PAST), "has expired"),
     TlsRow("not valid yet", _leaf(_NAMES, days=_FUTURE), "is not valid yet"),
-    TlsRow("an expired CA", _leaf(by="expired-root"), "is expired"),
+    TlsRow("an expired CA", _leaf(by="expired-root"), "has expired"),
     TlsRow("another host", _leaf("subjectAltName=DNS:other.example\n"), "is for another host name"),
     TlsRow(
         "a wildcard of another depth",
@@ -125,19 +125,17 @@ ROWS = (
     TlsRow("MD5", _leaf(by="rsa-root", digest="md5"), "signed with SHA-1 or MD5"),
     TlsRow("a small key", _leaf(rsa=1024), "the key of its certificate is too small"),
     TlsRow("a CA with a small key", _leaf(by="small-root"), "the key of its CA is too small"),
-    TlsRow("for clients", _leaf(f"{_NAMES}extendedKeyUsage=clientAuth\n"), "is not made for servers"),
-    TlsRow("by what is no CA", _leaf(by="no-ca", trust="root", send=("no-ca",)), "may sign no certificates"),
+    TlsRow("for clients", _leaf(f"{_NAMES}extendedKeyUsage=clientAuth\n"), "is not a server certificate"),
+    TlsRow("by what is no CA", _leaf(by="no-ca", trust="root", send=("no-ca",)), "is not a CA certificate"),
     TlsRow(
         "by a CA that may not sign",
         _leaf(by="signs-not", trust="root", send=("signs-not",)),
-        "may sign no certificates",
+        "is not a CA certificate",
     ),
     TlsRow(
         "longer than a CA allows", _leaf(by="middle-of-short", trust="short-root", send=("middle-of-short",)), "pathlen"
     ),
-    TlsRow(
-        "a critical extension", _leaf(f"{_NAMES}1.2.3.4=critical,ASN1:NULL\n"), "a critical extension that is unknown"
-    ),
+    TlsRow("a critical extension", _leaf(f"{_NAMES}1.2.3.4=critical,ASN1:NULL\n"), "an unknown critical extension"),
 )
 
 

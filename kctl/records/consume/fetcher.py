@@ -239,7 +239,7 @@ class Fetcher:
 
                 version = negotiate(request, None, link.connection)
                 link.deadline = Deadline(self._timeout_s + _PATIENCE_MS / 1000)
-                link.connection.step = "the answer to Fetch"
+                link.connection.step = "the Fetch request"
                 link.pending = link.connection.send_message(request, version, link.deadline)
                 link.asked = by_leader[node]
             except ConnectionFailed as exc:

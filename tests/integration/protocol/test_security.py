@@ -84,15 +84,15 @@ ROWS = [
     Row("wrong host name", "WRONGHOST", "another host name", "certificate_rejected", TLS),
     Row("wrong address", "WRONGHOST", "does not name this IP", "certificate_rejected", TLS, host="127.0.0.1"),
     Row("expired", "EXPIRED", "expired", "certificate_rejected", TLS),
-    Row("client certificate required", "MUTUAL", "wants a client certificate", "certificate_rejected", TLS),
-    Row("client certificate of an unknown CA", "MUTUAL", "does not accept the client certificate",
+    Row("client certificate required", "MUTUAL", "requires a client certificate", "certificate_rejected", TLS),
+    Row("client certificate of an unknown CA", "MUTUAL", "rejected the client certificate",
         "certificate_rejected", {**TLS, "ssl_certfile": "{stranger}"}),
     # --- logins
-    Row("wrong password", "SCRAM", "refused the login of 'ops'", "authentication_failed",
+    Row("wrong password", "SCRAM", "rejected the login of 'ops'", "authentication_failed",
         {**SCRAM, "sasl_password_env": "BAD"}),
-    Row("wrong password, PLAIN", "PLAIN", "refused the login of 'ops'", "authentication_failed",
+    Row("wrong password, PLAIN", "PLAIN", "rejected the login of 'ops'", "authentication_failed",
         {**PLAIN, "sasl_password_env": "BAD"}),
-    Row("unknown user", "SCRAM", "refused the login of 'nobody'", "authentication_failed",
+    Row("unknown user", "SCRAM", "rejected the login of 'nobody'", "authentication_failed",
         {**SCRAM, "sasl_username": "nobody"}),
     Row("mechanism not enabled", "SCRAM", "enabled mechanisms: SCRAM-SHA-512", "authentication_failed",
         {**SCRAM, "sasl_mechanism": "PLAIN"}),
@@ -278,7 +278,7 @@ def test_an_advertised_address_that_cannot_be_reached(
     result = own_kctl(*command, "--bootstrap-server", server)
     assert result.code == 3, str(result)
     assert result.seconds < within(ANSWER_S), str(result)
-    assert "broker 1 cannot be reached at the address that it advertises" in result.err
+    assert "broker 1 is unreachable at its advertised address" in result.err
     assert says in result.err
 
 

@@ -75,8 +75,8 @@ def test_it_is_read_over_tls(own_kctl: Kctl, secure_zookeeper: SecureZooKeeper, 
     [
         ("tls", None, None, "speaks TLS"),
         ("plain", "ca.pem", "client.pem", "closed the connection during the TLS handshake"),
-        ("tls", "ca.pem", None, "wants a client certificate"),
-        ("tls", "ca.pem", "stranger.pem", "does not accept the client certificate"),
+        ("tls", "ca.pem", None, "requires a client certificate"),
+        ("tls", "ca.pem", "stranger.pem", "rejected the client certificate"),
         ("tls", "unknown-ca.pem", "client.pem", "its certificate's CA is not trusted"),
     ],
 )

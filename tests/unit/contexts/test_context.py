@@ -79,9 +79,9 @@ def test_no_context_is_current_after_the_current_one_goes(two: Path) -> None:
     use_context("prod")
     assert remove_context("prod") is None
     assert context.resolve_name("-") == "dev"
-    with pytest.raises(UsageError, match="no cluster was chosen") as caught:
+    with pytest.raises(UsageError, match="no cluster selected") as caught:
         resolve_target()
-    assert "known: dev" in (caught.value.hint or "")
+    assert "existing contexts: dev" in (caught.value.hint or "")
     put_context("prod", PROD, make_current=True)
     assert context.resolve_name("-") == "dev"
 
@@ -136,16 +136,16 @@ def test_servers_given_with_a_context_replace_its_own(two: Path, monkeypatch: py
 def test_unknown_context(two: Path) -> None:
     with pytest.raises(NotFound, match="'nope'") as caught:
         resolve_target(context="nope")
-    assert caught.value.hint == "known: dev, prod"
+    assert caught.value.hint == "existing contexts: dev, prod"
     assert caught.value.exit_code == 4
 
 
 def test_a_variable_that_names_a_context_that_is_gone(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `eval "$(kctl cluster env trio)"` and the end of trio."""
     monkeypatch.setenv("KCTL_CONTEXT", "trio")
-    with pytest.raises(NotFound, match="'trio', which KCTL_CONTEXT names, does not exist") as caught:
+    with pytest.raises(NotFound, match="'trio', set by KCTL_CONTEXT, does not exist") as caught:
         resolve_target()
-    assert caught.value.hint == "`unset KCTL_CONTEXT`, and the current context is used; known: dev, prod"
+    assert caught.value.hint == "run `unset KCTL_CONTEXT` to use the current context; existing contexts: dev, prod"
 
 
 @pytest.mark.parametrize(("variable", "other"), [(None, None), ("", None), ("dev", None), ("trio", "trio")])
@@ -211,27 +211,27 @@ def test_a_password_file_that_cannot_be_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("contexts: [a]\n", None, "names with values"),
-        ("- a\n", None, "names with values"),
+        ("contexts: [a]\n", None, "must be a mapping"),
+        ("- a\n", None, "must be a mapping"),
         ("kontexts: {}\n", 1, "unknown setting 'kontexts'"),
-        ("contexts:\n  a b:\n    bootstrap_servers: [x]\n", 2, "not a context name"),
-        ("contexts:\n  ../x:\n    bootstrap_servers: [x]\n", 2, "not a context name"),
+        ("contexts:\n  a b:\n    bootstrap_servers: [x]\n", 2, "not a valid context name"),
+        ("contexts:\n  ../x:\n    bootstrap_servers: [x]\n", 2, "not a valid context name"),
         ("contexts:\n  a:\n    bootstrap_servers: x:1\n", 3, "a list"),
         ("contexts:\n  a:\n    bootstrap_servers: [1]\n", 3, "a list"),
         ("contexts:\n  a:\n    zookeeper: z\n", 3, "bootstrap_servers must be"),
         ("contexts:\n  a:\n    bootstrap_servers: ['x:y']\n", 2, "not a port"),
         ("contexts:\n  a:\n    bootstrap_servers: [x]\n    protected: yes\n", 4, "true or false"),
-        ("contexts:\n  a:\n    bootstrap_servers: [x]\n    zookeeper: 7\n", 4, "text"),
-        ("contexts:\n  a:\n    bootstrap_servers: [x]\n    security: SSL\n", 2, "names with values"),
+        ("contexts:\n  a:\n    bootstrap_servers: [x]\n    zookeeper: 7\n", 4, "must be a string"),
+        ("contexts:\n  a:\n    bootstrap_servers: [x]\n    security: SSL\n", 2, "must be a mapping"),
         (
             "contexts:\n  a:\n    bootstrap_servers: [x]\n    security:\n      sasl_password: p\n",
             5,
             "sasl_password_env",
         ),
-        ("contexts:\n  a:\n    bootstrap_servers: [x]\n    security: {protocol: TLS}\n", 2, "no security protocol"),
+        ("contexts:\n  a:\n    bootstrap_servers: [x]\n    security: {protocol: TLS}\n", 2, "not a security protocol"),
         ("contexts:\n  a:\n    bootstrap_servers: [x]\n  a:\n    bootstrap_servers: [y]\n", 4, "there twice"),
         ("contexts:\n  a: &a\n    bootstrap_servers: [x]\n  b: *a\n", 2, "anchor"),
-        ("current_context: b\ncontexts:\n  a:\n    bootstrap_servers: [x]\n", 1, "'b' is not among"),
+        ("current_context: b\ncontexts:\n  a:\n    bootstrap_servers: [x]\n", 1, "current_context 'b' does not exist"),
         ("contexts: [\n", 2, "not YAML"),
     ],
 )
@@ -268,7 +268,7 @@ def test_an_empty_file_is_no_error(config_file: Path, text: str) -> None:
         ({"protocol": "PLAINTEXT", "ssl_cafile": "/x"}, "ssl_cafile has no effect"),
         ({"protocol": "SSL", "ssl_cafile": "x.pem"}, "relative"),
         ({"protocol": "SSL", "ssl_keyfile": "/k.pem"}, "certificate"),
-        ({"protocol": "SSL", "ssl_key_password_env": "A", "ssl_key_password_file": "/b"}, "not both"),
+        ({"protocol": "SSL", "ssl_key_password_env": "A", "ssl_key_password_file": "/b"}, "exclude each other"),
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, str], says: str) -> None:

@@ -38,7 +38,7 @@ def test_a_context_says_it_and_keeps_it(config_file: Path) -> None:
 
 def test_a_login_is_refused() -> None:
     sasl = SecuritySettings("SASL_SSL", "PLAIN", "ops", sasl_password_env="PW")
-    with pytest.raises(UsageError, match="logs in to no ZooKeeper"):
+    with pytest.raises(UsageError, match="does not support ZooKeeper logins"):
         put_context("x", Context(("k:9092",), "zk:2181", zookeeper_security=sasl), make_current=True)
 
 

@@ -154,7 +154,7 @@ def test_leaders_that_do_not_know_their_offsets_for_long(fake: FakeCluster, monk
     monkeypatch.setattr(collecting, "read_log_offsets", lambda *_, **__: ({}, set(), unread))
     collector = Collector("c")
     told = [look(collector, fake, HOUR.start_ms + at).failures[-2:] for at in (0, 30_000, 60_000)]
-    text = "partition t-1: the new leader cannot tell its offsets yet (OFFSET_NOT_AVAILABLE)"
+    text = "partition t-1: the new leader's offsets are not available yet (OFFSET_NOT_AVAILABLE)"
     assert [any(line == text for line in lines) for lines in told] == [True, True, False]
     assert any(line.startswith(text) and "min.insync.replicas" in line for line in told[2])
     unread.clear()

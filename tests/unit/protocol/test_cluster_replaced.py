@@ -39,8 +39,8 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         """Brokers whose first connection breaks; what answers then is of the cluster `later`."""
         again = _Connection()
         reached = [
-            preflight.Reached(_Connection(usable=False), _state(first)),  # type: ignore[arg-type]  # as a connection
-            preflight.Reached(again, _state(later)),  # type: ignore[arg-type]
+            preflight.PreflightResult(_Connection(usable=False), _state(first)),  # type: ignore[arg-type]  # as a connection
+            preflight.PreflightResult(again, _state(later)),  # type: ignore[arg-type]
         ]
         monkeypatch.setattr(preflight, "preflight", lambda *_, **__: reached.pop(0))
         return Brokers(("h:1",), SimpleNamespace(), 1.0), again  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def test_a_connection_is_made_again(brokers: Any, first: str | None, later: str 
     if not refused:
         assert known.any_connection(Deadline(1)) is again
         return
-    with pytest.raises(ClusterReplaced, match="now belongs to cluster B; this command began with cluster A"):
+    with pytest.raises(ClusterReplaced, match="now belongs to cluster B; this command started with cluster A"):
         known.any_connection(Deadline(1))
     assert again.closed
 

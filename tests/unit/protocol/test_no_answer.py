@@ -15,7 +15,7 @@ from kafka.protocol.admin import (
 
 from kctl.base.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown
-from kctl.protocol.brokers import _no_answer
+from kctl.protocol.brokers import _no_response_error
 from kctl.protocol.connection import PeerClosed
 from kctl.topics.alter import TopicChange, _create_partitions
 
@@ -36,10 +36,10 @@ GONE = PeerClosed("gone")
         (DescribeConfigsRequest(resources=[]), True, True),
     ],
 )
-def test_no_answer(request_: Any, changes: bool | None, unknown: bool) -> None:
-    found = _no_answer(GONE, request_, 1, Deadline(1.0), changes)
+def test_no_response_error(request_: Any, changes: bool | None, unknown: bool) -> None:
+    found = _no_response_error(GONE, request_, 1, Deadline(1.0), changes)
     assert isinstance(found, OutcomeUnknown if unknown else ConnectionFailed)
-    assert ("may have been carried out" in found.message) == unknown
+    assert ("outcome unknown" in found.message) == unknown
 
 
 def test_what_was_never_sent_says_so() -> None:

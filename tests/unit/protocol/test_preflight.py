@@ -117,11 +117,11 @@ def _instead(api_key: int, answer: Callable[[int], bytes | None]) -> Script:
         (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\0"), NotKafka, "not a Kafka broker"),
         (_instead(ApiKey.API_VERSIONS, lambda cid: b"\x15\x03\x03\0\x02\x02\x28"), TlsMismatch, "speaks TLS"),
         (_instead(ApiKey.API_VERSIONS, lambda cid: b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotKafka, "web server"),
-        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\x10\0\0"), ConnectionTimedOut, "no answer in time"),
-        (lambda key, cid, body: None, ConnectionFailed, "closed the connection during the answer to ApiVersions"),
-        (_instead(ApiKey.METADATA, lambda cid: frame(cid, METADATA[:9])), NotKafka, "not as a Kafka broker"),
-        (_instead(ApiKey.METADATA, lambda cid: b""), ConnectionTimedOut, "the answer to Metadata"),
-        (_instead(ApiKey.METADATA, lambda cid: None), ConnectionFailed, "closed the connection during the answer to M"),
+        (_instead(ApiKey.API_VERSIONS, lambda cid: b"\0\0\0\x10\0\0"), ConnectionTimedOut, "did not respond in time"),
+        (lambda key, cid, body: None, ConnectionFailed, "closed the connection during the ApiVersions request"),
+        (_instead(ApiKey.METADATA, lambda cid: frame(cid, METADATA[:9])), NotKafka, "not like a Kafka broker"),
+        (_instead(ApiKey.METADATA, lambda cid: b""), ConnectionTimedOut, "the Metadata request"),
+        (_instead(ApiKey.METADATA, lambda cid: None), ConnectionFailed, "closed the connection during the Metadata"),
     ],
 )
 def test_wrong_answers(script: Script, error: type[KctlError], says: str) -> None:
@@ -242,7 +242,7 @@ def test_open_all() -> None:
         found = open_all(addresses, Dialer(Security()), Deadline(1.5))
         assert time.monotonic() - started < 2.5
     kinds = [type(found[n]).__name__ for n in range(4)]
-    assert kinds == ["Connection", "NoAnswer", "ConnectionRefused", "Connection"]
+    assert kinds == ["Connection", "NoResponse", "ConnectionRefused", "Connection"]
 
 
 @pytest.mark.parametrize(

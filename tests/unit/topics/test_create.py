@@ -43,7 +43,7 @@ def test_a_timeout_in_the_controller_is_looked_after() -> None:
     found = _create(_cluster("a", codes={"a": 7, "b": 7}), "a", "b")
     assert found == {
         "a": ("created", None),
-        "b": ("failed", "topic b: the request timed out in the broker (REQUEST_TIMED_OUT)"),
+        "b": ("failed", "topic b: the request timed out on the broker (REQUEST_TIMED_OUT)"),
     }
 
 
@@ -54,7 +54,7 @@ def test_made_by_somebody_else_meanwhile() -> None:
         "b": ("created", None),
     }
     result, error = _create(fake, "a")["a"]
-    assert (result, error) == ("failed", "topic a: the topic exists already (TOPIC_ALREADY_EXISTS)")
+    assert (result, error) == ("failed", "topic a: the topic already exists (TOPIC_ALREADY_EXISTS)")
 
 
 def test_without_an_answer_nobody_has_accepted_what_is_not_there() -> None:
@@ -88,7 +88,7 @@ def test_a_check_without_an_answer_has_changed_nothing(validate_only: bool) -> N
     client: Any = SimpleNamespace(_deadline=lambda _: Deadline(5.0), _brokers=brokers, send=send)
     with pytest.raises(ConnectionTimedOut) as caught:
         ClusterClient.send_to_controller(client, SimpleNamespace(validate_only=validate_only))
-    assert ("asked to check, and nothing was changed" in caught.value.message) is validate_only
+    assert ("only validates, and nothing was changed" in caught.value.message) is validate_only
     assert caught.value.hint == "more time"
 
 

@@ -63,8 +63,7 @@ def test_a_timeout_in_the_controller_is_looked_after(code: int, result: str) -> 
     assert row.result == result
     assert (row.error is None) if code == 0 else ("still exists: topic t: the request timed out" in (row.error or ""))
     assert (
-        _delete(_cluster(36, deletion=41)).error
-        == "topic t: the broker is not the controller any more (NOT_CONTROLLER)"
+        _delete(_cluster(36, deletion=41)).error == "topic t: the broker is no longer the controller (NOT_CONTROLLER)"
     )
 
 

@@ -60,7 +60,7 @@ ALIKE = (  # one after the other changes nothing for the next: they may run at t
     Case("rolling-restart", {"cluster": NAME, "brokers": "1"}, 4, "restart", "1 in sync: 0 would be left"),
     Case("set-up-cluster", {"cluster": NAME, "layout": "three-node"}, 0, options=("--check",)),
 )  # fmt: skip
-SILENT = "did not answer DescribeConfigs"
+SILENT = "did not respond to DescribeConfigs"
 UNTOLD = "a stopped broker could not start without ZooKeeper"
 UNMOVED = "nothing is in flight; no throttle of it is on"
 WITHOUT_ZOOKEEPER = (
