@@ -21,7 +21,7 @@ from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
-    from kctl.leader.balance import Balance
+    from kctl.leader.balance import LeaderBalance
     from kctl.leader.election import Election
     from kctl.model import ClusterState, PartitionState
     from kctl.protocol.client import ClusterClient
@@ -193,7 +193,7 @@ def balance(
     inv = invocation(ctx)
     ask_to_replace(inv, out)
 
-    def report(planned: Balance) -> None:
+    def report(planned: LeaderBalance) -> None:
         for warning in planned.plan.warnings:
             output.warn(warning)
         if out is not None:
@@ -201,7 +201,7 @@ def balance(
 
     with inv.connect() as client:
 
-        def confirm(planned: Balance, basis: Basis) -> None:
+        def confirm(planned: LeaderBalance, basis: Basis) -> None:
             if not inv.yes:
                 output.note(certificate(planned))
                 warn_of_skipped(planned.elections)
@@ -221,7 +221,7 @@ def balance(
     done.require_balanced()
 
 
-def _question(planned: Balance, client: ClusterClient) -> str:
+def _question(planned: LeaderBalance, client: ClusterClient) -> str:
     todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
     if not planned.reorders:
         return (
@@ -234,7 +234,7 @@ def _question(planned: Balance, client: ClusterClient) -> str:
     )
 
 
-def _result(found: Balance) -> dict[str, Any]:
+def _result(found: LeaderBalance) -> dict[str, Any]:
     plan = found.plan
     return {
         "leader_changes": plan.leader_changes,
@@ -248,7 +248,7 @@ def _result(found: Balance) -> dict[str, Any]:
     }
 
 
-def _save(planned: Balance, path: Path, **options: Sequence[str]) -> None:
+def _save(planned: LeaderBalance, path: Path, **options: Sequence[str]) -> None:
     from kctl.leader.balance import saved_plan
 
     write_whole(path, saved_plan(planned, options))

@@ -11,7 +11,7 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 
 if TYPE_CHECKING:
-    from kctl.leader.balance import Balance
+    from kctl.leader.balance import LeaderBalance
     from kctl.leader.election import Election, OnProgress
 
 
@@ -34,7 +34,7 @@ def warn_of_skipped(plan: Sequence[Election]) -> None:
         output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
 
 
-def certificate(planned: Balance) -> str:
+def certificate(planned: LeaderBalance) -> str:
     """How many leaders change, and that it cannot be done with fewer."""
     plan = planned.plan
     if not plan.leader_changes:

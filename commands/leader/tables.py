@@ -13,7 +13,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
     from kctl.health.leaders import LeaderStatus
-    from kctl.leader.balance import Balance
+    from kctl.leader.balance import LeaderBalance
     from kctl.leader.election import Election
 
 _SHOWN = 30  # partitions; JSON has all
@@ -118,7 +118,7 @@ def _result_style(row: Mapping[str, Any]) -> str | None:
     return {ItemResult.FAILED: "red", ItemResult.SKIPPED: "yellow"}.get(row["result"])
 
 
-def balance_tables(found: Balance) -> list[Table]:
+def balance_tables(found: LeaderBalance) -> list[Table]:
     """Leaders of each broker before and after, then partitions that did not get theirs."""
     done = any(row.leaders_after is not None for row in found.brokers)
     key = "leaders_after" if done else "planned"

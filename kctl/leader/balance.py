@@ -61,7 +61,7 @@ class BrokerBalance:
 
 
 @dataclass
-class Balance:
+class LeaderBalance:
     """plan: what is to be reordered, with its certificate. elections: of all partitions that need one afterwards.
 
     failed: partitions that could not be reordered, with the reason.
@@ -94,7 +94,7 @@ class Balance:
         return not self.reorders and not any(row.result is ItemResult.WOULD_ELECT for row in self.elections)
 
 
-def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> Balance:
+def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderBalance:
     """The fewest changes of preferred leaders that spread them evenly over the brokers that are up.
 
     topics, match: only these, and those that match; neither for all. Raises NotFound for topics that there are not,
@@ -108,17 +108,17 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Seque
     reorders = reassignments(plan)
     after = {r.tp: r.after for r in reorders}
     elections = plan_preferred(state, [_reordered(p, after) for p in chosen])
-    return Balance(plan, reorders, elections, _brokers(state, plan))
+    return LeaderBalance(plan, reorders, elections, _brokers(state, plan))
 
 
-def saved_plan(planned: Balance, options: Mapping[str, Sequence[str]]) -> str:
+def saved_plan(planned: LeaderBalance, options: Mapping[str, Sequence[str]]) -> str:
     """Return the reorders as a plan file. options: what the balance was planned for."""
     batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
     goals = {"leaders_only": True, **{key: sorted(values) for key, values in options.items() if values}}
     return text_of(document(planned.plan, Execution(batches=batches, goals=goals)))
 
 
-def basis(client: ClusterClient, planned: Balance) -> unchanged.Basis:
+def basis(client: ClusterClient, planned: LeaderBalance) -> unchanged.Basis:
     """Return the basis of a balance: the topic ids, and the replicas of each partition."""
     names = {tp.topic for tp in (*(r.tp for r in planned.reorders), *(row.tp for row in planned.elections))}
     ids = dict(zip(planned.plan.cluster.topics, planned.plan.cluster.topic_ids, strict=False))
@@ -153,8 +153,8 @@ def _brokers(state: ClusterState, plan: Plan) -> list[BrokerBalance]:
 
 
 def balance(
-    client: ClusterClient, planned: Balance, *, timeout_s: float = 30.0, on_progress: OnProgress | None = None
-) -> Balance:
+    client: ClusterClient, planned: LeaderBalance, *, timeout_s: float = 30.0, on_progress: OnProgress | None = None
+) -> LeaderBalance:
     """Reorder, read back, elect, and count the leaders again.
 
     A partition whose replicas have changed since the plan is left alone, and listed in `failed`. timeout_s: the wait
@@ -170,7 +170,7 @@ def balance(
     elections = carry_out(client, wanted, timeout_s=timeout_s, on_progress=on_progress)
     leaders = _leaders(client.metadata(planned.plan.cluster.topics))
     brokers = [replace(b, leaders_after=leaders.get(b.broker, 0)) for b in planned.brokers]
-    return Balance(planned.plan, rows, elections, brokers, failed)
+    return LeaderBalance(planned.plan, rows, elections, brokers, failed)
 
 
 def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: float) -> dict[TopicPartition, str]:

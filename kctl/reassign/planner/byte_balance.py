@@ -1,7 +1,7 @@
-"""Bytes within a tolerance of the mean on every host: few bytes moved, and how few any plan needs.
+"""Balances bytes: each host within a tolerance of the mean, with few bytes moved, and a lower bound.
 
-To find the fewest is as hard as packing bins; replicas are moved (or exchanged, where counts have to stay) from the
-fullest host to the emptiest, each as near in size to what is needed as there is. The bound tells how good that was.
+Finding the minimum is as hard as bin packing. Replicas are moved (or exchanged, if counts must stay) from the fullest
+host to the emptiest, each with a size as close as possible to the amount needed. The bound shows how good that is.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.targets import Targets
 
 DEFAULT_TOLERANCE = 0.1
-_TRIES = 64  # replicas looked at for one step between two hosts
+_TRIES = 64  # replicas to try for one step between two hosts
 
 
 @dataclass(frozen=True, slots=True)
 class ByteBound:
-    """least, most: bytes that a host should hold. lower_bound_bytes, lower_bound_moves: no plan copies less."""
+    """least, most: limits of the bytes of a host. lower_bound_bytes, lower_bound_moves: no plan copies less."""
 
     least: int
     most: int
     lower_bound_bytes: int
     lower_bound_moves: int
-    off: tuple[int, ...]  # hosts that stay outside
+    off: tuple[int, ...]  # hosts that stay outside the limits
 
 
 def balance_bytes(placement: PlacementState, targets: Targets | None, tolerance: float) -> ByteBound:
-    """Move replicas in `placement`. targets: counts that have to be kept, None for any. tolerance 0: the default."""
+    """Move replicas in `placement`. targets: replica counts to keep, None for any. tolerance 0: the default."""
     balancer = _Balancer(placement, targets, tolerance or DEFAULT_TOLERANCE)
     bound = byte_bound(placement, balancer.low, balancer.high)
     budget = 4 * len(placement.replicas) + 100
@@ -64,12 +64,12 @@ def byte_bound(placement: PlacementState, low: int, high: int) -> tuple[int, int
         excess += sum(held[b])
         excess_moves += len(held[b])
     if any(len(new) < len(old) for new, old in zip(placement.replicas, placement.original, strict=True)):
-        excess = excess_moves = 0  # what is too much may be dropped instead
+        excess = excess_moves = 0  # surplus replicas may be dropped instead
     return max(lack, excess), max(lack_moves, excess_moves)
 
 
 def count_to(sizes: Sequence[int], amount: int) -> int:
-    """How many of the first sizes make the amount."""
+    """Return how many of the first sizes add up to the amount."""
     for count, size in enumerate(sizes):
         if amount <= 0:
             return count

@@ -20,7 +20,7 @@ _PAIRS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Leaders:
+class LeaderAssignment:
     """first: leader of each partition (broker index). lower_bound: changes that any plan as even as this one needs."""
 
     first: list[int]
@@ -83,7 +83,7 @@ def plan_leaders(
     *,
     tolerance: float = 0.0,
     even: bool = True,
-) -> Leaders:
+) -> LeaderAssignment:
     """Choose a leader for each partition.
 
     rows: the replicas that each will have; before: its first replica until now. hosts: brokers that may become leader.
@@ -103,7 +103,7 @@ def plan_leaders(
     bound = leader_changes_needed(_count(firsts, n), targets, firsts.count(vacant))
     if placement.changes > bound:
         bound = max(bound, _prove(placement, targets))
-    return Leaders(placement.lead, placement.changes, bound)
+    return LeaderAssignment(placement.lead, placement.changes, bound)
 
 
 def _choices(row: Sequence[int], first: int, allowed: frozenset[int]) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
     return 0 if prices is None else leader_changes_proven(placement.rows, placement.before, targets, prices)
 
 
-def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> Leaders:
+def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> LeaderAssignment:
     """Leaders for those that lose theirs: each partition of them changes in any plan."""
     vacant = n - 1
     lost = [p for p, first in enumerate(firsts) if first == vacant]
@@ -191,7 +191,7 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
             _place(placement, limit)
         for p, node in zip(lost, placement.lead, strict=True):
             lead[p] = node
-    return Leaders(lead, len(lost), len(lost))
+    return LeaderAssignment(lead, len(lost), len(lost))
 
 
 def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:

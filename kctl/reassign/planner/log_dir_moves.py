@@ -1,12 +1,12 @@
-"""Evening out the log dirs of each broker by moves between them (KIP-113): nothing goes to another broker.
+"""Balances the log dirs within each broker by moves between them (KIP-113); nothing changes brokers.
 
-Each log dir is to hold its share of the broker's bytes within a tolerance: equal shares, or in proportion to the disks
-where their sizes are known. Where bytes say nothing (a size is not known, or all is empty) replicas are counted
-instead, and then the moves are the fewest there can be. With bytes that is as hard as packing bins: one replica after
-the other goes, or is exchanged, whose size is nearest to what is needed, and a bound tells how good that was.
+Each log dir gets its share of the broker's bytes within a tolerance: equal shares, or in proportion to the disks if
+their sizes are known. If bytes are unknown or zero, replicas are counted, and the number of moves is minimal. With
+bytes, the minimum is as hard as bin packing: replicas are moved or exchanged one by one, those with the closest size
+first, and a bound shows how good that is.
 
-A copy lies beside its original until it is complete: a log dir is never sent more than its usable bytes, whatever
-leaves it. Log dirs that tell the same sizes are taken for folders of one disk, and share that room.
+A copy needs space beside its original until it is complete: a log dir never receives more than its usable bytes. Log
+dirs with identical sizes are taken for folders of one disk, and share its space.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LogDirMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDirLoad:
-    """What a log dir holds. usable_bytes: as it was told, None when not known."""
+    """The load of a log dir. usable_bytes: as reported, None if unknown."""
 
     broker: int
     path: str
@@ -49,7 +49,7 @@ class LogDirLoad:
 
 @dataclass(slots=True)
 class LogDirPlan:
-    """lower_bound, bytes_lower_bound: no plan makes the log dirs as even as this one with less."""
+    """lower_bound, bytes_lower_bound: no plan with the same balance needs less."""
 
     moves: list[LogDirMove] = field(default_factory=list)
     lower_bound: int = 0
@@ -99,7 +99,7 @@ def plan_log_dirs(
         plan.unmet += [] if left else balancer.missed()
     if left:
         plan.lower_bound, plan.bytes_lower_bound = max(0, plan.lower_bound - left), 0
-        plan.unmet.append(f"{left} moves between log dirs are left for another plan: --max-moves or --max-bytes")
+        plan.unmet.append(f"{left} moves between log dirs are left for another plan (--max-moves or --max-bytes)")
     return plan
 
 
@@ -241,8 +241,8 @@ class _Balancer:
             return []
         what = "bytes" if self.by_bytes else "replicas"
         names = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
-        why = "large partitions, or too little disk space"
-        return [f"log dirs of broker {self.disks.broker} stay off their share of {what} ({why}): {names}"]
+        reason = "large partitions, or too little disk space"
+        return [f"log dirs of broker {self.disks.broker} do not reach their share of {what} ({reason}): {names}"]
 
     def bounds(self) -> tuple[int, int]:
         """Moves and bytes that any plan needs with no log dir further off its limits than the furthest one now is.

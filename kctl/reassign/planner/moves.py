@@ -10,7 +10,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
-from kctl.reassign.planner.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
+from kctl.reassign.planner.chains import Swap, apply_chain, cancel_cycles, cheapest_chain, drain
 from kctl.reassign.planner.levelling import level_out, met, one_group, settle
 from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.rules import Rules
@@ -200,7 +200,7 @@ def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straig
     gained = copies - placement.copies
     if straight:
         edge = placement.edge(first, b, gained + 1, avoid)
-        steps = [Step(edge[0], first, b)] if edge else []
+        steps = [Swap(edge[0], first, b)] if edge else []
     else:
         found = cheapest_chain(placement, [first], {b}, gained, gained, avoid)
         steps = found[1] if found is not None and found[0] <= gained else []

@@ -1,9 +1,9 @@
 """The rules of one plan over broker indexes: who may hold what, and with which replicas each partition starts.
 
 Each partition p ends with `wanted` replicas on different brokers, at most `limit` of them in one rack. A cluster
-without racks is one where each broker is a rack of its own: then «two replicas on one broker» is the only rule, and
+without racks is one where each broker is a rack of its own: then "two replicas on one broker" is the only rule, and
 it is the rule of racks. What a partition lacks at the start is written as the broker VACANT = n: moving a replica
-«from VACANT» is filling it. That makes decommissioning, growth and balancing one and the same problem: replicas that
+"from VACANT" is filling it. That makes decommissioning, growth and balancing one and the same problem: replicas that
 change brokers."""
 
 from __future__ import annotations

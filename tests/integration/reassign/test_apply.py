@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.reassign.run.steps import Step
+from kctl.reassign.run.steps import RunStep
 from reassign_testing import Arena
 
 RESULT = [
@@ -54,8 +54,8 @@ def test_there_and_back(small_arena: Arena) -> None:
     assert arena.configs() == before["configs"]
     steps = [json.loads(line)["step"] for line in Path(done["journal"]).read_text().splitlines()]
     assert steps == [
-        Step.BEGIN, Step.THROTTLE_SET, Step.THROTTLE_DONE, Step.BATCH_START, Step.BATCH_DONE, Step.BATCH_START,
-        Step.BATCH_DONE, Step.THROTTLE_RESTORE, Step.THROTTLE_RESTORED, Step.ELECT_START, Step.ELECT_DONE, Step.END,
+        RunStep.BEGIN, RunStep.THROTTLE_SET, RunStep.THROTTLE_DONE, RunStep.BATCH_START, RunStep.BATCH_DONE, RunStep.BATCH_START,
+        RunStep.BATCH_DONE, RunStep.THROTTLE_RESTORE, RunStep.THROTTLE_RESTORED, RunStep.ELECT_START, RunStep.ELECT_DONE, RunStep.END,
     ]  # fmt: skip
 
     assert list(kctl.json("topic", "reassign", "verify", plan)) == VERIFICATION

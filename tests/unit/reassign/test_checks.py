@@ -13,7 +13,7 @@ from kctl.errors import ConnectionTimedOut
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.checks import Problem, check, doubts
+from kctl.reassign.run.checks import PlanProblem, check, unchecked
 from kctl.reassign.run.live_state import LiveState
 
 T0 = TopicPartition("t", 0)
@@ -52,7 +52,7 @@ def log_dir(path: str, node: int, *, free: int | None = 1000, error: str | None 
 
 def test_a_plan_that_can_be_carried_out() -> None:
     assert check(plan(), live()) == []
-    assert doubts(plan(), live()) == []
+    assert unchecked(plan(), live()) == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_partitions_that_were_added() -> None:
     grown = live(partition(0, (1, 2)), partition(1, (1, 2)))
     assert check(plan(partition_counts={"t": 2}), grown) == []
     assert check(plan(partition_counts={"t": 1}), grown) == [
-        Problem("topic t", "it has 2 partitions, and had 1 when the plan was made")
+        PlanProblem("topic t", "it has 2 partitions, and had 1 when the plan was made")
     ]
 
 
@@ -205,14 +205,14 @@ def test_free_space_of_several_log_dirs(dirs: list[LogDir], enough: bool) -> Non
 
 def test_doubts() -> None:
     old = live(log_dirs={node: [log_dir("/d", node, free=None)] for node in (1, 2, 3)})
-    assert [str(p) for p in doubts(plan(), old)] == [
+    assert [str(p) for p in unchecked(plan(), old)] == [
         "broker 3: its free disk space is not known (brokers tell it from Kafka 3.3 on)"
     ]
     silent = live(log_dirs={1: ConnectionTimedOut("no answer"), 2: ConnectionTimedOut("no answer")})
-    assert [str(p) for p in doubts(plan(), silent)] == [
+    assert [str(p) for p in unchecked(plan(), silent)] == [
         "disk space: the size of 1 partition is not known, and was not counted"
     ]
-    assert doubts(plan(replace(MOVE, size_bytes=100)), replace(silent, log_dirs={3: [log_dir("/d", 3)]})) == []
+    assert unchecked(plan(replace(MOVE, size_bytes=100)), replace(silent, log_dirs={3: [log_dir("/d", 3)]})) == []
 
 
 def cordoned(path: str, node: int) -> LogDir:

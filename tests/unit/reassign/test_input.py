@@ -10,10 +10,10 @@ import pytest
 from kctl.errors import InvalidFile, KctlError, NotFound, Refused, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.cluster import NONE, from_export, from_state
-from kctl.reassign.planner.goals import Balance, Goals, resolve
+from kctl.reassign.planner.goals import BalanceGoal, Goals, resolve
 from reassign_clusters import cluster_of
 
-EVEN = frozenset({Balance.REPLICAS})
+EVEN = frozenset({BalanceGoal.REPLICAS})
 
 
 def export() -> dict[str, Any]:

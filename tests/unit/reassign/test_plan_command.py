@@ -15,8 +15,8 @@ from kctl.commands.terminal.bars import change_bar
 from kctl.errors import InvalidFile, NotAuthorized
 from kctl.reassign.plan_file.read import parse_plan
 from kctl.reassign.planner.cluster import from_export
-from kctl.reassign.planner.goals import Balance, Goals
-from kctl.reassign.planner.loads import BrokerLoad, Change
+from kctl.reassign.planner.goals import BalanceGoal, Goals
+from kctl.reassign.planner.loads import BrokerLoad, PartitionChange
 from kctl.reassign.planner.warnings import about_leaders, about_min_isr, lowered_topics
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -98,7 +98,9 @@ _COUNTS = ", which counts as {} since Kafka 3.7; before, acks=all is always refu
     ],
 )  # fmt: skip
 def test_fewer_replicas_than_acks_all_needs(replicas: int, least: int | NotAuthorized, said: list[str]) -> None:
-    lowered = lowered_topics(["s", "t"], [0, 1, 1], [Change(2, [1, 2, 3], [1, 2, 3][:replicas]), Change(0, [1], [2])])
+    lowered = lowered_topics(
+        ["s", "t"], [0, 1, 1], [PartitionChange(2, [1, 2, 3], [1, 2, 3][:replicas]), PartitionChange(0, [1], [2])]
+    )
     assert lowered == {"t": replicas}
     assert about_min_isr(lowered, {"t": least}) == said
 
@@ -259,7 +261,7 @@ _NO_COPY = "without a copy more"
 )  # fmt: skip
 def test_brokers_that_would_lead_little_are_told(leaders: list[int], said: list[str]) -> None:
     after = [BrokerLoad(node, None, True, 3, led, 0) for node, led in enumerate(leaders, start=1)]
-    asked = Goals(add_brokers=frozenset({4}), balance=frozenset({Balance.LEADERS}))
+    asked = Goals(add_brokers=frozenset({4}), balance=frozenset({BalanceGoal.LEADERS}))
     assert about_leaders(after, (1, 2, 3, 4), Goals(add_brokers=frozenset({4}))) == said
     assert about_leaders(after, (1, 2, 3, 4), asked) == []
     assert about_leaders(after, (1, 2), Goals()) == [], "the others may not receive"

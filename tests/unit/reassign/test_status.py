@@ -12,9 +12,15 @@ from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.live_state import LiveState
 from kctl.reassign.run.run_plan import RunPlan, begin_entry
-from kctl.reassign.run.run_status import MovingPartition, RunOverview, Status, _throttle_now, between_log_dirs
+from kctl.reassign.run.run_status import (
+    MovingPartition,
+    ReassignmentStatus,
+    RunSummary,
+    _throttle_now,
+    between_log_dirs,
+)
 from kctl.reassign.run.settings import ThrottleSetting
-from kctl.reassign.run.steps import ThrottlePhase, replay
+from kctl.reassign.run.steps import ReassignmentPhase, ThrottlePhase, replay
 from kctl.reassign.run.throttle import Throttle
 
 TP = TopicPartition("t", 0)
@@ -22,9 +28,9 @@ B4 = Resource.broker(4)
 PLAN = RunPlan("apply", "p.json", "d", "c", "dev", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))
 RATE = ThrottleSetting("broker", "4", "leader.replication.throttled.rate", "1000")
 MOVE = MovingPartition("t", 0, [4, 2], [4], [1], False, 3, 100)
-QUIET = Status("prod", "c", None, [], None, [], {}, [])
-RUN = RunOverview(
-    kind="apply", state="incomplete", alive=False, pid=None, journal="j", source="p.json", began_at="", last_at="",
+QUIET = ReassignmentStatus("prod", "c", None, [], None, [], {}, [])
+RUN = RunSummary(
+    kind="apply", state=ReassignmentPhase.INCOMPLETE, alive=False, pid=None, journal="j", source="p.json", began_at="", last_at="",
     batches=1, batches_done=1, partition_count=1, reached=1, in_flight=0, as_before=0, elsewhere=0, throttle_bytes=None,
     throttle="brokers that were down keep its throttle", throttle_changes=[], throttles_left=["broker 4"],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from kctl.reassign.plan_file.read import parse_plan, reversed_plan
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.cluster import PlanCluster, from_export
 from kctl.reassign.planner.disks import log_dirs_of_export
-from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.goals import BalanceGoal, Goals
 from kctl.reassign.planner.plan import Plan, make_plan
 from kctl.reassign.planner.warnings import about_one_replica, lowered_by
 
@@ -40,7 +40,7 @@ def racks_of(sizes: tuple[int, ...], factor: int, partitions: int = 12) -> PlanC
     )
 
 
-FIX = Goals(fix_racks=True, balance=frozenset({Balance.REPLICAS}))
+FIX = Goals(fix_racks=True, balance=frozenset({BalanceGoal.REPLICAS}))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def receivers(plan: Plan) -> set[int]:
     ],
 )
 def test_cordoned_brokers_receive_nothing(brokers: tuple[list[dict[str, Any]], ...], gets: set[int]) -> None:
-    plan = planned(export(*brokers), Goals(balance=frozenset({Balance.REPLICAS})))
+    plan = planned(export(*brokers), Goals(balance=frozenset({BalanceGoal.REPLICAS})))
     assert receivers(plan) == gets
     closed = [node for node, dirs in enumerate(brokers, 1) if all(each.get("cordoned") for each in dirs)]
     lines = [line for line in plan.warnings if "cordoned" in line]
@@ -159,7 +159,7 @@ def test_a_cordoned_broker_can_be_emptied_and_not_be_named_to_receive() -> None:
         planned(export([OPEN], [CORDONED]), Goals(add_brokers=frozenset({2})))
     assert "kctl config unset broker/2 cordoned.log.dirs" in (caught.value.hint or "")
     with pytest.raises(Refused, match="no broker can receive a replica") as caught:
-        planned(export([CORDONED]), Goals(balance=frozenset({Balance.REPLICAS})))
+        planned(export([CORDONED]), Goals(balance=frozenset({BalanceGoal.REPLICAS})))
     assert "broker 1 is cordoned in all log dirs" in (caught.value.hint or "")
 
 
