@@ -93,10 +93,10 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
     if execution.throttle_bytes_per_s and execution.estimated_ms is not None:
         rate = f"{format_size(execution.throttle_bytes_per_s)}/s per broker"
         seconds = max(1, -(-execution.estimated_ms // 1000))
-        line += f": at least {format_duration(seconds * 1000)} at {rate}; apply throttles only with --throttle"
+        line += f": at least {format_duration(seconds * 1000)} at {rate}"
     if plan.unknown_sizes:
         line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
-    return [line]
+    return [line, "apply runs unthrottled by default, whatever rate is estimated"] if "at least" in line else [line]
 
 
 # --- brokers and racks ------------------------------------------------------------------------------------------------

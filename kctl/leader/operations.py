@@ -67,7 +67,7 @@ def elect_unclean(
     ignore_eligible: bool = False,
     dry_run: bool = False,
 ) -> UncleanElection:
-    """Elect leaders of partitions without one; records that only replicas that are down have are lost.
+    """Elect leaders of partitions without one; records that exist only on replicas that are down are lost.
 
     named, ignore_eligible: see plan_unclean. Raises what plan_unclean and carry_out raise.
     """
@@ -101,7 +101,7 @@ def balance_leaders(
     timeout_s: float,
     dry_run: bool = False,
 ) -> LeaderBalance:
-    """Spread leaders evenly; topics, match: see plan_balance. report: called with the plan first.
+    """Balance leaders; topics, match: see plan_balance. report: called with the plan first.
 
     Raises what plan_balance and `balance` raise.
     """

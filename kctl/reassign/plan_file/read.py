@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.input_file import read_input
-from kctl.base.text import printable
+from kctl.base.text import counted, printable
 from kctl.cluster.kafka_json import load_object, shown
 from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile
@@ -80,7 +80,7 @@ def reversed_plan(plan: PlanFile) -> PlanFile:
     if unknown:
         raise InvalidFile(
             f"the plan does not have the original replicas of {unknown[0]}"
-            + (f" and {len(unknown) - 1} more partitions" if len(unknown) > 1 else ""),
+            + (f" and {counted(len(unknown) - 1, 'more partition')}" if len(unknown) > 1 else ""),
             hint="plans of `kctl topic reassign plan` have them; for other files, write the reverse plan by hand",
         )
     reverse = tuple(

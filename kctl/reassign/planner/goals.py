@@ -93,7 +93,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
         leaving = set(goals.remove_brokers)
     hosts = hosts - leaving - dead - cordoned - goals.exclude_brokers
     if not hosts:
-        hint = "name fewer brokers to remove or exclude"
+        hint = "remove or exclude fewer brokers"
         if cordoned:
             hint += f"; {_brokers(cordoned)} cordoned in all log dirs ({CORDONED})"
         raise Refused("no broker can receive a replica", hint=hint)

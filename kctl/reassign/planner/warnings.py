@@ -86,7 +86,7 @@ def _few(values: Sequence[object], most: int = 3) -> str:
 
 
 def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:
-    """Return a warning per broker to be emptied that keeps replicas of unselected topics. unnamed: broker id → count."""
+    """Return a warning per broker to be emptied that keeps replicas of other topics. unnamed: broker id → count."""
     leaving = set(goals.remove_brokers)
     if goals.brokers is not None:
         leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers

@@ -54,8 +54,10 @@ def test_there_and_back(small_arena: Arena) -> None:
     assert arena.configs() == before["configs"]
     steps = [json.loads(line)["step"] for line in Path(done["journal"]).read_text().splitlines()]
     assert steps == [
-        RunStep.BEGIN, RunStep.THROTTLE_SET, RunStep.THROTTLE_DONE, RunStep.BATCH_START, RunStep.BATCH_DONE, RunStep.BATCH_START,
-        RunStep.BATCH_DONE, RunStep.THROTTLE_RESTORE, RunStep.THROTTLE_RESTORED, RunStep.ELECT_START, RunStep.ELECT_DONE, RunStep.END,
+        RunStep.BEGIN, RunStep.THROTTLE_SET, RunStep.THROTTLE_DONE,
+        RunStep.BATCH_START, RunStep.BATCH_DONE, RunStep.BATCH_START,
+        RunStep.BATCH_DONE, RunStep.THROTTLE_RESTORE, RunStep.THROTTLE_RESTORED,
+        RunStep.ELECT_START, RunStep.ELECT_DONE, RunStep.END,
     ]  # fmt: skip
 
     assert list(kctl.json("topic", "reassign", "verify", plan)) == VERIFICATION
@@ -126,7 +128,7 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "1 partition is in flight (batch 1 of 1), and the brokers go on with that" in err
-    assert "its throttle of 100 kB/s is on" in err
+    assert "the throttle of 100 kB/s is on" in err
     status = kctl.json("topic", "reassign", "status")
     assert (status["run"]["state"], status["run"]["throttle_bytes"]) == ("stopped", 100_000)
     assert "resume" in status["todo"]
@@ -135,7 +137,7 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     assert "resume" in told
     assert "1 partition in flight goes back, 0 that were moved stay" in told
     told = kctl.ok("topic", "reassign", "resume", "--throttle", "5MB/s", "--dry-run").err
-    assert "1 replica (6 MB) in 1 of 1 batch left, at 5 MB/s for each broker" in told
+    assert "1 replica (6 MB) in 1 of 1 batch left, at 5 MB/s per broker" in told
     assert arena.moving()
 
     paused = json.loads(arena.reassign("pause", "--now", "-o", "json").out)

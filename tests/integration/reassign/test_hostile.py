@@ -278,7 +278,7 @@ def test_another_rate_leaves_what_somebody_else_set(arena: Arena) -> None:
     arena.set_configs("topics", topic, leader_replication_throttled_replicas=f"{mine},7:4")
     status = json.loads(arena.reassign("status", "-o", "json").out)["run"]
     assert status["state"] == "stopped"
-    assert status["throttle"] == "its throttle of 150 kB/s is not on everywhere"
+    assert status["throttle"] == "the throttle of 150 kB/s is not on everywhere"
     assert ["from 150000 to 33000000" in line for line in status["throttle_changes"]] == [True]
     done = arena.reassign("resume", *FAST, "-o", "json")
     assert done.code == 0, str(done)

@@ -57,7 +57,7 @@ IN_D2 = {2: [LogDir("/d1", None, None, []), _dir("/d2", 10)]}
     ("r", "live", "wanted", "said"),
     [
         (MOVE, _live((4, 2)), PlanPosition.REACHED, ""),
-        (MOVE, _live((1, 2)), PlanPosition.BEFORE, "1,2 as before"),
+        (MOVE, _live((1, 2)), PlanPosition.BEFORE, "unchanged: 1,2"),
         (MOVE, _live((4, 2, 1), Moving((4,), (1,))), PlanPosition.MOVING, "still being moved"),
         (
             MOVE,
@@ -70,9 +70,9 @@ IN_D2 = {2: [LogDir("/d1", None, None, []), _dir("/d2", 10)]}
         (MOVE, _live((2, 4)), PlanPosition.ORDER, "2,4, neither 1,2 nor 4,2"),
         (MOVE, _live((1, 3)), PlanPosition.CHANGED, "1,3, neither 1,2 nor 4,2"),
         (MOVE, _live((2, 1)), PlanPosition.CHANGED, "2,1"),
-        (MOVE, _live(None), PlanPosition.GONE, "the topic does not exist"),
-        (MOVE, _live((1, 2), topic_id="other"), PlanPosition.ANEW, "made again"),
-        (REORDER, _live((1, 2)), PlanPosition.BEFORE, "as before"),
+        (MOVE, _live(None), PlanPosition.GONE, "the topic no longer exists"),
+        (MOVE, _live((1, 2), topic_id="other"), PlanPosition.ANEW, "created again"),
+        (REORDER, _live((1, 2)), PlanPosition.BEFORE, "unchanged"),
         (REORDER, _live((2, 1)), PlanPosition.REACHED, ""),
         (DIRS, _live((1, 2), log_dirs=IN_D1), PlanPosition.LOG_DIRS, "it is not in /d2 of broker 2"),
         (DIRS, _live((1, 2), log_dirs=TO_D2), PlanPosition.LOG_DIRS, "still being copied to /d2 of broker 2"),

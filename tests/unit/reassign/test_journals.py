@@ -83,10 +83,10 @@ def test_one_unfinished_run(partitions: int) -> None:
     assert journals.unfinished("c1") is None
     with journals.begin(_plan(partitions)) as held:
         assert journals.unfinished("c1") == held.path
-        with pytest.raises(Busy, match=rf"is running \(pid {os.getpid()}\), begun at 2.*: apply of p.json \(run 2"):
+        with pytest.raises(Busy, match=rf"is running \(pid {os.getpid()}\), started at 2.*: apply of p.json \(run 2"):
             journals.begin(_plan())
         journals.begin(_plan(cluster_id="c2")).close()
-    with pytest.raises(Refused, match=r"has not ended, begun at 2.*: apply of p.json"):
+    with pytest.raises(Refused, match=r"has not ended, started at 2.*: apply of p.json"):
         journals.begin(_plan())
     with journal.resume(held.path) as again:
         again.append("end", outcome="completed", result={})

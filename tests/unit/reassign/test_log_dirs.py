@@ -95,7 +95,7 @@ def test_a_disk_takes_no_more_than_it_has_room_for_while_the_originals_are_still
 def test_limits_leave_moves_for_another_plan() -> None:
     plan = plan_log_dirs([broker([10] * 10, [])], max_moves=2)
     assert (len(plan.moves), plan.lower_bound) == (2, 2)
-    assert plan.unmet == ["3 moves between log dirs are left for another plan: --max-moves or --max-bytes"]
+    assert plan.unmet == ["3 moves between log dirs are left for another plan (--max-moves or --max-bytes)"]
     assert plan_log_dirs([broker([10] * 10, [])], max_bytes=25).bytes == 20
     assert loads(plan) == [80, 20]
 

@@ -87,12 +87,12 @@ def test_a_cluster_that_was_away_is_given_time() -> None:
         ([[_copy(0)]] * 12, {"leaderless": [TP, OTHER]}, StallCause.NO_LEADER, "t-0, t-1 are without a leader"),
         (
             [[_copy(10_000 * s, 20_000 * s)] for s in range(12)], {"throttle_bytes": 10_000}, StallCause.THROTTLE,
-            "grow by 20 kB/s and only 10 kB/s are copied (the throttle is 10 kB/s for each broker)",
+            "grow by 20 kB/s, but only 10 kB/s are copied (throttle: 10 kB/s per broker)",
         ),
-        ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, StallCause.THROTTLE, "although 5 kB/s are allowed"),
-        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, StallCause.UNKNOWN, "on broker 3 do not"),
+        ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, StallCause.THROTTLE, "throttle allows 5 kB/s"),
+        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, StallCause.UNKNOWN, "on broker 3 are not"),
         ([[_copy(0)]] * 12, {"behind": {4: 1}}, StallCause.UNKNOWN, "nothing is copied to broker 4"),
-        ([[_copy(0)]] * 12, {"silent": {2}, "throttle_bytes": 5000}, StallCause.NO_LEADER, "broker 2, which is to be"),
+        ([[_copy(0)]] * 12, {"silent": {2}, "throttle_bytes": 5000}, StallCause.NO_LEADER, "broker 2, the source of"),
     ],
 )  # fmt: skip
 def test_causes(copies: list[list[ReplicaCopy]], asked: dict[str, Any], cause: StallCause, said: str) -> None:

@@ -66,7 +66,8 @@ def test_questions_have_figures(shown: RunPreview, source: str, expected: str) -
         (replace(PREVIEW, reorders=1),
          ["4 partitions in 2 batches: 12 replicas are copied, 1.7 MB; nothing to copy for 1 partition"]),
         (replace(PREVIEW, moves=0, reorders=4, removed_replicas=4),
-         ["4 partitions in 2 batches: nothing is copied", "4 replicas are removed: their partitions have fewer afterwards"]),
+         ["4 partitions in 2 batches: nothing is copied",
+          "4 replicas are removed: their partitions have fewer afterwards"]),
     ],
 )  # fmt: skip
 def test_sentences_of_a_preview(shown: RunPreview, texts: list[str]) -> None:
