@@ -114,7 +114,7 @@ def refusal(problems: Sequence[PlanProblem], moving: Collection[str] = ()) -> Re
     count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
     return Refused(
-        f"the plan cannot be carried out, {count}:  {'; '.join(map(str, problems[:_SHOWN]))}{more}",
+        f"the plan cannot be carried out, {count}: {'; '.join(map(str, problems[:_SHOWN]))}{more}",
         hint=f"nothing was changed; {hint}",
         details={"problems": [{"subject": p.subject, "reason": p.reason} for p in problems]},
     )
