@@ -127,7 +127,7 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert "1 partition is in flight (batch 1 of 1), and the brokers go on with that" in err
+    assert "1 partition is in flight (batch 1 of 1), and the brokers continue to copy" in err
     assert "the throttle of 100 kB/s is on" in err
     status = kctl.json("topic", "reassign", "status")
     assert (status["run"]["state"], status["run"]["throttle_bytes"]) == ("stopped", 100_000)
@@ -135,7 +135,7 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     assert kctl("topic", "reassign", "cancel").code == 4, "nobody said yes"
     told = kctl.ok("topic", "reassign", "cancel", "--dry-run").err
     assert "resume" in told
-    assert "1 partition in flight goes back, 0 that were moved stay" in told
+    assert "1 partition in flight returns, 0 that were moved stay" in told
     told = kctl.ok("topic", "reassign", "resume", "--throttle", "5MB/s", "--dry-run").err
     assert "1 replica (6 MB) in 1 of 1 batch left, at 5 MB/s per broker" in told
     assert arena.moving()

@@ -40,7 +40,7 @@ def test_what_is_in_flight_goes_back(small_arena: Arena, current: bool) -> None:
     if current:
         assert arena.replicas(topic) == {0: (1, 2)}
     else:
-        assert "in which order the replicas were" in done.err, str(done)
+        assert "original order of the replicas" in done.err, str(done)
         assert set(arena.replicas(topic)[0]) == {1, 2}
     assert not arena.moving()
     assert arena.configs()[f"topics/{topic}"] == {
