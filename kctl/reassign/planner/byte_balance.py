@@ -98,9 +98,9 @@ class _Balancer:
         return max(0, self.placement.size[p])
 
     def improve(self) -> bool:
-        """One move or exchange from a host that has too much, or to one that lacks; False when none helps.
+        """Move or exchange replicas once, from a host above the limit or to one below it. False if nothing helps.
 
-        The fullest and the emptiest first. One that nothing helps is passed over until something else has changed.
+        The fullest and the emptiest host come first. A host that nothing helps is skipped until something else changes.
         """
         order = sorted(self.hosts, key=lambda b: (self.bytes[b], b))
         for a in reversed(order):
@@ -146,7 +146,7 @@ class _Balancer:
         return same and loads[a] > self.targets.least[a] and loads[b] < self.targets.most[b]
 
     def _near(self, a: int, needed: int, most: int) -> list[int]:
-        """Replicas on a: from the size needed upwards to most, then downwards."""
+        """Return replicas on a: from the size needed up to most, then smaller ones."""
         rows = self.on[a]
         at = bisect_left(rows, (needed, -1))
         end = bisect_left(rows, (most + 1, -1))
@@ -155,7 +155,7 @@ class _Balancer:
         return [p for size, p in picked if size > 0]
 
     def _exchange(self, a: int, b: int, needed: int, most: int) -> bool:
-        """A larger replica of a for a smaller one of b, whose difference is as near to what is needed as there is."""
+        """Exchange a larger replica of a for a smaller one of b whose size difference is closest to the need."""
         rows = self.on[b]
         found = []
         for size, p in self.on[a][: -_TRIES - 1 : -1]:

@@ -100,7 +100,7 @@ def cheapest_chain(
 
 
 def _path(came: dict[int, Swap], node: int, sources: Collection[int]) -> list[Swap]:
-    """Steps from a source to node; empty where they turn in a circle."""
+    """Return the swaps from a source to node; empty if they form a cycle."""
     steps: list[Swap] = []
     while node in came and len(steps) <= len(came):
         steps.append(came[node])
@@ -149,7 +149,7 @@ def cancel_cycles(network: Network, targets: Targets, *, rounds: int) -> list[in
 def _relax(
     network: Network, targets: Targets, distance: list[int], came: dict[int, Swap], size: int, avoid: frozenset[int]
 ) -> bool:
-    """One round of Bellman and Ford over all pairs; False when nothing got nearer."""
+    """Do one round of Bellman-Ford over all pairs; return False if no distance decreased."""
     changed = False
     for a in network.nodes:
         group = size + targets.group[a]
@@ -169,7 +169,7 @@ def _relax(
 
 
 def _cycle(came: dict[int, Swap]) -> list[Swap]:
-    """A cycle among the steps that nodes were last reached by; it has a negative cost. Empty for none."""
+    """Return a cycle of negative cost among the last swaps of each node; empty if there is none."""
     state: dict[int, int] = {}
     for start in came:
         node = start

@@ -66,7 +66,7 @@ class PlanCluster:
         return [self.brokers[index].id for index in indexes]
 
     def index_of(self) -> dict[int, int]:
-        """Broker id → index."""
+        """Return broker id → index."""
         return {broker.id: index for index, broker in enumerate(self.brokers)}
 
     def select(self, accepts: Callable[[str], bool]) -> PlanCluster:
