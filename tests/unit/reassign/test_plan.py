@@ -133,7 +133,7 @@ def test_disks_take_no_more_than_is_free() -> None:
     assert plan.after[3].bytes <= 150
     assert not plan.complete
     assert "disk" in plan.unmet[0]
-    with pytest.raises(Refused, match="6 partitions find no broker"):
+    with pytest.raises(Refused, match="6 partitions with a replica that fits on no broker"):
         make_plan(cluster_of([None] * 3, [[0, 1]] * 6, usable={2: 0}), Goals(remove_brokers=frozenset({1})))
 
 
@@ -142,7 +142,7 @@ def test_limits_cut_the_plan_and_say_so(max_moves: int | None, max_bytes: int | 
     goals = Goals(remove_brokers=frozenset({7}), max_moves=max_moves, max_bytes=max_bytes)
     plan = make_plan(striped(20, 2000, 3, 5), goals)
     assert plan.moves == plan.lower_bound == moves
-    assert plan.unmet == [f"{300 - moves} moves are left for another plan: --max-moves or --max-bytes"]
+    assert plan.unmet == [f"{300 - moves} moves are left for another plan (--max-moves or --max-bytes)"]
 
 
 def test_bytes_are_balanced_within_the_tolerance() -> None:
