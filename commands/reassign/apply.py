@@ -30,7 +30,7 @@ def apply(
     stall_after: StallAfter = "60s",
     dry_run: DryRun = False,
 ) -> None:
-    """Carry out a plan in batches; it can be killed at any moment and resumed.
+    """Carry out a plan in batches; it can be killed and resumed.
 
     The plan is checked against the cluster before anything changes. At the end, each target is read back, preferred
     leaders are elected, and throttles are restored. Replication is not throttled unless --throttle is set, whatever

@@ -25,7 +25,7 @@ def cancel(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Cancel a run: return the partitions in flight to their original replicas.
+    """Cancel a run: moves in flight return to the original replicas.
 
     Throttles are restored; with --plan they are deleted, after each is listed. Partitions that reached their target
     stay there; `rollback` moves them back.

@@ -17,7 +17,7 @@ def pause(
     now: Annotated[bool, typer.Option("--now", help="Cancel the batch in flight instead of completing it.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Pause a run after its current batch, and restore throttles until it resumes.
+    """Pause a run after its current batch; restores throttles.
 
     Example: kctl topic reassign pause
     """

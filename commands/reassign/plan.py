@@ -105,7 +105,7 @@ def plan(
     from_file: FromFile = None,
     out: Out = None,
 ) -> None:
-    """Plan the fewest moves that reach the goals, and prove a lower bound.
+    """Plan the fewest moves that reach the goals, with a lower bound.
 
     Changes nothing. Plans all topics by default, internal ones (__consumer_offsets) included: a broker that is removed
     must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a throttle

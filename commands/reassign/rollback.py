@@ -32,7 +32,7 @@ def rollback(
     stall_after: StallAfter = "60s",
     dry_run: DryRun = False,
 ) -> None:
-    """Reverse a plan: restore the original replicas, in their original order.
+    """Reverse a plan: restore the original replicas and their order.
 
     Checks, confirmation and batches are the same as for apply.
 

@@ -25,7 +25,7 @@ def verify(
         Path | None, typer.Argument(metavar="[PLAN]", help="Plan file (default: the last run on this machine).")
     ] = None,
 ) -> None:
-    """Check that a plan is complete: replicas, log dirs, throttles, empty brokers.
+    """Check that a plan is complete, with nothing left behind.
 
     Exits 0 if it is, 1 if something remains. Changes nothing.
 
