@@ -49,7 +49,7 @@ def status(
         ),
     ] = 10.0,
 ) -> None:
-    """Show how many partitions are led by their preferred replica, and list the others.
+    """Show the imbalance of leaders, and partitions not led as preferred.
 
     The imbalance is counted per broker, as by the controller for leader.imbalance.per.broker.percentage (default: 10).
     Exits 1 also if a partition has no leader.
