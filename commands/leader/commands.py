@@ -49,7 +49,7 @@ def status(
         ),
     ] = 10.0,
 ) -> None:
-    """Show the imbalance of leaders, and partitions not led as preferred.
+    """Show the leader imbalance, and non-preferred leaders.
 
     The imbalance is counted per broker, as by the controller for leader.imbalance.per.broker.percentage (default: 10).
     Exits 1 also if a partition has no leader.
