@@ -1,4 +1,4 @@
-"""kctl leader: how far leaders are from the preferred ones, electing them, and spreading them evenly."""
+"""kctl leader: status, elections and balance of partition leaders."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
-    from kctl.leader.balance import Balance
+    from kctl.leader.balance import LeaderBalance
     from kctl.leader.election import Election
     from kctl.model import ClusterState, PartitionState
     from kctl.protocol.client import ClusterClient
 
-app = CommandGroup("Show, elect and balance the leaders of partitions.")
+app = CommandGroup("Show, elect and balance partition leaders.")
 
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
 Match = Annotated[list[str] | None, MATCH]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
 
 @app.command()
@@ -45,14 +45,14 @@ def status(
             metavar="PERCENT",
             min=0,
             max=100,
-            help="Exit 1 when of the partitions that a broker should lead a larger share is led by others.",
+            help="Exit 1 if a broker's share of preferred partitions led by others exceeds this.",
         ),
     ] = 10.0,
 ) -> None:
-    """Show how many partitions their preferred replica leads, and which it does not.
+    """Show the leader imbalance, and non-preferred leaders.
 
-    The imbalance of a broker is counted as a controller does for leader.imbalance.per.broker.percentage, whose
-    default is 10 as well. Exit 1 also when a partition has no leader.
+    The imbalance is counted per broker, as by the controller for leader.imbalance.per.broker.percentage (default: 10).
+    Exits 1 also if a partition has no leader.
 
     Example: kctl leader status --max-imbalance 0
     """
@@ -60,21 +60,21 @@ def status(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        found = read_leader_status(client, topic or (), match or ())
-    inv.emit(found, lambda: status_tables(found))
+        leaders = read_leader_status(client, topic or (), match or ())
+    inv.emit(leaders, lambda: status_tables(leaders))
     if inv.output in output.FOR_PEOPLE:
-        for line in idle_lines(found):
+        for line in idle_lines(leaders):
             output.note(line)
-    found.require_healthy(max_imbalance)
+    leaders.require_healthy(max_imbalance)
 
 
 @app.command()
 def elect(
     ctx: typer.Context,
-    preferred: Annotated[bool, typer.Option("--preferred", help="Preferred replicas, where they are in sync.")] = False,
+    preferred: Annotated[bool, typer.Option("--preferred", help="Elect preferred replicas that are in sync.")] = False,
     unclean: Annotated[
         bool,
-        typer.Option("--unclean", help="Any live replica, for partitions without a leader. LOSES RECORDS."),
+        typer.Option("--unclean", help="Elect any live replica for partitions without a leader. LOSES RECORDS."),
     ] = False,
     ignore_eligible: Annotated[
         bool,
@@ -89,22 +89,22 @@ def elect(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--path-to-json-file", metavar="FILE", help="The partitions, as kafka-leader-election takes them."
+            "--path-to-json-file", metavar="FILE", help="JSON file of partitions, as for kafka-leader-election."
         ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Elect leaders, and look who leads then.
+    """Elect leaders, and report the new leaders.
 
-    Clients of a partition wait for a moment while its leader changes. A partition whose preferred replica is not in
-    sync is named and left alone: exit 1. An unclean election has to be confirmed with the cluster's name, also
-    with --yes: records that only the replicas that are down have are lost. A partition with eligible leader replicas
-    (KIP-966) is skipped: start their brokers, and the controller elects one that has every committed record.
+    Clients of a partition pause briefly while its leader changes. A partition whose preferred replica is not in sync is
+    skipped: exit 1. An unclean election must be confirmed with the cluster's name, even with --yes: records that exist
+    only on replicas that are down are lost. A partition with eligible leader replicas (KIP-966) is skipped: start their
+    brokers, and the controller elects one that has every committed record.
 
     Example: kctl leader elect --preferred --topic orders
     """
     if preferred == unclean:
-        raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
+        raise UsageError("set either --preferred or --unclean", hint="--preferred loses no records")
     if ignore_eligible and not unclean:
         raise UsageError("--ignore-eligible requires --unclean", hint="add --unclean, or drop --ignore-eligible")
     choose, inv = _chooser(topic or (), match or (), partition, file), invocation(ctx)
@@ -123,17 +123,15 @@ def elect(
 def _chooser(
     topics: Sequence[str], match: Sequence[str], partition: Sequence[str] | None, file: Path | None
 ) -> Callable[[ClusterClient], tuple[ClusterState, list[PartitionState]]]:
-    """How the partitions are chosen. What can be wrong with options and file is raised before a connection is made."""
+    """Return the function that selects the partitions. Invalid options and files are raised before connecting."""
     from kctl.cluster.partition_numbers import parse_each
     from kctl.leader.election import choose, choose_each
     from kctl.leader.election_file import read_election_file
 
     if file is not None and (topics or match or partition):
-        raise UsageError(
-            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
-        )
+        raise UsageError("--path-to-json-file already selects partitions", hint="omit --topic, --match and --partition")
     if partition and not topics and not match:
-        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
+        raise UsageError("--partition requires a topic", hint="add --topic NAME")
     if file is not None:
         partitions = read_election_file(file)
         return lambda client: choose_each(client, partitions)
@@ -152,7 +150,7 @@ def _elect_preferred(
         todo = sum(row.result is ItemResult.WOULD_ELECT for row in plan)
         inv.confirm(
             f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
-            "Their clients wait for a moment.",
+            "Their clients pause briefly.",
             target=client.target,
             basis=basis,
         )
@@ -168,7 +166,7 @@ def _elect_preferred(
     )
     led = len(chosen) - len(plan)
     if led and all(row.result is ItemResult.SKIPPED for row in plan):
-        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
+        output.note(f"{counted(led, 'partition')} already led by the preferred replica")
     inv.emit(plan, lambda: election_tables(plan), changed=any_changed(plan))
     require_elected(plan)
 
@@ -178,13 +176,13 @@ def balance(
     ctx: typer.Context,
     topic: Topics = None,
     match: Match = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the plan, as a plan file.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the plan to this plan file.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Spread leaders evenly over the brokers that are up, then elect them.
+    """Balance leaders over the live brokers, then elect them.
 
-    Replicas are put into another order, with as few changes as can be; no data is moved. With --topic or
-    --match, the leaders of these topics are spread. When it is interrupted, run it again.
+    Reorders replicas with as few changes as possible; no data is moved. With --topic or --match, the leaders of these
+    topics are balanced among themselves. If interrupted, run it again.
 
     Example: kctl leader balance --dry-run
     """
@@ -193,7 +191,7 @@ def balance(
     inv = invocation(ctx)
     ask_to_replace(inv, out)
 
-    def report(planned: Balance) -> None:
+    def report(planned: LeaderBalance) -> None:
         for warning in planned.plan.warnings:
             output.warn(warning)
         if out is not None:
@@ -201,7 +199,7 @@ def balance(
 
     with inv.connect() as client:
 
-        def confirm(planned: Balance, basis: Basis) -> None:
+        def confirm(planned: LeaderBalance, basis: Basis) -> None:
             if not inv.yes:
                 output.note(certificate(planned))
                 warn_of_skipped(planned.elections)
@@ -221,36 +219,36 @@ def balance(
     done.require_balanced()
 
 
-def _question(planned: Balance, client: ClusterClient) -> str:
+def _question(planned: LeaderBalance, client: ClusterClient) -> str:
     todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
     if not planned.reorders:
         return (
             f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
-            "Clients wait for a moment."
+            "Clients pause briefly."
         )
     return (
-        f"Put the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name} into another "
-        f"order, and elect {counted(todo, 'leader')}? Clients wait for a moment."
+        f"Reorder the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name}, "
+        f"and elect {counted(todo, 'leader')}? Clients pause briefly."
     )
 
 
-def _result(found: Balance) -> dict[str, Any]:
-    plan = found.plan
+def _result(done: LeaderBalance) -> dict[str, Any]:
+    plan = done.plan
     return {
         "leader_changes": plan.leader_changes,
         "leader_lower_bound": plan.leader_lower_bound,
         "complete": plan.complete,
         "unmet": plan.unmet,
-        "reorders": len(found.reorders),
-        "brokers": jsonable(found.brokers),
-        "elections": jsonable(found.elections),
-        "failed": {str(tp): reason for tp, reason in sorted(found.failed.items())},
+        "reorders": len(done.reorders),
+        "brokers": jsonable(done.brokers),
+        "elections": jsonable(done.elections),
+        "failed": {str(tp): reason for tp, reason in sorted(done.failed.items())},
     }
 
 
-def _save(planned: Balance, path: Path, **options: Sequence[str]) -> None:
+def _save(planned: LeaderBalance, path: Path, **options: Sequence[str]) -> None:
     from kctl.leader.balance import saved_plan
 
     write_whole(path, saved_plan(planned, options))
     if not planned.reorders:
-        output.note(f"{path} holds nothing to reorder: `kctl leader elect --preferred` makes elections")
+        output.note(f"{path} has no reorders; to elect leaders: `kctl leader elect --preferred`")

@@ -1,4 +1,4 @@
-"""Elections in words: what is left alone, and how far from even leaders are."""
+"""Sentences about elections: skipped partitions, and the certificate of a balance."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 
 if TYPE_CHECKING:
-    from kctl.leader.balance import Balance
+    from kctl.leader.balance import LeaderBalance
     from kctl.leader.election import Election, OnProgress
 
 
-_NAMED = 10  # partitions that are told one by one
+_SHOWN = 10  # partitions with a line of their own
 
 
 @contextmanager
@@ -26,21 +26,21 @@ def progress_of(title: str) -> Iterator[OnProgress]:
 
 
 def warn_of_skipped(plan: Sequence[Election]) -> None:
-    """Warn of partitions that no election can help."""
+    """Warn about partitions that are skipped."""
     skipped = [row for row in plan if row.result is ItemResult.SKIPPED]
-    for row in skipped[:_NAMED]:
-        output.warn(f"{row.tp} is left alone: {row.reason}")
-    if len(skipped) > _NAMED:
-        output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
+    for row in skipped[:_SHOWN]:
+        output.warn(f"{row.tp} is skipped: {row.reason}")
+    if len(skipped) > _SHOWN:
+        output.warn(f"and {counted(len(skipped) - _SHOWN, 'more partition')} skipped")
 
 
-def certificate(planned: Balance) -> str:
-    """How many leaders change, and that it cannot be done with fewer."""
+def certificate(planned: LeaderBalance) -> str:
+    """Return how many preferred leaders change, and the lower bound."""
     plan = planned.plan
     if not plan.leader_changes:
         todo = sum(row.result is ItemResult.WOULD_ELECT for row in planned.elections)
-        told = "the preferred leaders are spread evenly already"
-        return told + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
+        text = "the preferred leaders are already balanced"
+        return text + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
     changes = counted(plan.leader_changes, "partition")
     if plan.leader_changes <= plan.leader_lower_bound:
         return f"{changes} with another preferred leader; no plan needs fewer than {plan.leader_lower_bound:,}"

@@ -13,16 +13,16 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
     from kctl.health.leaders import LeaderStatus
-    from kctl.leader.balance import Balance
+    from kctl.leader.balance import LeaderBalance
     from kctl.leader.election import Election
 
 _SHOWN = 30  # partitions; JSON has all
 _BAR = 20
 
 
-def status_tables(found: LeaderStatus) -> list[Table]:
-    """Brokers, then the partitions that their preferred replica does not lead."""
-    largest = max((row.leaders for row in found.brokers), default=0)
+def status_tables(leaders: LeaderStatus) -> list[Table]:
+    """Return the brokers, and the partitions that are not led by their preferred replica."""
+    largest = max((row.leaders for row in leaders.brokers), default=0)
     brokers = Table(
         columns=[
             Column("broker", align="right", style=_down),
@@ -33,8 +33,8 @@ def status_tables(found: LeaderStatus) -> list[Table]:
             Column("imbalance_percent", "IMBALANCE", show=lambda p: f"{p:.1f} %", align="right", style=_unbalanced),
             Column("bar", " "),
         ],
-        rows=[{**row, "bar": bar(row["leaders"], largest, _BAR)} for row in jsonable(found.brokers)],
-        title=_title(found),
+        rows=[{**row, "bar": bar(row["leaders"], largest, _BAR)} for row in jsonable(leaders.brokers)],
+        title=_title(leaders),
         empty="no brokers",
     )
     partitions = Table(
@@ -47,23 +47,23 @@ def status_tables(found: LeaderStatus) -> list[Table]:
         ],
         rows=[
             {**row, "election": "possible" if row["electable"] else row["reason"]}
-            for row in jsonable(found.not_preferred[:_SHOWN])
+            for row in jsonable(leaders.not_preferred[:_SHOWN])
         ],
-        title=f"Not led by the preferred replica{_of(len(found.not_preferred))}:",
+        title=f"Not led by the preferred replica{_of(len(leaders.not_preferred))}:",
     )
     return [brokers, partitions]
 
 
-def idle_lines(found: LeaderStatus) -> list[str]:
-    """Brokers that no election makes lead anything, and what would."""
+def idle_lines(leaders: LeaderStatus) -> list[str]:
+    """Return the brokers that no election makes leader, and the command that does."""
     lines = []
-    if found.idle_brokers:
-        named = _brokers(found.idle_brokers)
-        lines.append(f"{named} no partition's preferred leader: `kctl leader balance` spreads them")
-    if found.empty_brokers:
-        ids = ",".join(map(str, found.empty_brokers))
+    if leaders.idle_brokers:
+        named = _brokers(leaders.idle_brokers)
+        lines.append(f"{named} no partition's preferred leader: balance with `kctl leader balance`")
+    if leaders.empty_brokers:
+        ids = ",".join(map(str, leaders.empty_brokers))
         command = f"`kctl topic reassign plan --add-broker {ids} --balance leaders`"
-        lines.append(f"{_brokers(found.empty_brokers)} without any replica: {command} plans a share")
+        lines.append(f"{_brokers(leaders.empty_brokers)} without any replica: plan a share with {command}")
     return lines
 
 
@@ -71,21 +71,22 @@ def _brokers(ids: Sequence[int]) -> str:
     return f"broker {ids[0]} is" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))} are"
 
 
-def _title(found: LeaderStatus) -> str:
-    told = (
-        f"{found.preferred:,} of {counted(found.partition_count, 'partition')} led by the preferred replica "
-        f"({found.preferred_percent:.1f} %)"
+def _title(leaders: LeaderStatus) -> str:
+    text = (
+        f"{leaders.preferred:,} of {counted(leaders.partition_count, 'partition')} led by the preferred replica "
+        f"({leaders.preferred_percent:.1f} %)"
     )
-    if found.leaderless:
-        told += f", {found.leaderless:,} without a leader"
-    if found.auto_rebalance is None:
-        return told
-    limit = "" if found.imbalance_limit_percent is None else f" above {found.imbalance_limit_percent:g} %"
-    return f"{told}; the controller {'elects by itself' + limit if found.auto_rebalance else 'never elects by itself'}"
+    if leaders.leaderless:
+        text += f", {leaders.leaderless:,} without a leader"
+    if leaders.auto_rebalance is None:
+        return text
+    limit = "" if leaders.imbalance_limit_percent is None else f" above {leaders.imbalance_limit_percent:g} %"
+    state = f"rebalances automatically{limit}" if leaders.auto_rebalance else "does not rebalance"
+    return f"{text}; the controller {state}"
 
 
 def _of(number: int) -> str:
-    return f" ({_SHOWN} of {number:,}, -o json has all)" if number > _SHOWN else ""
+    return f" ({_SHOWN} of {number:,}; all: -o json)" if number > _SHOWN else ""
 
 
 def _down(row: Mapping[str, Any]) -> str | None:
@@ -97,7 +98,7 @@ def _unbalanced(row: Mapping[str, Any]) -> str | None:
 
 
 def election_tables(plan: Sequence[Election]) -> list[Table]:
-    """A line for each partition, what went wrong first."""
+    """Return a row per partition, failures first."""
     order = {ItemResult.FAILED: 0, ItemResult.SKIPPED: 1}
     rows = sorted(plan, key=lambda row: (order.get(row.result, 2), row.topic, row.partition))
     columns = [
@@ -118,11 +119,11 @@ def _result_style(row: Mapping[str, Any]) -> str | None:
     return {ItemResult.FAILED: "red", ItemResult.SKIPPED: "yellow"}.get(row["result"])
 
 
-def balance_tables(found: Balance) -> list[Table]:
-    """Leaders of each broker before and after, then partitions that did not get theirs."""
-    done = any(row.leaders_after is not None for row in found.brokers)
+def balance_tables(balance: LeaderBalance) -> list[Table]:
+    """Return the leaders of each broker before and after, then the failed and skipped partitions."""
+    done = any(row.leaders_after is not None for row in balance.brokers)
     key = "leaders_after" if done else "planned"
-    largest = max((row.planned for row in found.brokers), default=0)
+    largest = max((row.planned for row in balance.brokers), default=0)
     columns = [
         Column("broker", align="right", style=_down),
         Column("rack", show=str),
@@ -132,7 +133,7 @@ def balance_tables(found: Balance) -> list[Table]:
         *([Column("leaders_after", "LEADERS AFTER", align="right")] if done else []),
         Column("bar", " "),
     ]
-    rows = [{**row, "bar": bar(row[key] or 0, largest, _BAR)} for row in jsonable(found.brokers)]
-    left = [row for row in found.elections if row.result in {ItemResult.FAILED, ItemResult.SKIPPED}]
-    tables = [Table(columns, rows, title=certificate(found), empty="no brokers")]
-    return tables + (election_tables(left) if left else [])
+    rows = [{**row, "bar": bar(row[key] or 0, largest, _BAR)} for row in jsonable(balance.brokers)]
+    unelected = [row for row in balance.elections if row.result in {ItemResult.FAILED, ItemResult.SKIPPED}]
+    tables = [Table(columns, rows, title=certificate(balance), empty="no brokers")]
+    return tables + (election_tables(unelected) if unelected else [])

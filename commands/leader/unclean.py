@@ -1,4 +1,4 @@
-"""`kctl leader elect --unclean`: what would be lost is told, and the cluster's name has to be typed."""
+"""`kctl leader elect --unclean`: shows the losses, and asks for the cluster's name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def elect_unclean(
     dry_run: bool,
     ignore_eligible: bool = False,
 ) -> None:
-    """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
+    """Plan, show the losses, confirm, elect, read back. Raises as `kctl leader elect` does."""
     from kctl.leader import operations
     from kctl.leader.election import require_elected
 
@@ -45,7 +45,7 @@ def elect_unclean(
         names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
             f"Elect leaders of {_names(planned.losses)} of {client.target.name} from replicas that are not in sync? "
-            "This loses records, for ever; starting the brokers that are down would not.",
+            "This loses records permanently; starting the brokers that are down would not.",
             *names,
             given=inv.confirm_cluster,
             reason=protectors[0].reason if protectors else "",
@@ -64,7 +64,7 @@ def elect_unclean(
         dry_run=dry_run,
     )
     if not done.elections:
-        output.note(f"{counted(len(chosen), 'partition')} looked at, and all have a leader")
+        output.note(f"{counted(len(chosen), 'partition')} checked, all with a leader")
     rows = _rows(done.elections, done.losses, done.eligible)
     inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")], changed=any_changed(done.elections))
     require_elected(done.elections)
@@ -81,7 +81,7 @@ _COLUMNS = [
     Column("elected", align="right"),
     Column("loss.elected_end_offset", "FROM OFFSET", align="right"),
     Column("loss.known_lost", "KNOWN LOST", align="right"),
-    Column("loss.unreachable", "CANNOT ASK"),
+    Column("loss.unreachable", "UNREACHABLE"),
     Column("eligible"),
     Column("result"),
     Column("reason", show=str),
@@ -91,11 +91,11 @@ _COLUMNS = [
 def _rows(
     plan: Sequence[Election], losses: Sequence[Loss], eligible: Mapping[TopicPartition, Eligible]
 ) -> list[dict[str, Any]]:
-    found = {(loss.topic, loss.partition): {**jsonable(loss), "known_lost": loss.known_lost} for loss in losses}
+    by_partition = {(loss.topic, loss.partition): {**jsonable(loss), "known_lost": loss.known_lost} for loss in losses}
     return [
         {
             **jsonable(row),
-            "loss": found.get((row.topic, row.partition)),
+            "loss": by_partition.get((row.topic, row.partition)),
             "eligible": list(eligible[row.tp].replicas) if row.tp in eligible else [],
         }
         for row in plan

@@ -1,1 +1,1 @@
-"""kctl topic reassign: plan, run, pause, resume, cancel and verify."""
+"""kctl topic reassign: plan, apply, pause, resume, cancel, roll back and verify partition moves."""

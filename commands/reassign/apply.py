@@ -22,7 +22,7 @@ from kctl.commands.terminal.invocation import invocation
 
 def apply(
     ctx: typer.Context,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, of kctl or Kafka's tool; - is stdin.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file of kctl or Kafka's tool; - reads stdin.")],
     throttle: Throttle = None,
     max_concurrent_moves: MaxMoves = None,
     batch_bytes: BatchBytes = None,
@@ -30,10 +30,11 @@ def apply(
     stall_after: StallAfter = "60s",
     dry_run: DryRun = False,
 ) -> None:
-    """Carry a plan out, in batches that can be killed at any moment and resumed.
+    """Carry out a plan in batches; it can be killed and resumed.
 
-    Everything is checked first. At the end each target is read back, preferred leaders are elected, and throttles are
-    as they were.
+    The plan is checked against the cluster before anything changes. At the end, each target is read back, preferred
+    leaders are elected, and throttles are restored. Replication is not throttled unless --throttle is set, whatever
+    rate the plan's estimate assumes.
 
     Example: kctl topic reassign apply plan.json --throttle 50MB/s
     """

@@ -12,7 +12,7 @@ from kctl.commands.reassign.tables import would_cancel
 from kctl.commands.terminal.invocation import invocation
 
 if TYPE_CHECKING:
-    from kctl.reassign.run.run_status import RunOverview
+    from kctl.reassign.run.run_status import RunSummary
 
 
 def cancel(
@@ -20,15 +20,15 @@ def cancel(
     plan: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Take back what is in flight of this plan, begun elsewhere: no journal needed."
+            metavar="FILE", help="Cancel the moves in flight of this plan, started elsewhere; needs no journal."
         ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """End a run: what is in flight goes back to the replicas of before.
+    """Cancel a run: moves in flight return to the original replicas.
 
-    Throttles go back to what they were; with --plan they are deleted, each named before. What has been moved already
-    stays; rollback takes it back.
+    Throttles are restored; with --plan they are deleted, after each is listed. Partitions that reached their target
+    stay there; `rollback` moves them back.
 
     Example: kctl topic reassign cancel
     """
@@ -43,12 +43,12 @@ def cancel(
     with inv.connect() as client:
         if dry_run:
             operations.unfinished_run(client)
-            show_dry_run(inv, client, lambda run: f"it would cancel {run.kind} of {run.source}: {would_cancel(run)}")
+            show_dry_run(inv, client, lambda run: f"would cancel {run.kind} of {run.source}: {would_cancel(run)}")
             return
 
-        def confirm(path: Path, run: RunOverview | None) -> None:
-            what = path.stem if run is None else f"{run.kind} of {run.source}"
+        def confirm(path: Path, run: RunSummary | None) -> None:
+            run_name = path.stem if run is None else f"{run.kind} of {run.source}"
             figures = "" if run is None else f": {would_cancel(run)}"
-            inv.confirm(f"Cancel {what} on {client.target.name}{figures}?", target=client.target)
+            inv.confirm(f"Cancel {run_name} on {client.target.name}{figures}?", target=client.target)
 
         show(inv, operations.cancel(client, TerminalOperator(), confirm, timeout_s=wait_limit_s(inv)))

@@ -1,4 +1,4 @@
-"""`kctl topic reassign`: moving partitions. Each command has a file of its own."""
+"""`kctl topic reassign`: moving partitions. Each command has its own file."""
 
 from __future__ import annotations
 

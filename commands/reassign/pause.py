@@ -14,14 +14,15 @@ from kctl.commands.terminal.invocation import invocation
 
 def pause(
     ctx: typer.Context,
-    now: Annotated[bool, typer.Option("--now", help="Do not end the batch: what is in flight goes back.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Cancel the batch in flight instead of completing it.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Pause a run when its batch is done, and take its throttles away until it is resumed.
+    """Pause a run after its current batch; restores throttles.
 
     Example: kctl topic reassign pause
     """
     from kctl.reassign.run import operations
+    from kctl.reassign.run.steps import ReassignmentOutcome
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -31,7 +32,7 @@ def pause(
             return
         result = operations.pause(client, TerminalOperator("pausing"), now=now, timeout_s=wait_limit_s(inv))
     inv.emit(result, lambda: tables(result), changed=True)
-    if result.outcome == "paused":
-        output.note("`kctl topic reassign resume` goes on")
+    if result.outcome is ReassignmentOutcome.PAUSED:
+        output.note("to resume: `kctl topic reassign resume`")
     else:
-        output.note("the run had ended before it could be paused")
+        output.note("the run ended before it could be paused")

@@ -1,4 +1,4 @@
-"""kctl topic reassign plan: the smallest set of moves that reaches the goals, with the proof that it is."""
+"""kctl topic reassign plan: the smallest set of moves that reaches the goals, with proof that it is minimal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.option_sets import takes_options
 from kctl.commands.terminal.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
-from kctl.reassign.planner.goals import Balance, Goals, check_options
+from kctl.reassign.planner.goals import BalanceGoal, Goals, check_options
 
 if TYPE_CHECKING:
     from kctl.reassign.planner.execution import Execution
@@ -35,67 +35,71 @@ class PlanOptions:
     """The options of `kctl topic reassign plan`."""
 
     remove_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that are to hold nothing; repeatable.")
+        list[str] | None, typer.Option(metavar=_BROKERS, help="Move all replicas off these brokers; repeatable.")
     ] = None
     add_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers that get their share; repeatable.")
+        list[str] | None, typer.Option(metavar=_BROKERS, help="New brokers to give an even share; repeatable.")
     ] = None
-    brokers: Annotated[list[str] | None, typer.Option(metavar=_BROKERS, help="All replicas go to these, evenly.")] = (
-        None
-    )
+    brokers: Annotated[
+        list[str] | None, typer.Option(metavar=_BROKERS, help="Place all replicas evenly on these brokers.")
+    ] = None
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, max=32767, help="Replicas of each partition; as they are without.")
+        int | None, typer.Option(min=1, max=32767, help="Replicas per partition (default: unchanged).")
     ] = None
-    fix_racks: Annotated[
-        bool, typer.Option("--fix-racks", help="At most ceil(RF / racks) replicas of a partition in one rack.")
-    ] = False
+    fix_racks: Annotated[bool, typer.Option("--fix-racks", help="Keep at most ceil(RF / racks) replicas per rack.")] = (
+        False
+    )
     balance: Annotated[
-        list[Balance] | None, typer.Option(metavar="WHAT", help="Spread replicas, leaders or bytes; repeatable.")
+        list[BalanceGoal] | None, typer.Option(metavar="WHAT", help="Balance replicas, leaders or bytes; repeatable.")
     ] = None
-    log_dirs: Annotated[
-        bool, typer.Option("--log-dirs", help="Even out each broker's own log dirs; nothing changes brokers for it.")
-    ] = False
+    log_dirs: Annotated[bool, typer.Option("--log-dirs", help="Balance the log dirs within each broker.")] = False
     leaders_only: Annotated[
-        bool, typer.Option("--leaders-only", help="Spread preferred leaders by another order; no data moves.")
+        bool, typer.Option("--leaders-only", help="Balance preferred leaders by reordering replicas; no data moves.")
     ] = False
     exclude_broker: Annotated[
-        list[str] | None, typer.Option(metavar=_BROKERS, help="Brokers that keep what they have; repeatable.")
+        list[str] | None,
+        typer.Option(metavar=_BROKERS, help="Brokers that receive nothing and keep their replicas; repeatable."),
     ] = None
     tolerance: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
+        str | None, typer.Option(metavar="SHARE", help="Allowed deviation from the mean, e.g. 0.1 or 10%.")
     ] = None
-    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None
+    topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Plan only this topic; repeatable.")] = None
     match: Annotated[
         list[str] | None,
         typer.Option(
-            "--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."
+            "--match", "--topic-regex", metavar="REGEX", help="Plan only topics whose full name matches; repeatable."
         ),
     ] = None
     topics_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Plan only these topics: one name per line, or Kafka's JSON.")
     ] = None
-    max_moves: Annotated[int | None, typer.Option(min=0, help="Stop at so many copies of replicas.")] = None
-    max_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop at so many bytes to copy.")] = None
+    max_moves: Annotated[int | None, typer.Option(min=0, help="Stop after this many replica moves.")] = None
+    max_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Stop after this many bytes to copy, e.g. 500GB.")
+    ] = None
     throttle: Annotated[
-        str | None, typer.Option(metavar="RATE", help="For the time it takes: 50MB/s for each broker without.")
+        str | None, typer.Option(metavar="RATE", help="Rate used for the estimate (default: 50MB/s per broker).")
     ] = None
     max_concurrent_moves: Annotated[
-        int | None, typer.Option(min=1, help="Copies in one batch; 5 for each broker, and at least 50, without.")
+        int | None, typer.Option(min=1, help="Replica copies per batch (default: 5 per broker, at least 50).")
     ] = None
-    batch_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes in one batch.")] = None
+    batch_bytes: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Bytes per batch, e.g. 100GB (default: no limit).")
+    ] = None
     from_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Plan for a file of `kctl cluster export`, offline.")
+        Path | None, typer.Option(metavar="FILE", help="Plan offline from a file of `kctl cluster export`.")
     ] = None
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan; needed to carry it out.")] = None
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Save the plan to this file, for apply.")] = None
 
 
 @takes_options(PlanOptions)
 def plan(ctx: typer.Context, options: PlanOptions) -> None:
-    """Plan the fewest moves that reach the goals, and prove below which number no plan can be. Changes nothing.
+    """Plan the fewest moves that reach the goals, with a lower bound.
 
-    All topics are planned unless some are named, Kafka's own (__consumer_offsets) too: a broker that leaves must not
-    keep them. -o json is the plan file; kafka-reassign-partitions takes it as well. -o wide shows every row. The exit
-    code is 1 when the plan does not reach all goals.
+    Changes nothing. Plans all topics by default, internal ones (__consumer_offsets) included: a broker that is removed
+    must not keep them. The estimate assumes 50MB/s per broker unless --throttle is set; `apply` runs without a throttle
+    unless it gets its own --throttle. -o json prints the plan file, which kafka-reassign-partitions accepts as well; -o
+    wide shows every row. Exits 1 if the plan does not reach all goals.
 
     Example: kctl topic reassign plan --remove-broker 3 --out plan.json
     """
@@ -127,10 +131,10 @@ def plan(ctx: typer.Context, options: PlanOptions) -> None:
         export=options.from_file,
         options=_options(goals, options.topic, options.match, options.topics_file),
     )
-    ask_to_replace(inv, options.out)  # before the work: another plan may be in it, perhaps of a run that goes on
+    ask_to_replace(inv, options.out)  # before planning: FILE may hold the plan of an unfinished run
     with _without_collector():
-        made, execution = plan_request(request, inv.connect, progress=output.progress, warn=output.warn)
-        _show(inv, made, goals, execution, options.out)
+        result, execution = plan_request(request, inv.connect, progress=output.progress, warn=output.warn)
+        _show(inv, result, goals, execution, options.out)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -141,7 +145,7 @@ def _tolerance(text: str | None) -> float:
         return 0.0
     match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(%?)", text.strip())
     if not match:
-        raise UsageError(f"--tolerance: {text!r} is not a share", hint="write 0.1 or 10%")
+        raise UsageError(f"--tolerance: {text!r} is not a fraction or percentage", hint="write 0.1 or 10%")
     return float(match.group(1)) / (100 if match.group(2) else 1)
 
 
@@ -163,8 +167,8 @@ def _topics(names: Sequence[str], file: Path | None) -> tuple[str, ...]:
 def _options(
     goals: Goals, topics: Sequence[str] | None, match: Sequence[str] | None, file: Path | None
 ) -> dict[str, Any]:
-    """The options that were given, for the plan file."""
-    found: dict[str, Any] = {
+    """Return the options in effect, for the plan file."""
+    options: dict[str, Any] = {
         "remove_broker": sorted(goals.remove_brokers),
         "add_broker": sorted(goals.add_brokers),
         "brokers": sorted(goals.brokers or ()),
@@ -181,7 +185,7 @@ def _options(
         "match": sorted(match or ()),
         "topics_file": None if file is None else str(file),
     }
-    return {key: value for key, value in found.items() if value not in (None, False, 0.0, [])}
+    return {key: value for key, value in options.items() if value not in (None, False, 0.0, [])}
 
 
 # --- planning ---------------------------------------------------------------------------------------------------------
@@ -189,47 +193,47 @@ def _options(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """No garbage collection meanwhile: a third of the time goes into millions of rows that have no cycles."""
-    was = gc.isenabled()
+    """Disable garbage collection: it would take a third of the time, on millions of rows without cycles."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if enabled:
             gc.enable()
 
 
-def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
+def _show(inv: Invocation, plan: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
     from kctl.commands.reassign.plan_tables import change_rows, plan_tables
     from kctl.reassign.plan_file.document import document, text_of
 
     if inv.output in output.FOR_PEOPLE:
-        output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")
+        output.emit(None, lambda: plan_tables(plan, goals, execution, wide=inv.output == "wide"), "table")
     elif inv.output == "csv":
-        inv.emit(change_rows(made), [])
+        inv.emit(change_rows(plan), [])
     elif inv.output == "yaml":
-        inv.emit(document(made, execution), [])
-    text = text_of(document(made, execution)) if out is not None or inv.output == "json" else ""
+        inv.emit(document(plan, execution), [])
+    text = text_of(document(plan, execution)) if out is not None or inv.output == "json" else ""
     if inv.output == "json":
         output.write_text(text)
-    for line in made.warnings:
+    for line in plan.warnings:
         output.warn(line)
     if out is not None:
         write_whole(out, text)
         inv.report_change(changed=True)
         output.note(
-            f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if made.changes else "")
+            f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if plan.changes else "")
         )
-    elif made.changes and inv.output in output.FOR_PEOPLE:
-        output.note("to carry it out, save it with --out FILE; then `kctl topic reassign apply FILE`")
-    if made.unmet:
-        more = f" (and {len(made.unmet) - 1} more)" if len(made.unmet) > 1 else ""
-        for line in made.unmet[1:]:
+    elif plan.changes and inv.output in output.FOR_PEOPLE:
+        output.note("to carry it out, save it with --out FILE, then run `kctl topic reassign apply FILE`")
+    if plan.unmet:
+        more = f" (and {len(plan.unmet) - 1} more)" if len(plan.unmet) > 1 else ""
+        for line in plan.unmet[1:]:
             output.warn(line)
         raise NotHealthy(
-            f"the plan does not reach its goals: {made.unmet[0]}{more}",
-            hint="what it moves is right all the same, and can be carried out" if made.changes else "",
-            details={"unmet": made.unmet},
+            f"the plan does not reach its goals: {plan.unmet[0]}{more}",
+            hint="the moves are valid and can be carried out" if plan.changes else "",
+            details={"unmet": plan.unmet},
         )
 
 

@@ -1,4 +1,4 @@
-"""What `kctl topic reassign plan` shows of a plan."""
+"""The tables of `kctl topic reassign plan` and `show`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.bars import change_bar
 from kctl.commands.terminal.output import Column, Table
-from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.goals import BalanceGoal, Goals
 from kctl.reassign.planner.loads import rack_loads
 
 if TYPE_CHECKING:
     from kctl.reassign.planner.execution import Execution
     from kctl.reassign.planner.plan import Plan
 
-_ROWS = 20  # of a table, where there is no -o wide
+_ROWS = 20  # of a table, without -o wide
 _MOVES = 10
 _BAR = 10
 _ARROW = " -> "
 
 
 def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, wide: bool) -> list[Table]:
-    """The verdict, brokers, racks, log dirs and moves. wide: every row of each."""
+    """Return the verdict, brokers, racks, log dirs and moves. wide: all rows of each table."""
     lines = [{"text": line} for line in verdict(plan, execution)]
     tables = [Table([Column("text", "PLAN")], lines)]
     if not plan.changes:
@@ -37,9 +37,9 @@ def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, wide: bool) -
 
 
 def unknown_tables(plan: Plan, *, wide: bool) -> list[Table]:
-    """A plan that does not say what the replicas were."""
+    """Return the tables of a plan whose file does not have the original replicas."""
     count = counted(len(plan.changes), "partition")
-    line = f"{count}; the file does not say what the replicas were, nor how much is copied"
+    line = f"{count}; the file has neither the original replicas nor the sizes"
     tables = [Table([Column("text", "PLAN")], [{"text": line}])]
     return [*tables, _moves(plan, wide=wide)] if plan.changes else tables
 
@@ -48,41 +48,41 @@ def unknown_tables(plan: Plan, *, wide: bool) -> list[Table]:
 
 
 def verdict(plan: Plan, execution: Execution) -> list[str]:
-    """How much it is, and the certificate: below which number no plan can be."""
+    """Return the size of the plan, and the lower bound that certifies it."""
     if not plan.changes:
-        reached = "the goals are reached as it is" if plan.complete else "what is missing cannot be planned"
-        return [f"nothing to do: {reached}"]
+        state = "the goals are already reached" if plan.complete else "the unmet goals cannot be planned"
+        return [f"nothing to do: {state}"]
     lines = []
     if plan.moves or not (plan.leader_changes or plan.log_dirs):
         lines.append(certificate(plan.moves, "move", plan.lower_bound, left=plan.left))
     if 0 < plan.forced < plan.moves:
-        lines.append(f"{plan.forced:,} of them have to be made; {plan.moves - plan.forced:,} even out the brokers")
+        lines.append(f"{plan.forced:,} of them are mandatory; {plan.moves - plan.forced:,} balance the brokers")
     if plan.leader_changes:
         lines.append(certificate(plan.leader_changes, "leader change", plan.leader_lower_bound))
     if plan.log_dirs is not None and plan.log_dirs.moves:
         moves = certificate(len(plan.log_dirs.moves), "move", plan.log_dirs.lower_bound)
-        lines.append(f"between log dirs of a broker: {moves}")
+        lines.append(f"between log dirs of the same broker: {moves}")
     lines += _copied(plan, execution)
     removed = sum(each.fewer for each in plan.changes)
     if removed:
         lines.append("1 replica is removed" if removed == 1 else f"{removed:,} replicas are removed")
-    count, most = len(execution.batches), execution.max_concurrent_moves
-    bound = f" of at most {most:,} copies" if most and (plan.moves or plan.log_dirs) else ""
+    count, max_copies = len(execution.batches), execution.max_concurrent_moves
+    bound = f" of at most {max_copies:,} copies" if max_copies and (plan.moves or plan.log_dirs) else ""
     batches = f" in {count:,} {'batch' if count == 1 else 'batches'}{bound}" if count else ""
     lines.append(f"{counted(len(plan.changes), 'partition')}{batches}")
     return lines
 
 
 def certificate(moves: int, noun: str, bound: int, *, left: int = 0) -> str:
-    """«3,000 moves; no plan needs fewer than 3,000», or «3,010 moves; at least 2,950 are needed»."""
-    said = counted(moves, noun)
+    """Return e.g. "3,000 moves; no plan needs fewer than 3,000" or "3,010 moves; at least 2,950 are needed"."""
+    count = counted(moves, noun)
     if left:
-        return f"{said}, and {left:,} left for another plan; at least {bound + left:,} are needed in all"
+        return f"{count}, and {left:,} left for another plan; at least {bound + left:,} are needed in total"
     if moves <= bound:
-        return f"{said}; no plan needs fewer than {moves:,}"
+        return f"{count}; no plan needs fewer than {moves:,}"
     if not bound:
-        return f"{said}; how few would do is not proven"
-    return f"{said}; at least {bound:,} {'is' if bound == 1 else 'are'} needed"
+        return f"{count}; no lower bound is proven"
+    return f"{count}; at least {bound:,} {'is' if bound == 1 else 'are'} needed"
 
 
 def _copied(plan: Plan, execution: Execution) -> list[str]:
@@ -91,32 +91,32 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
         return ["no data is copied"]
     line = f"{format_size(plan.bytes + inside)} to copy"
     if execution.throttle_bytes_per_s and execution.estimated_ms is not None:
-        rate = format_size(execution.throttle_bytes_per_s)
+        rate = f"{format_size(execution.throttle_bytes_per_s)}/s per broker"
         seconds = max(1, -(-execution.estimated_ms // 1000))
-        line += f": at least {format_duration(seconds * 1000)} at {rate}/s for each broker"
+        line += f": at least {format_duration(seconds * 1000)} at {rate}"
     if plan.unknown_sizes:
         line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
-    return [line]
+    return [line, "apply runs unthrottled by default, whatever rate is estimated"] if "at least" in line else [line]
 
 
 # --- brokers and racks ------------------------------------------------------------------------------------------------
 
 
 def _measure(goals: Goals) -> str:
-    """What the bars show."""
-    if goals.leaders_only or goals.balance == {Balance.LEADERS}:
+    """Return what the bars show."""
+    if goals.leaders_only or goals.balance == {BalanceGoal.LEADERS}:
         return "leaders"
-    return "bytes" if Balance.BYTES in goals.balance else "replicas"
+    return "bytes" if BalanceGoal.BYTES in goals.balance else "replicas"
 
 
 def change(before: Any, after: Any, show: Callable[[int], str] = "{:,}".format) -> str:
-    """«100 -> 150»; one number where nothing changes."""
+    """Return e.g. "100 -> 150", or one number if nothing changes."""
     old, new = show(before), show(after)
     return new if before == after else f"{old}{_ARROW}{new}"
 
 
 def _columns(rows: Sequence[tuple[Mapping[str, Any], Any, Any]], measure: str) -> list[dict[str, Any]]:
-    """rows: (first cells, before, after), both with replicas, leaders and bytes."""
+    """Return the rows with their numbers. rows: (first cells, load before, load after)."""
     largest = max((getattr(load, measure) for _, *pair in rows for load in pair), default=0)
     return [
         {
@@ -152,9 +152,9 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
     if not wide and len(rows) > _ROWS + 4:
         order = sorted(rows, key=lambda row: (not row[0]["state"], -abs(row[2].replicas - row[1].replicas)))
         shown = sorted(order[:_ROWS], key=lambda row: row[2].broker)
-    title = f"Brokers; bar: {measure}, + comes, - goes"
+    title = f"Brokers; bar: {measure}, + added, - removed"
     if len(shown) < len(rows):
-        title = f"Brokers: the {len(shown)} of {len(rows)} that change most (-o wide: all); bar: {measure}"
+        title = f"Brokers: the {len(shown)} of {len(rows)} that change most (all: -o wide); bar: {measure}"
     with_racks = any(load.rack for _, _, load in rows)
     with_state = any(cells["state"] for cells, _, _ in shown)
     columns = [
@@ -168,7 +168,7 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
 
 
 def _state(plan: Plan, goals: Goals, load: Any) -> str:
-    """Why a broker is not like the others."""
+    """Return why a broker differs from the others, empty if it does not."""
     if load.broker not in plan.hosts and load.alive and load.broker not in goals.exclude_brokers:
         return "leaves" if load.replicas == 0 else "receives nothing"
     if load.broker in goals.add_brokers:
@@ -183,28 +183,28 @@ def _racks(plan: Plan, goals: Goals) -> list[Table]:
     if len(after) < 2:
         return []
     up = any(load.alive and load.rack is None for load in plan.after)
-    nameless = "(none)" if up else "(down)"  # a broker that is down does not tell its rack
+    nameless = "(none)" if up else "(down)"  # the rack of a broker that is down is unknown
     rows = [({"rack": new.rack or nameless}, old, new) for old, new in zip(before, after, strict=True)]
     columns = [Column("rack"), *_NUMBERS, Column("bar", " ")]
     return [Table(columns, _columns(rows, _measure(goals)), title="Racks")]
 
 
 def _spread(plan: Plan) -> Table:
-    """The least and the most that a broker which may receive has."""
+    """Return the minimum and maximum over the brokers that may receive replicas."""
     hosts = set(plan.hosts)
     rows = []
     for name, show in (("replicas", "{:,}".format), ("leaders", "{:,}".format), ("bytes", format_size)):
         spans = []
         for loads in (plan.before, plan.after):
-            found = [getattr(load, name) for load in loads if load.broker in hosts]
-            spans.append(_span(min(found, default=0), max(found, default=0), show))
+            values = [getattr(load, name) for load in loads if load.broker in hosts]
+            spans.append(_span(min(values, default=0), max(values, default=0), show))
         rows.append({"what": name, "before": spans[0], "after": spans[1]})
     columns = [Column("what", "PER BROKER"), Column("before", align="right"), Column("after", align="right")]
-    return Table(columns, rows, title="Spread: the least and the most of a broker that may receive")
+    return Table(columns, rows, title="Spread: minimum and maximum of the brokers that may receive replicas")
 
 
-def _span(least: int, most: int, show: Callable[[int], str]) -> str:
-    return show(most) if least == most else f"{show(least)} .. {show(most)}"
+def _span(low: int, high: int, show: Callable[[int], str]) -> str:
+    return show(high) if low == high else f"{show(low)} .. {show(high)}"
 
 
 # --- log dirs ---------------------------------------------------------------------------------------------------------
@@ -238,23 +238,23 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
         Column("usable_bytes", "USABLE", show=format_size, align="right"),
         Column("bar", " "),
     ]
-    more = f" ({len(shown)} of {len(pairs)}; -o wide: all)" if len(shown) < len(pairs) else ""
-    where = f" in {root}{more}; bar: {measure}" if root else f"{more}; bar: {measure}, + comes, - goes"
-    return Table(columns, rows, title=f"Log dirs{where}")
+    more = f" ({len(shown)} of {len(pairs)}; all: -o wide)" if len(shown) < len(pairs) else ""
+    suffix = f" in {root}{more}; bar: {measure}" if root else f"{more}; bar: {measure}, + added, - removed"
+    return Table(columns, rows, title=f"Log dirs{suffix}")
 
 
 def common_folder(paths: Sequence[str]) -> str:
-    """The folder that all are in, with the slash, to be left out of each; empty where that saves nothing."""
+    """Return the common parent folder with a slash, to omit from each path; empty if there is none but "/"."""
     folders = {path.rpartition("/")[0] for path in paths}
-    found = os.path.commonpath(folders) if folders and all(folders) else ""
-    return f"{found}/" if len(found) > 1 else ""
+    common = os.path.commonpath(folders) if folders and all(folders) else ""
+    return f"{common}/" if len(common) > 1 else ""
 
 
 # --- moves ------------------------------------------------------------------------------------------------------------
 
 
 def change_rows(plan: Plan) -> list[dict[str, Any]]:
-    """A row for each partition that changes: what `-o csv` has."""
+    """Return a row for each partition that changes, as in `-o csv`."""
     rows = []
     for p, before, after, dirs_before, dirs in plan.changes:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
@@ -273,21 +273,21 @@ def change_rows(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def _own_folders(plan: Plan) -> dict[int, int]:
-    """Broker → the length of the folder that all its log dirs which are named are in."""
-    held: dict[int, set[str]] = {}
+def _common_folders(plan: Plan) -> dict[int, int]:
+    """Return broker → length of the common parent folder of its log dirs in the plan."""
+    paths_on: dict[int, set[str]] = {}
     for _, before, after, dirs_before, dirs in plan.changes:
         for nodes, paths in ((before, dirs_before), (after, dirs)):
             for node, path in zip(nodes, paths or (), strict=False):
                 if path:
-                    held.setdefault(node, set()).add(path)
-    return {node: len(common_folder(sorted(paths))) for node, paths in held.items()}
+                    paths_on.setdefault(node, set()).add(path)
+    return {node: len(common_folder(sorted(paths))) for node, paths in paths_on.items()}
 
 
 def _moves(plan: Plan, *, wide: bool) -> Table:
     shown = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
     rows = []
-    cut = _own_folders(plan)
+    cut = _common_folders(plan)
     for p, before, after, dirs_before, dirs in shown:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
         row = {
@@ -315,5 +315,5 @@ def _moves(plan: Plan, *, wide: bool) -> Table:
         columns.append(Column("log_dirs", "LOG DIRS"))
     title = "Partitions"
     if len(shown) < len(plan.changes):
-        title = f"Partitions: the first {len(shown)} of {len(plan.changes):,} (-o wide: all)"
+        title = f"Partitions: the first {len(shown)} of {len(plan.changes):,} (all: -o wide)"
     return Table(columns, rows, title=title)

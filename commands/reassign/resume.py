@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def resume(
     ctx: typer.Context,
     throttle: Annotated[
-        str | None, typer.Option(metavar="RATE", help="From now on at this rate: 50MB/s, or none.")
+        str | None, typer.Option(metavar="RATE", help="New throttle from now on, e.g. 50MB/s, or none.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Go on with a run that was killed, stopped or paused.
+    """Resume a run that was killed, stopped or paused.
 
-    What the brokers have moved meanwhile counts, what is in flight is waited for. A run that was being cancelled is
-    cancelled to its end.
+    Moves that the brokers completed meanwhile count; moves in flight are awaited. A run that was being cancelled
+    continues to be cancelled.
 
     Example: kctl topic reassign resume --throttle 100MB/s
     """
@@ -43,16 +43,16 @@ def resume(
 
     with inv.connect() as client:
         if dry_run:
-            left = rest(read_run(operations.unfinished_run(client, reopen=True)).state)
-            show_dry_run(inv, client, lambda _run: f"it would go on with {left}")
+            rest_of_run = rest(read_run(operations.unfinished_run(client, reopen=True)).state)
+            show_dry_run(inv, client, lambda _run: f"would resume {rest_of_run}")
             return
         result = operations.resume(
             client,
             TerminalOperator(),
             lambda state: inv.confirm_protected(
-                f"On {client.target.name}, go on with {rest(state)}?", target=client.target
+                f"On {client.target.name}, resume {rest(state)}?", target=client.target
             ),
-            begin=lambda state: output.note(f"going on with {rest(state)}"),
+            begin=lambda state: output.note(f"resuming {rest(state)}"),
             new_rate=new_rate,
         )
         show(inv, result)

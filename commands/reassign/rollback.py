@@ -23,7 +23,7 @@ from kctl.commands.terminal.invocation import invocation
 def rollback(
     ctx: typer.Context,
     plan: Annotated[
-        Path | None, typer.Argument(metavar="[PLAN]", help="A plan file; without, the last run on this machine.")
+        Path | None, typer.Argument(metavar="[PLAN]", help="Plan file (default: the last run on this machine).")
     ] = None,
     throttle: Throttle = None,
     max_concurrent_moves: MaxMoves = None,
@@ -32,9 +32,9 @@ def rollback(
     stall_after: StallAfter = "60s",
     dry_run: DryRun = False,
 ) -> None:
-    """Carry out the reverse of a plan: the replicas of before, in their order.
+    """Reverse a plan: restore the original replicas and their order.
 
-    Checked, confirmed and carried out as apply does it.
+    Checks, confirmation and batches are the same as for apply.
 
     Example: kctl topic reassign rollback --throttle 50MB/s
     """
@@ -43,7 +43,7 @@ def rollback(
 
     inv = invocation(ctx)
     chosen = options(throttle, max_concurrent_moves, batch_bytes, no_elect=no_elect, stall_after=stall_after)
-    back = None if plan is None else (reversed_plan(read_plan(plan)), str(plan))
+    reverse = None if plan is None else (reversed_plan(read_plan(plan)), str(plan))
     with inv.connect() as client:
-        file, source = back or last_run_reversed(client)
+        file, source = reverse or last_run_reversed(client)
         apply_request(inv, client, ApplyRequest(file, source, chosen, kind="rollback", dry_run=dry_run))

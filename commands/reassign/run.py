@@ -1,4 +1,4 @@
-"""What the commands that carry reassignments out share: options, which run, progress, interruption, exit codes."""
+"""Shared by the commands that carry reassignments out: options, progress, interrupts, exit codes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 
 from kctl.base.units import parse_duration_ms, parse_rate, parse_size
 from kctl.commands.reassign.tables import (
+    moved_note,
+    next_steps,
     preview_table,
     progress_line,
     question,
@@ -17,10 +19,8 @@ from kctl.commands.reassign.tables import (
     status_lines,
     status_tables,
     status_warnings,
-    stays,
     tables,
-    ways_on,
-    what_is_left,
+    unfinished,
 )
 from kctl.commands.terminal import output
 from kctl.commands.terminal.interrupts import undone_when_terminated
@@ -32,37 +32,39 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.reassign.run.operations import ApplyRequest
     from kctl.reassign.run.outcome import RunResult
-    from kctl.reassign.run.prepare import Options, Prepared
-    from kctl.reassign.run.progress import Progress
-    from kctl.reassign.run.run_state import Listener
-    from kctl.reassign.run.run_status import RunOverview, Status
+    from kctl.reassign.run.prepare import Prepared, RunOptions
+    from kctl.reassign.run.progress import RunProgress
+    from kctl.reassign.run.run_state import RunListener
+    from kctl.reassign.run.run_status import ReassignmentStatus, RunSummary
 
 _LINES_EVERY_S = 30.0
-_BAR = 16  # beside the figures there is no room for more in 80 columns
-_WAITING = "waiting for the kctl that carries it out"
+_BAR = 16  # the figures leave no room for more in 80 columns
+_WAITING = "waiting for the kctl process that carries it out"
 
 Throttle = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help="Bytes a second that each broker sends and receives for it: 50MB/s."),
+    typer.Option(metavar="RATE", help="Replication limit per broker, e.g. 50MB/s (default: none)."),
 ]
 MaxMoves = Annotated[
-    int | None, typer.Option("--max-concurrent-moves", min=1, help="Replicas copied at a time: the size of a batch.")
+    int | None, typer.Option("--max-concurrent-moves", min=1, help="Replica copies per batch (default: as in PLAN).")
 ]
-BatchBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="What a batch copies at most: 100GB.")]
-NoElect = Annotated[bool, typer.Option("--no-elect", help="Leave leaders as they are at the end.")]
+BatchBytes = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Bytes per batch, e.g. 100GB (default: as in PLAN).")
+]
+NoElect = Annotated[bool, typer.Option("--no-elect", help="Do not elect preferred leaders at the end.")]
 StallAfter = Annotated[
-    str, typer.Option(metavar="DURATION", help="Stop when nothing gets nearer to its end for so long.")
+    str, typer.Option(metavar="DURATION", help="Stop after this long without progress, e.g. 60s or 5m.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show, change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show the plan; change nothing.")]
 
 
 def options(
     throttle: str | None, max_moves: int | None, batch_bytes: str | None, *, no_elect: bool, stall_after: str
-) -> Options:
-    """The options of apply and rollback as values. Raises UsageError."""
-    from kctl.reassign.run.prepare import Options
+) -> RunOptions:
+    """Return the options of apply and rollback as values. Raises UsageError."""
+    from kctl.reassign.run.prepare import RunOptions
 
-    return Options(
+    return RunOptions(
         throttle_bytes=None if throttle is None else parse_rate(throttle),
         max_concurrent_moves=max_moves,
         batch_bytes=None if batch_bytes is None else parse_size(batch_bytes),
@@ -75,7 +77,7 @@ def options(
 
 
 class TerminalOperator:
-    """Shows a run on the terminal: warnings, notes, and one bar for the whole run. title: of the bar."""
+    """Shows a run on the terminal: warnings, notes, and one progress bar. title: of the bar."""
 
     def __init__(self, title: str = "reassigning") -> None:
         self._title = title
@@ -87,7 +89,7 @@ class TerminalOperator:
         output.warn(line)
 
     @contextmanager
-    def watching(self) -> Iterator[Listener]:
+    def watching(self) -> Iterator[RunListener]:
         with (
             undone_when_terminated(),
             output.progress(self._title, bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar,
@@ -104,7 +106,7 @@ class _BarListener:
     def __init__(self, bar: output.Progress) -> None:
         self._bar = bar
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: RunProgress) -> None:
         self._bar.update(progress_line(progress), progress.done_bytes, progress.total_bytes or None)
 
     def note(self, line: str) -> None:
@@ -115,28 +117,28 @@ class _BarListener:
 
 
 def apply_request(inv: Invocation, client: ClusterClient, request: ApplyRequest) -> None:
-    """Carry a plan out, and show what came of it. Raises NotHealthy if it is not complete."""
+    """Carry out a plan and show the result. Raises NotHealthy if the run is not complete."""
     from kctl.reassign.run.operations import apply
     from kctl.reassign.run.outcome import RunResult
     from kctl.reassign.run.prepare import preview
 
     def confirm(prepared: Prepared, basis: Basis) -> None:
-        shown = preview(prepared)
-        for line in sentences(shown):
+        summary = preview(prepared)
+        for line in sentences(summary):
             output.note(line)
-        inv.confirm(question(shown, request.source), target=client.target, basis=basis)
+        inv.confirm(question(summary, request.source), target=client.target, basis=basis)
 
     outcome = apply(client, request, TerminalOperator(), confirm)
     if isinstance(outcome, RunResult):
         show(inv, outcome)
         return
-    shown = preview(outcome)
-    inv.emit(shown, lambda: [preview_table(shown)], changed=bool(shown.moves or shown.reorders))
+    summary = preview(outcome)
+    inv.emit(summary, lambda: [preview_table(summary)], changed=bool(summary.moves or summary.reorders))
     output.note("nothing was changed (--dry-run)")
 
 
 def wait_limit_s(inv: Invocation) -> float | None:
-    """Return --timeout in seconds, None without."""
+    """Return --timeout in seconds, None if it is not set."""
     return None if inv.timeout is None else inv.timeout_s(0)
 
 
@@ -144,32 +146,33 @@ def wait_limit_s(inv: Invocation) -> float | None:
 
 
 def show(inv: Invocation, result: RunResult) -> None:
-    """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
+    """Emit a result. Raises NotHealthy if it is not complete, Paused if the run is paused."""
     from kctl.reassign.run.run_state import Paused
+    from kctl.reassign.run.steps import ReassignmentOutcome
 
     inv.emit(result, lambda: tables(result), changed=result.changed)
-    if result.outcome == "cancelled" and result.reached:
-        output.note(stays(result))
-    if result.outcome == "paused":
+    if result.outcome is ReassignmentOutcome.CANCELLED and result.reached:
+        output.note(moved_note(result))
+    if result.outcome is ReassignmentOutcome.PAUSED:
         raise Paused(
             "paused by `kctl topic reassign pause`",
-            hint="`kctl topic reassign resume` goes on, `kctl topic reassign cancel` ends it",
+            hint="resume it with `kctl topic reassign resume`, or end it with `kctl topic reassign cancel`",
         )
-    left = what_is_left(result)
-    if left:
+    remaining = unfinished(result)
+    if remaining:
         hints = []
         if result.throttles_left:
-            hints.append("when it is back, `kctl topic reassign resume` restores it")
+            hints.append("when the broker is back, run `kctl topic reassign resume` to restore the throttle")
         if result.failures or result.brokers_left:
-            hints += ways_on(result)
+            hints += next_steps(result)
         if result.not_elected:
-            hints.append("`kctl leader elect --preferred` elects leaders")
-        what = "cancelled, but" if result.outcome == "cancelled" else "not complete:"
-        raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
+            hints.append("run `kctl leader elect --preferred` to elect leaders")
+        prefix = "cancelled, but" if result.outcome is ReassignmentOutcome.CANCELLED else "not complete:"
+        raise NotHealthy(f"{prefix} {'; '.join(remaining)}", hint="; ".join(hints))
 
 
-def emit_status(inv: Invocation, client: ClusterClient, *, changed: bool | None = None) -> Status:
-    """What the journal says and what the cluster does."""
+def emit_status(inv: Invocation, client: ClusterClient, *, changed: bool | None = None) -> ReassignmentStatus:
+    """Emit the state of the last run and of the cluster."""
     from kctl.reassign.run.run_status import read_status
 
     status = read_status(client)
@@ -178,17 +181,17 @@ def emit_status(inv: Invocation, client: ClusterClient, *, changed: bool | None 
     return status
 
 
-def report_status(status: Status) -> None:
-    """What stands beside its tables."""
+def report_status(status: ReassignmentStatus) -> None:
+    """Print the warnings and notes of a status."""
     for line in status_warnings(status):
         output.warn(line)
     for line in status_lines(status):
         output.note(line)
 
 
-def show_dry_run(inv: Invocation, client: ClusterClient, would: Callable[[RunOverview], str]) -> None:
-    """Emit the status, and say what would be done with the run."""
+def show_dry_run(inv: Invocation, client: ClusterClient, describe: Callable[[RunSummary], str]) -> None:
+    """Emit the status, and print what would be done with the run."""
     status = emit_status(inv, client, changed=True)
     if status.run is not None:
-        output.note(would(status.run))
+        output.note(describe(status.run))
     output.note("nothing was changed (--dry-run)")

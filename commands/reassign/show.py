@@ -1,4 +1,4 @@
-"""kctl topic reassign show: a saved plan as `plan` showed it."""
+"""kctl topic reassign show: a saved plan, as `plan` shows it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from kctl.commands.terminal.invocation import invocation
 
 def show(
     ctx: typer.Context,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file; «-» is stdin.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file; - reads stdin.")],
 ) -> None:
-    """Show a saved plan as it was made. Asks no broker.
+    """Show a saved plan. Sends no request to a broker.
 
-    What the cluster has now is not looked at: `apply --dry-run` does that, and `verify` afterwards. -o json is the
-    file itself, -o wide has every row. The exit code is 0 also for a plan that does not reach its goals.
+    The cluster may have changed since: `apply --dry-run` checks the plan against it, and `verify` compares them
+    afterwards. -o json prints the file itself, -o wide shows every row. Exits 0 even if the plan does not reach its
+    goals.
 
     Example: kctl topic reassign show plan.json
     """

@@ -15,7 +15,7 @@ from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 def status(
     ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s"
 ) -> None:
-    """Show the last run of this machine beside what moves in the cluster.
+    """Show the last run of this machine and all moves of the cluster.
 
     Example: kctl topic reassign status -o json
     """
@@ -27,6 +27,6 @@ def status(
         if watching:
             watching.run(
                 lambda: read_status(client),
-                lambda seen: Shown(seen, status_tables(seen), remarks=lambda: report_status(seen)),
+                lambda latest: Shown(latest, status_tables(latest), remarks=lambda: report_status(latest)),
             )
         emit_status(inv, client)

@@ -1,4 +1,4 @@
-"""How runs of reassignments look: what they will do, how far they are, what came of them."""
+"""Tables and sentences about runs of reassignments: previews, progress, results."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.reassign.run.steps import Mode, ReassignmentOutcome, ReassignmentPhase, RunState
 
 if TYPE_CHECKING:
     from kctl.reassign.run.outcome import RunResult
-    from kctl.reassign.run.prepare import Preview
-    from kctl.reassign.run.progress import Progress
+    from kctl.reassign.run.prepare import RunPreview
+    from kctl.reassign.run.progress import RunProgress
     from kctl.reassign.run.reached import NotReached
-    from kctl.reassign.run.run_status import RunOverview, Status
-    from kctl.reassign.run.steps import RunState
-    from kctl.reassign.run.verify import Verification
+    from kctl.reassign.run.run_status import ReassignmentStatus, RunSummary
+    from kctl.reassign.run.verify import PlanVerification
 
 _SHOWN = 20
-_APPLY = "it was not begun on this machine: `kctl topic reassign apply PLAN` carries it out"
+_APPLY = "not started on this machine: carry it out with `kctl topic reassign apply PLAN`"
 
 
 # --- before and while ----------------------------------------------------------------------------------------------
 
 
-def sentences(shown: Preview) -> list[str]:
-    """What a run will do, for the one who is asked."""
+def sentences(shown: RunPreview) -> list[str]:
+    """Return what a run will do, for the person who confirms."""
     many = f"{shown.moves:,} replicas are copied" if shown.moves else "nothing is copied"
     copies = "1 replica is copied" if shown.moves == 1 else many
     lines = [f"{counted(shown.partition_count, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
@@ -38,24 +38,21 @@ def sentences(shown: Preview) -> list[str]:
         lines[0] += f"; nothing to copy for {counted(shown.reorders, 'partition')}"
     if shown.removed_replicas:
         one = shown.removed_replicas == 1
-        removed = (
-            "1 replica is removed: its partition has"
-            if one
-            else f"{shown.removed_replicas:,} replicas are removed: their partitions have"
-        )
-        lines.append(f"{removed} fewer then")
+        many = f"{shown.removed_replicas:,} replicas are removed: their partitions have"
+        removed = "1 replica is removed: its partition has" if one else many
+        lines.append(f"{removed} fewer afterwards")
     if shown.reached:
-        lines.append(f"{counted(shown.reached, 'partition')} are where they are to be already")
+        lines.append(f"{counted(shown.reached, 'partition')} already at the target")
     if shown.throttle_bytes is not None and shown.duration_ms:
         rate = format_size(shown.throttle_bytes)
-        lines.append(f"at {rate}/s for each broker it takes at least {format_duration(shown.duration_ms)}")
+        lines.append(f"takes at least {format_duration(shown.duration_ms)} at {rate}/s per broker")
     elif shown.moves and shown.throttle_bytes is None:
-        lines.append("no throttle: it takes what bandwidth there is (--throttle 50MB/s limits it)")
+        lines.append("no throttle, whatever rate the plan's estimate assumes: --throttle 50MB/s sets one per broker")
     return lines
 
 
-def question(shown: Preview, source: str) -> str:
-    """What is asked before a run. source: the plan, or the run that is rolled back."""
+def question(shown: RunPreview, source: str) -> str:
+    """Return the question to confirm a run. source: the plan, or the run that is rolled back."""
     if shown.moves:
         size = format_size(shown.bytes) + (" and more" if shown.unknown_sizes else "")
         less = f" and remove {shown.removed_replicas:,}" if shown.removed_replicas else ""
@@ -63,32 +60,32 @@ def question(shown: Preview, source: str) -> str:
     elif shown.removed_replicas:
         what = f"{counted(shown.removed_replicas, 'replica')} of {counted(shown.partition_count, 'partition')}"
         verb = "remove" if shown.kind == "rollback" else "Remove"
-        asked = f"{verb} {what} on {shown.cluster}, and copy none?"
-        return f"Roll back {source}: {asked}" if shown.kind == "rollback" else asked
+        text = f"{verb} {what} on {shown.cluster}, copying nothing?"
+        return f"Roll back {source}: {text}" if shown.kind == "rollback" else text
     else:
-        what = f"the replicas of {counted(shown.partition_count, 'partition')} on {shown.cluster}, without a copy"
+        what = f"the replicas of {counted(shown.partition_count, 'partition')} on {shown.cluster}, copying nothing"
     return f"Roll back {source}: move {what}?" if shown.kind == "rollback" else f"Move {what}?"
 
 
 _LABELS = {
-    "reached": "there already",
-    "reorders": "nothing to copy for",
+    "reached": "already at target",
+    "reorders": "nothing to copy",
     "removed_replicas": "replicas removed",
     "throttle_bytes": "throttle",
     "duration_ms": "takes at least",
 }
 
 
-def preview_table(shown: Preview) -> Table:
-    """A preview for people."""
+def preview_table(shown: RunPreview) -> Table:
+    """Return a preview as a table."""
     rows = [
-        {"what": _LABELS.get(key, key.replace("_", " ")), "value": _shown(key, value)}
+        {"what": _LABELS.get(key, key.replace("_", " ")), "value": _cell(key, value)}
         for key, value in jsonable(shown).items()
     ]
     return Table([Column("what", "PLAN"), Column("value", " ")], rows)
 
 
-def _shown(key: str, value: Any) -> Any:
+def _cell(key: str, value: Any) -> Any:
     if value is None or isinstance(value, (str, list)):
         return value or "-"
     if key in {"bytes", "throttle_bytes"}:
@@ -96,119 +93,117 @@ def _shown(key: str, value: Any) -> Any:
     return format_duration(value) if key == "duration_ms" else f"{value:,}"
 
 
-def progress_line(p: Progress) -> str:
-    """«2/7: 1.2 of 4.5 GB, 48 MB/s, 1m 10s left»."""
+def progress_line(p: RunProgress) -> str:
+    """Return e.g. "2/7: 1.2 of 4.5 GB, 48 MB/s, 1m 10s left"."""
     parts = [f"{p.batch}/{p.batches}: {format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
     if p.rate_bytes is not None:
         parts.append(f"{format_size(round(p.rate_bytes))}/s")
     if p.total_bytes and p.done_bytes >= p.total_bytes:
-        parts.append("coming in sync")
+        parts.append("waiting for in-sync replicas")
     elif p.eta_ms is not None:
         parts.append(f"{format_duration(max(p.eta_ms // 1000 * 1000, 1000))} left")
     return ", ".join(parts)
 
 
 def rest_line(state: RunState, *, rate_bytes: int | None) -> str:
-    """«apply of p.json: 12 replicas (1.7 MB) in 2 of 3 batches are left, at 50 MB/s for each broker»."""
-    from kctl.reassign.run.steps import Mode
+    """Return e.g. "apply of p.json: 12 replicas (1.7 MB) in 2 of 3 batches left, at 50 MB/s per broker"."""
 
     plan = state.plan
     name = f"{plan.kind} of {plan.source}"
     batches = len(plan.batches) - state.batches_done
     if state.mode is Mode.CANCELLED:
-        return f"{name}: it is being cancelled"
+        return f"{name}, which is being cancelled"
     if not batches:
-        return f"{name}: everything is moved, what is left is to end it"
+        return f"{name}: all batches are done, the final steps remain"
     moves, size = plan.rest(state.batches_done)
     what = f"{counted(moves, 'replica')} ({format_size(size)})" if moves else "nothing to copy"
-    rate = "without a throttle" if rate_bytes is None else f"at {format_size(rate_bytes)}/s for each broker"
+    rate = "without a throttle" if rate_bytes is None else f"at {format_size(rate_bytes)}/s per broker"
     return f"{name}: {what} in {batches:,} of {counted(len(plan.batches), 'batch')} left, {rate}"
 
 
-def would_pause(run: RunOverview, *, now: bool) -> str:
-    """What `pause` would do."""
+def would_pause(run: RunSummary, *, now: bool) -> str:
+    """Return what `pause` would do."""
     batch = f"batch {run.batches_done + 1:,} of {run.batches:,}"
-    first = f"take back {counted(run.in_flight, 'partition')} in flight" if now else f"let {batch} end"
-    if run.state in {"paused", "cancelling"}:
-        return f"{run.kind} of {run.source} is {run.state} already"
+    first = f"cancel {counted(run.in_flight, 'partition')} in flight" if now else f"complete {batch}"
+    if run.state in {ReassignmentPhase.PAUSED, ReassignmentPhase.CANCELLING}:
+        return f"{run.kind} of {run.source} is already {run.state.value}"
     if not run.in_flight:
-        return f"it would pause {run.kind} of {run.source} before {batch}, and take its throttles away"
-    return f"it would {first}, then pause {run.kind} of {run.source} and take its throttles away"
+        return f"would pause {run.kind} of {run.source} before {batch}, and restore throttles"
+    return f"would {first}, then pause {run.kind} of {run.source} and restore throttles"
 
 
-def would_cancel(run: RunOverview) -> str:
-    """What `cancel` does: «3 partitions in flight go back, 9 that were moved stay»."""
-    back = f"{counted(run.in_flight, 'partition')} in flight {'goes' if run.in_flight == 1 else 'go'} back"
-    stay = (
-        f"{run.reached:,} that {'was' if run.reached == 1 else 'were'} moved {'stays' if run.reached == 1 else 'stay'}"
-    )
-    return f"{back}, {stay}"
+def would_cancel(run: RunSummary) -> str:
+    """Return what `cancel` does, e.g. "3 partitions in flight return, 9 that were moved stay"."""
+    returning = f"{counted(run.in_flight, 'partition')} in flight {'returns' if run.in_flight == 1 else 'return'}"
+    stay = "1 that was moved stays" if run.reached == 1 else f"{run.reached:,} that were moved stay"
+    return f"{returning}, {stay}"
 
 
 # --- after --------------------------------------------------------------------------------------------------------
 
 
-def what_is_left(result: RunResult) -> list[str]:
-    """A phrase for each thing that a run was to reach and has not."""
-    left = [f"{name} is down and keeps a throttle of the run" for name in result.throttles_left]
-    if result.outcome == "cancelled":
-        return left
+def unfinished(result: RunResult) -> list[str]:
+    """Return a phrase for each goal of a run that was not reached."""
+    phrases = [f"{name} is down and keeps a throttle of the run" for name in result.throttles_left]
+    if result.outcome is ReassignmentOutcome.CANCELLED:
+        return phrases
     if result.failures:
-        left.append(f"{counted(len(result.failures), 'partition')} not where they are to be")
-    left += [
+        phrases.append(f"{counted(len(result.failures), 'partition')} not at the target")
+    phrases += [
         f"broker {row.broker} still holds {counted(row.replica_count, 'replica')}: {some(row.partitions)}"
         for row in result.brokers_left
     ]
     if result.not_elected:
         names = some(list(result.not_elected))
-        left.append(f"{counted(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
-    return left
+        phrases.append(f"{counted(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
+    return phrases
 
 
-def stays(result: RunResult) -> str:
-    """What a cancelled run had moved, and how to take it back."""
+def moved_note(result: RunResult) -> str:
+    """Return what a cancelled run had moved, and how to move it back."""
     one = result.reached == 1
     stay = (
-        "1 partition had been moved and stays so"
+        "1 partition was already moved and stays"
         if one
-        else f"{result.reached:,} partitions had been moved and stay so"
+        else f"{result.reached:,} partitions were already moved and stay"
     )
     if result.kind == "rollback":
-        return f"{stay}; `kctl topic reassign rollback PLAN` takes the others back as well"
-    return f"{stay}; `kctl topic reassign rollback` takes {'it' if one else 'them'} back"
+        return f"{stay}; to roll back the others as well: `kctl topic reassign rollback PLAN`"
+    return f"{stay}; to move {'it' if one else 'them'} back: `kctl topic reassign rollback`"
 
 
-def ways_on(found: RunResult | Verification, *, begun: bool = True) -> list[str]:
-    """What to type for what is not there yet. begun: a run of the plan was begun on this machine."""
-    ways = []
+def next_steps(found: RunResult | PlanVerification, *, started: bool = True) -> list[str]:
+    """Return the commands for what is not done yet. started: a run of the plan was started on this machine."""
+    steps = []
     if found.in_flight:
-        ways.append("what is in flight arrives by itself: `kctl topic reassign status` shows it")
+        steps.append("moves in flight complete by themselves: `kctl topic reassign status` shows them")
     if found.as_before:
-        ways.append("`kctl topic reassign apply PLAN` carries out the rest" if begun else _APPLY)
+        steps.append("carry out the rest with `kctl topic reassign apply PLAN`" if started else _APPLY)
     if found.elsewhere:
-        ways.append("others have moved partitions since the plan: a new plan begins from where they are")
+        steps.append("partitions were moved by others since the plan: make a new plan from the current state")
     stranded = [row for row in found.brokers_left if row.without_leader]
     if stranded:
         count = counted(sum(row.without_leader for row in stranded), "partition")
-        ways.append(f"{count} without a leader cannot be copied: start a broker that has them, or delete their topics")
-    # What the plan itself has still to move away is told above.
+        steps.append(f"{count} without a leader cannot be copied: start a broker with a replica, or delete the topics")
+    # Replicas that the plan itself has yet to move are covered above.
     rest = [row for row in found.brokers_left if row.replica_count > row.without_leader]
     if rest and not found.failures:
         options = " ".join(f"--remove-broker {row.broker}" for row in rest)
-        ways.append(f"`kctl topic reassign plan {options}` plans the rest")
-    return ways
+        steps.append(f"plan the rest with `kctl topic reassign plan {options}`")
+    return steps
 
 
 def some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
 def tables(result: RunResult) -> list[Table]:
-    """A result for people: partitions by outcome, and whatever failed."""
+    """Return a result as tables: partitions by outcome, and the failures."""
     size = f", {format_size(result.bytes)}" if result.moves else ""
-    title = f"{result.kind} on {result.cluster} {result.outcome}: {counted(result.moves, 'replica')} copied{size}"
+    title = f"{result.kind} on {result.cluster} {result.outcome.value}: {counted(result.moves, 'replica')} copied{size}"
     if result.taken_back:
-        title += f"; {counted(result.taken_back, 'partition')} taken back"
+        title += f"; {counted(result.taken_back, 'partition')} returned to the original replicas"
     found = [counts_table(result, title), *failures_table(result.failures)]
     if result.not_elected:
         failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]
@@ -216,8 +211,8 @@ def tables(result: RunResult) -> list[Table]:
     return found
 
 
-def counts_table(result: RunResult | Verification, title: str | None = None) -> Table:
-    """Partitions by where they stand."""
+def counts_table(result: RunResult | PlanVerification, title: str | None = None) -> Table:
+    """Return the number of partitions in each state."""
     counts = {
         "reached": result.reached,
         "in flight": result.in_flight,
@@ -229,7 +224,7 @@ def counts_table(result: RunResult | Verification, title: str | None = None) -> 
 
 
 def failures_table(failures: Sequence[NotReached]) -> list[Table]:
-    """Partitions that are not where they are to be; none when there are none."""
+    """Return the partitions that are not at their target; no table if there are none."""
     if not failures:
         return []
     reason = Column("reason", show=_without_subject)
@@ -238,27 +233,27 @@ def failures_table(failures: Sequence[NotReached]) -> list[Table]:
 
 
 def _without_subject(line: str) -> str:
-    """«orders-0: it is still being moved» beside its topic and partition. No topic's name has a colon."""
+    """Return "it is still being moved" for "orders-0: it …": the row has the partition. Topic names have no colon."""
     return line.partition(": ")[2] or line
 
 
 def shortened(value: str | None) -> str:
-    """A list of throttled replicas as its beginning; other values whole."""
+    """Return the start of a list of throttled replicas; other values whole."""
     entries = (value or "-").split(",")
     return ",".join(entries[:3]) + (f" and {len(entries) - 3:,} more" if len(entries) > 3 else "")
 
 
 def _first(count: int) -> str | None:
-    return f"the first {_SHOWN} of {count:,}; -o json has all" if count > _SHOWN else None
+    return f"first {_SHOWN} of {count:,}; all: -o json" if count > _SHOWN else None
 
 
-def status_tables(status: Status) -> list[Table]:
-    """A status for people."""
+def status_tables(status: ReassignmentStatus) -> list[Table]:
+    """Return a status as tables."""
     found = []
     if status.run is not None:
         run = status.run
         rows = {
-            "run": f"{run.kind} of {run.source}, {run.state}" + (f" (pid {run.pid})" if run.pid else ""),
+            "run": f"{run.kind} of {run.source}, {run.state.value}" + (f" (pid {run.pid})" if run.pid else ""),
             "batches": f"{run.batches_done:,} of {run.batches:,} done",
             "partitions": f"{run.reached:,} of {run.partition_count:,} reached, {run.in_flight:,} in flight, "
             f"{run.as_before:,} as before" + (f", {run.elsewhere:,} elsewhere" if run.elsewhere else ""),
@@ -278,7 +273,7 @@ def status_tables(status: Status) -> list[Table]:
         Column("removing"),
         Column("copied_bytes", "COPIED", show=format_size, align="right"),
         Column("size_bytes", "OF", show=format_size, align="right"),
-        Column("ours"),
+        Column("ours", "KCTL'S"),
     ]
     rows_moving = [
         {**row, "replicas": row["replicas"] if row["log_dir"] is None else f"{row['broker']}:{row['log_dir']}"}
@@ -288,35 +283,35 @@ def status_tables(status: Status) -> list[Table]:
     return found
 
 
-def status_lines(status: Status) -> list[str]:
-    """What stands beside the tables, a line each; warnings are `status_warnings`."""
+def status_lines(status: ReassignmentStatus) -> list[str]:
+    """Return the notes below the tables, one per line; warnings are in `status_warnings`."""
     from kctl.reassign.run.settings import summarize_settings
 
     lines = []
     if status.run is None:
-        lines.append("no reassignment of this cluster was begun on this machine")
+        lines.append("no reassignment of this cluster was started on this machine")
     if not status.moving:
-        lines.append("nothing moves in the cluster")
+        lines.append("no partitions are moving in the cluster")
     if status.throttles:
-        lines.append(f"throttles are set: {summarize_settings(status.throttles)} (-o json has each)")
+        lines.append(f"throttles are set: {summarize_settings(status.throttles)} (details: -o json)")
         if status.run is None or (status.todo is None and not status.run.alive):
             lines.append(
-                "what a run of kctl has left, `kctl topic reassign cancel --plan FILE` takes away with what is in"
-                " flight of FILE; others are their owners'"
+                "to remove those that a run of kctl left, and cancel its moves in flight: `kctl topic reassign cancel"
+                " --plan FILE`"
             )
     if status.todo:
         lines.append(status.todo)
     return lines
 
 
-def status_warnings(status: Status) -> list[str]:
-    """Return remarks: changes of the throttle by others, brokers that moves wait for, and unreadable brokers."""
+def status_warnings(status: ReassignmentStatus) -> list[str]:
+    """Return changes of the throttle by others, brokers that moves wait for, and unreadable brokers."""
     lines = [] if status.run is None else list(status.run.throttle_changes)
     for node in status.down:
         waiting = sum(1 for row in status.moving if node in row.adding)
-        lines.append(f"broker {node} is down: {counted(waiting, 'partition')} cannot arrive there until it is up")
+        lines.append(f"broker {node} is down: {counted(waiting, 'partition')} cannot be copied to it until it is up")
     if status.throttles_unread:
         name, why = next(iter(status.throttles_unread.items()))
         more = len(status.throttles_unread) - 1
-        lines.append(f"throttles of {name}" + (f" and {more:,} more" if more else "") + f" could not be read: {why}")
+        lines.append(f"cannot read the throttles of {name}" + (f" and {more:,} more" if more else "") + f": {why}")
     return lines

@@ -1,4 +1,4 @@
-"""`kctl topic reassign cancel --plan FILE`: taking back moves whose journal is not here."""
+"""`kctl topic reassign cancel --plan FILE`: cancels moves without a journal."""
 
 from __future__ import annotations
 
@@ -16,33 +16,31 @@ from kctl.configs.dynamic import Resource
 if TYPE_CHECKING:
     from kctl.cluster.unchanged import Basis
     from kctl.reassign.run.settings import ThrottleSetting
-    from kctl.reassign.run.take_over import TakenOver
+    from kctl.reassign.run.take_over import PlanInFlight
 
-_NAMED = 20
+_SHOWN = 20
 _VALUE = 40
 
 
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
-    """Show what of the plan is in flight and throttled, ask, take it back."""
+    """Show which of the plan's partitions are in flight and throttled, confirm, and cancel."""
     from kctl.reassign.plan_file.read import read_plan
     from kctl.reassign.run import operations
     from kctl.reassign.run.outcome import RunResult
 
     file = read_plan(plan)
 
-    def report(found: TakenOver) -> None:
-        _warn(found)
-        if found.in_flight and not file.has_before:
-            output.warn(
-                "the file does not say in which order the replicas were: the first one may be another than before"
-            )
+    def report(in_flight: PlanInFlight) -> None:
+        _warn(in_flight)
+        if in_flight.in_flight and not file.has_before:
+            output.warn("the file does not have the original order of the replicas: the preferred leader may change")
 
     with inv.connect() as client:
 
-        def confirm(found: TakenOver, basis: Basis) -> None:
-            for line in _lines(found):
+        def confirm(in_flight: PlanInFlight, basis: Basis) -> None:
+            for line in _lines(in_flight):
                 output.note(line)
-            inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target, basis=basis)
+            inv.confirm(f"{_question(in_flight)} on {client.target.name}?", target=client.target, basis=basis)
 
         outcome = operations.cancel_plan(
             client, file, str(plan), TerminalOperator(), report=report, confirm=None if dry_run else confirm
@@ -56,53 +54,53 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
             output.note("nothing was changed (--dry-run)")
         else:
             inv.report_change(changed=False)
-            output.note(f"nothing of {plan} is in flight, and no throttle is set on its brokers and topics")
+            output.note(f"no partition of {plan} is in flight, and its brokers and topics have no throttle")
 
 
-def _warn(found: TakenOver) -> None:
-    if found.in_flight:
-        output.warn("a kctl that still carries the plan out elsewhere would begin its next batch: stop it first")
-    if found.foreign:
-        names = some(found.foreign)
+def _warn(in_flight: PlanInFlight) -> None:
+    if in_flight.in_flight:
+        output.warn("if kctl still carries the plan out elsewhere, stop it first: it would start the next batch")
+    if in_flight.foreign:
+        names = some(in_flight.foreign)
         output.warn(
-            f"{counted(len(found.foreign), 'partition')} moved elsewhere than the plan says, left alone: {names}"
+            f"{counted(len(in_flight.foreign), 'partition')} moving to other targets than planned, left alone: {names}"
         )
-    for name, why in list(found.unread.items())[:_NAMED]:
-        output.warn(f"throttles of {name} are not looked at, and stay as they are: {why}")
+    for name, why in list(in_flight.unread.items())[:_SHOWN]:
+        output.warn(f"cannot read the throttles of {name}, which stay as they are: {why}")
 
 
-def _lines(found: TakenOver) -> list[str]:
-    """What is done, each thing a line."""
-    lines = [f"{name}: goes back to the replicas of before" for name in found.in_flight[:_NAMED]]
-    if len(found.in_flight) > _NAMED:
-        lines.append(f"and {len(found.in_flight) - _NAMED:,} more partitions (--dry-run -o json has all)")
-    lines += [_becomes(found, row) for row in found.settings[:_NAMED]]
-    if len(found.settings) > _NAMED:
-        lines.append(f"and {len(found.settings) - _NAMED:,} more settings (--dry-run -o json has all)")
+def _lines(in_flight: PlanInFlight) -> list[str]:
+    """Return what will be done, one line per change."""
+    lines = [f"{name}: returns to its original replicas" for name in in_flight.in_flight[:_SHOWN]]
+    if len(in_flight.in_flight) > _SHOWN:
+        lines.append(f"and {len(in_flight.in_flight) - _SHOWN:,} more partitions (--dry-run -o json has all)")
+    lines += [_setting_change(in_flight, row) for row in in_flight.settings[:_SHOWN]]
+    if len(in_flight.settings) > _SHOWN:
+        lines.append(f"and {len(in_flight.settings) - _SHOWN:,} more settings (--dry-run -o json has all)")
     return lines
 
 
-def _becomes(found: TakenOver, row: ThrottleSetting) -> str:
+def _setting_change(in_flight: PlanInFlight, row: ThrottleSetting) -> str:
     resource = Resource("topic" if row.kind == "topic" else "broker", row.name)
     value = row.value if len(row.value) <= _VALUE else row.value[: _VALUE - 1] + "…"
-    done = "is deleted" if found.throttle.before[resource][row.setting] is None else "loses the plan's replicas"
-    return f"{row.kind} {row.name}: {row.setting}={value} {done}"
+    change = "is deleted" if in_flight.throttle.before[resource][row.setting] is None else "loses the plan's replicas"
+    return f"{row.kind} {row.name}: {row.setting}={value} {change}"
 
 
-def _question(found: TakenOver) -> str:
+def _question(in_flight: PlanInFlight) -> str:
     parts = []
-    if found.in_flight:
-        parts.append(f"take back {counted(len(found.in_flight), 'partition')}")
-    if found.settings:
-        parts.append(f"take away {counted(len(found.settings), 'throttle setting')}")
+    if in_flight.in_flight:
+        parts.append(f"cancel the moves of {counted(len(in_flight.in_flight), 'partition')}")
+    if in_flight.settings:
+        parts.append(f"remove {counted(len(in_flight.settings), 'throttle setting')}")
     text = " and ".join(parts)
     return text[0].upper() + text[1:]
 
 
-def _moves_table(found: TakenOver) -> Table:
-    return Table([Column("partition", "IN FLIGHT")], [{"partition": name} for name in found.in_flight[:_NAMED]])
+def _moves_table(in_flight: PlanInFlight) -> Table:
+    return Table([Column("partition", "IN FLIGHT")], [{"partition": name} for name in in_flight.in_flight[:_SHOWN]])
 
 
-def _throttles_table(found: TakenOver) -> Table:
+def _throttles_table(in_flight: PlanInFlight) -> Table:
     columns = [Column("kind", "THROTTLED"), Column("name", " "), Column("setting"), Column("value")]
-    return Table(columns, jsonable(found.settings[:_NAMED]))
+    return Table(columns, jsonable(in_flight.settings[:_SHOWN]))

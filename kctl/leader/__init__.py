@@ -1,1 +1,1 @@
-"""Leaders of partitions: how far they are from the preferred ones, and electing them."""
+"""Leaders of partitions: status, elections, and balance."""

@@ -1,7 +1,7 @@
-"""Leaders spread evenly: replicas are reordered, which copies nothing, and then leaders are elected.
+"""Balances leaders over brokers: reorders replicas, which copies nothing, then elects leaders.
 
-There is no journal. A reorder is harmless by itself, partitions are independent, and an interrupted balance is run
-again: it plans from the state of the cluster then.
+There is no journal: a reorder alone is harmless, partitions are independent, and an interrupted balance can be run
+again, because it plans from the current state.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class BrokerBalance:
-    """A broker's leaders: now, as the order of replicas would have them now (preferred), and as the plan has them.
+    """The leaders of a broker: now, by the current order of replicas (preferred), and as planned.
 
-    leaders_after: as read back at the end; None when nothing was done.
+    leaders_after: read back at the end; None if nothing was done.
     """
 
     broker: int
@@ -61,8 +61,8 @@ class BrokerBalance:
 
 
 @dataclass
-class Balance:
-    """plan: what is to be reordered, with its certificate. elections: of all partitions that need one afterwards.
+class LeaderBalance:
+    """plan: the reorders, with a lower bound. elections: of all partitions that need one afterwards.
 
     failed: partitions that could not be reordered, with the reason.
     """
@@ -75,7 +75,7 @@ class Balance:
 
     @property
     def changed(self) -> bool:
-        """Whether something was changed or, of a plan, would be."""
+        """Return whether something was changed or, in a plan, would be."""
         return bool(self.reorders) or any_changed(self.elections)
 
     def require_balanced(self) -> None:
@@ -83,9 +83,8 @@ class Balance:
         if self.failed:
             failed = [f"{tp}: {reason}" for tp, reason in sorted(self.failed.items())]
             raise OperationFailed(
-                f"{len(failed)} of {counted(len(self.reorders), 'partition')} not put into the new order: "
-                f"{first_few(failed)}",
-                hint="run it again: it plans from what there is then",
+                f"{len(failed)} of {counted(len(self.reorders), 'partition')} not reordered: {first_few(failed)}",
+                hint="run the command again: it plans from the current state",
             )
         require_elected(self.elections)
 
@@ -94,12 +93,11 @@ class Balance:
         return not self.reorders and not any(row.result is ItemResult.WOULD_ELECT for row in self.elections)
 
 
-def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> Balance:
-    """The fewest changes of preferred leaders that spread them evenly over the brokers that are up.
+def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderBalance:
+    """Plan the fewest changes of preferred leaders that balance them over the live brokers.
 
-    topics, match: only these, and those that match; neither for all. Raises NotFound for topics that there are not,
-    Refused while partitions are being reassigned or a reassignment of kctl is unfinished on this machine: its plan
-    would be stale.
+    topics, match: only these topics, and those that match; neither: all. Raises NotFound for unknown topics, Refused
+    while partitions are being reassigned or a reassignment of kctl is unfinished on this machine.
     """
     state, chosen = choose(client, topics, match)
     _refuse_unfinished(state.cluster_id)
@@ -108,17 +106,17 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Seque
     reorders = reassignments(plan)
     after = {r.tp: r.after for r in reorders}
     elections = plan_preferred(state, [_reordered(p, after) for p in chosen])
-    return Balance(plan, reorders, elections, _brokers(state, plan))
+    return LeaderBalance(plan, reorders, elections, _brokers(state, plan))
 
 
-def saved_plan(planned: Balance, options: Mapping[str, Sequence[str]]) -> str:
+def saved_plan(planned: LeaderBalance, options: Mapping[str, Sequence[str]]) -> str:
     """Return the reorders as a plan file. options: what the balance was planned for."""
     batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
     goals = {"leaders_only": True, **{key: sorted(values) for key, values in options.items() if values}}
     return text_of(document(planned.plan, Execution(batches=batches, goals=goals)))
 
 
-def basis(client: ClusterClient, planned: Balance) -> unchanged.Basis:
+def basis(client: ClusterClient, planned: LeaderBalance) -> unchanged.Basis:
     """Return the basis of a balance: the topic ids, and the replicas of each partition."""
     names = {tp.topic for tp in (*(r.tp for r in planned.reorders), *(row.tp for row in planned.elections))}
     ids = dict(zip(planned.plan.cluster.topics, planned.plan.cluster.topic_ids, strict=False))
@@ -137,11 +135,11 @@ def _reordered(p: PartitionState, after: Mapping[TopicPartition, tuple[int, ...]
 
 
 def _leaders(state: ClusterState) -> dict[int, int]:
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for topic in state.topics.values():
         for p in topic.partitions:
-            found[p.leader] = found.get(p.leader, 0) + 1
-    return found
+            counts[p.leader] = counts.get(p.leader, 0) + 1
+    return counts
 
 
 def _brokers(state: ClusterState, plan: Plan) -> list[BrokerBalance]:
@@ -153,28 +151,28 @@ def _brokers(state: ClusterState, plan: Plan) -> list[BrokerBalance]:
 
 
 def balance(
-    client: ClusterClient, planned: Balance, *, timeout_s: float = 30.0, on_progress: OnProgress | None = None
-) -> Balance:
+    client: ClusterClient, planned: LeaderBalance, *, timeout_s: float = 30.0, on_progress: OnProgress | None = None
+) -> LeaderBalance:
     """Reorder, read back, elect, and count the leaders again.
 
-    A partition whose replicas have changed since the plan is left alone, and listed in `failed`. timeout_s: the wait
-    for each batch. Raises what `alter_reassignments` and `carry_out` raise when nothing was done.
+    A partition whose replicas have changed since the plan is skipped and listed in `failed`. timeout_s: the limit of
+    the wait for each batch. Raises what `alter_reassignments` and `carry_out` raise if nothing was done.
     """
     failed: dict[TopicPartition, str] = {}
     rows = planned.reorders
     for start in range(0, len(rows), REORDER_PER_BATCH):
         if on_progress:
-            on_progress("putting replicas in order", start, len(rows))
+            on_progress("reordering replicas", start, len(rows))
         failed |= _reorder(client, rows[start : start + REORDER_PER_BATCH], timeout_s)
-    wanted = [row for row in planned.elections if row.tp not in failed]
-    elections = carry_out(client, wanted, timeout_s=timeout_s, on_progress=on_progress)
+    pending = [row for row in planned.elections if row.tp not in failed]
+    elections = carry_out(client, pending, timeout_s=timeout_s, on_progress=on_progress)
     leaders = _leaders(client.metadata(planned.plan.cluster.topics))
     brokers = [replace(b, leaders_after=leaders.get(b.broker, 0)) for b in planned.brokers]
-    return Balance(planned.plan, rows, elections, brokers, failed)
+    return LeaderBalance(planned.plan, rows, elections, brokers, failed)
 
 
 def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: float) -> dict[TopicPartition, str]:
-    """Reorder a batch; return the partitions that do not have the new order in the end, with the reason."""
+    """Reorder a batch; return the partitions without the new order, with the reason."""
     now = _replicas(client, batch)
     failed = {r.tp: _stale(now.get(r.tp)) for r in batch if now.get(r.tp) not in {r.before, r.after}}
     todo = {r.tp: r for r in batch if r.tp not in failed and now[r.tp] != r.after}
@@ -188,7 +186,7 @@ def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: fl
         now = _replicas(client, list(waiting.values()))
         waiting = {tp: r for tp, r in waiting.items() if now.get(tp) != r.after}
         if waiting and deadline.expired:
-            reason = f"the new order was not seen within {timeout_s:g} s"
+            reason = f"the new order did not appear within {timeout_s:g} s"
             return failed | {tp: errors[tp].message if tp in errors else reason for tp in waiting}
         if waiting:
             time.sleep(_POLL_S)
@@ -202,6 +200,6 @@ def _replicas(client: ClusterClient, rows: Collection[Reassignment]) -> dict[Top
 
 def _stale(now: tuple[int, ...] | None) -> str:
     if now is None:
-        return "it does not exist any more"
+        return "the partition no longer exists"
     replicas = ",".join(map(str, now))
-    return f"its replicas are {replicas} now, somebody else has changed them"
+    return f"its replicas were changed by someone else, to {replicas}"

@@ -1,4 +1,4 @@
-"""Elections: planned, carried out in batches, and read back. The leader that brokers report decides the result."""
+"""Plans elections, carries them out in batches, and reads back the leaders, which decide the result."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ OnProgress = Callable[[str, float, float], None]  # a message, partitions done, 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """One partition. result: «would elect», «elected», «skipped» or «failed»; reason: of the last two.
+    """An election of one partition. reason: if the result is SKIPPED or FAILED.
 
-    leader: now, None for none. elected: the replica that is to become, or became, the leader.
+    leader: the current leader, None if there is none. elected: the replica to elect, or the elected replica.
     """
 
     topic: str
@@ -82,9 +82,9 @@ def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) 
     for p in partitions:
         if p.leader == p.preferred_leader:
             continue
-        found = not_preferred(state, p)
-        result = ItemResult.WOULD_ELECT if found.electable else ItemResult.SKIPPED
-        plan.append(Election(p.topic, p.partition, found.leader, p.preferred_leader, result, found.reason))
+        status = not_preferred(state, p)
+        result = ItemResult.WOULD_ELECT if status.electable else ItemResult.SKIPPED
+        plan.append(Election(p.topic, p.partition, status.leader, p.preferred_leader, result, status.reason))
     return plan
 
 
@@ -99,9 +99,9 @@ def plan_unclean(
     """Return an election for each partition without a leader. Pure.
 
     The controller takes the first live replica in the order of the assignment, in sync or not
-    (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were asked for one by one;
-    then Refused is raised for one that has a leader. eligible: replicas that can lead without a loss; where there are
-    some, no other is proposed. ignore_eligible: unless they are down, and are not waited for.
+    (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were selected one by one; a
+    partition with a leader then raises Refused. eligible: replicas that can lead without a loss; if there are any, no
+    other is proposed. ignore_eligible: except if they are down.
     """
     plan = []
     for p in partitions:
@@ -109,7 +109,7 @@ def plan_unclean(
             if named:
                 raise Refused(
                     f"{p.tp} has a leader (broker {p.leader}): an unclean election is for partitions without one",
-                    hint="nothing was changed; --preferred moves a leader to the preferred replica",
+                    hint="nothing was changed; to move a leader to the preferred replica, use --preferred",
                 )
             continue
         alive = [node for node in p.replicas if node in state.brokers]
@@ -189,7 +189,7 @@ def _read_back(
                 done[tp] = replace(row, result=ItemResult.FAILED, reason=error.message)
             elif deadline.expired:
                 reason = (
-                    f"no new leader was seen within {timeout_s:g} s" if leader is None else f"broker {leader} leads"
+                    f"no new leader appeared within {timeout_s:g} s" if leader is None else f"broker {leader} leads"
                 )
                 done[tp] = replace(row, result=ItemResult.FAILED, reason=reason)
             else:
@@ -210,18 +210,18 @@ def require_elected(plan: Sequence[Election]) -> None:
     failed = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(
-            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {first_few(failed)}",
-            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
+            f"{len(failed)} of {counted(len(plan), 'partition')} without the elected leader: {first_few(failed)}",
+            hint="check `kctl leader status`, then run the command again to retry",
         )
     skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result is ItemResult.SKIPPED]
     if skipped:
         raise NotHealthy(
-            f"{counted(len(skipped), 'partition')} left alone: {first_few(skipped)}",
+            f"{counted(len(skipped), 'partition')} skipped: {first_few(skipped)}",
             hint="start the brokers that are down, wait until replicas are in sync, then elect again",
         )
 
 
 def first_few(lines: Sequence[str]) -> str:
-    """Return the first lines, and how many there are besides."""
+    """Return the first lines, and how many more there are."""
     more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
     return "; ".join(lines[:3]) + more

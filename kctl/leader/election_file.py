@@ -1,6 +1,6 @@
-"""Kafka's file for kafka-leader-election: {"partitions": [{"topic": ..., "partition": ...}]}.
+"""The file of kafka-leader-election: {"partitions": [{"topic": ..., "partition": ...}]}.
 
-As org.apache.kafka.tools.LeaderElectionCommand reads it: it has no version, and whatever else is in it is passed over.
+Parsed as by org.apache.kafka.tools.LeaderElectionCommand: it has no version, and other keys are ignored.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _HINT = '{"partitions": [{"topic": "orders", "partition": 0}]}'
 
 
 def read_election_file(path: Path) -> list[TopicPartition]:
-    """The partitions, sorted; a dash is stdin. Raises NotFound, InvalidFile."""
+    """Return the partitions, sorted; "-" is stdin. Raises NotFound, InvalidFile."""
     return parse_election_file(*read_input(path, max_bytes=MAX_BYTES))
 
 
 def parse_election_file(data: bytes, name: str) -> list[TopicPartition]:
-    """The partitions in the bytes of a file. name: of the file, for messages. Raises InvalidFile."""
+    """Return the partitions in the bytes of a file. name: of the file, for messages. Raises InvalidFile."""
     partitions: set[TopicPartition] = set()
 
     def take(entry: Any) -> str | None:
@@ -31,7 +31,7 @@ def parse_election_file(data: bytes, name: str) -> list[TopicPartition]:
             return fault
         tp = partition_of(entry)
         if tp in partitions:
-            return f"{tp} is there twice"
+            return f"{tp} is listed twice"
         partitions.add(tp)
         return None
 

@@ -37,71 +37,71 @@ def read_eligible(client: ClusterClient, partitions: Collection[TopicPartition])
     Raises the error of a topic that cannot be described, because an election could then lose records.
     """
     topics = sorted({tp.topic for tp in partitions})
-    found: dict[TopicPartition, Eligible] = {}
+    eligible: dict[TopicPartition, Eligible] = {}
     for start in range(0, len(topics), _TOPICS_PER_REQUEST):
         try:
-            found |= _read_pages(client, topics[start : start + _TOPICS_PER_REQUEST])
+            eligible |= _read_pages(client, topics[start : start + _TOPICS_PER_REQUEST])
         except NotSupported:
             return {}  # ZooKeeper, or a release that has no eligible leader replicas
-    return {tp: found.get(tp, NONE_ELIGIBLE) for tp in partitions}
+    return {tp: eligible.get(tp, NONE_ELIGIBLE) for tp in partitions}
 
 
 def unchanged_eligible(client: ClusterClient, eligible: Mapping[TopicPartition, Eligible]) -> Basis:
-    """The eligible leader replicas that a question was about: an election among others is another election."""
+    """Return the eligible leader replicas as a basis: if they change, so does the election."""
 
-    def look() -> ObjectFacts:
+    def read() -> ObjectFacts:
         try:
             return _facts(read_eligible(client, list(eligible)))
         except NotFound:
             return {}
 
-    return Basis(_facts(eligible), look)
+    return Basis(_facts(eligible), read)
 
 
 def _facts(eligible: Mapping[TopicPartition, Eligible]) -> dict[str, dict[str, object]]:
     return {
         f"election of partition {tp}": {
-            "eligible leader replicas": tuple(sorted(found.replicas)) or "none",
-            "last known eligible leader replicas": tuple(sorted(found.last_known)) or "none",
+            "eligible leader replicas": tuple(sorted(known.replicas)) or "none",
+            "last known eligible leader replicas": tuple(sorted(known.last_known)) or "none",
         }
-        for tp, found in eligible.items()
+        for tp, known in eligible.items()
     }
 
 
 def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition, Eligible]:
     from kafka.protocol.admin import DescribeTopicPartitionsRequest as Request
 
-    found: dict[TopicPartition, Eligible] = {}
+    eligible: dict[TopicPartition, Eligible] = {}
     cursor: tuple[str, int] | None = None
     while True:
-        answer = client.send(
+        response = client.send(
             Request(
                 topics=[Request.TopicRequest(name=name) for name in topics if cursor is None or name >= cursor[0]],
                 response_partition_limit=_PER_PAGE,
                 cursor=None if cursor is None else Request.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
             )
         )
-        for topic in answer.topics:
-            _take(topic, found)
-        following = answer.next_cursor
+        for topic in response.topics:
+            _take(topic, eligible)
+        following = response.next_cursor
         if following is None:
-            return found
-        place = (following.topic_name, following.partition_index)
-        if cursor is not None and place <= cursor:
+            return eligible
+        position = (following.topic_name, following.partition_index)
+        if cursor is not None and position <= cursor:
             raise OperationFailed(
                 "cannot read eligible leader replicas: the broker returns the same page again",
                 hint="connect to another broker",
             )
-        cursor = place
+        cursor = position
 
 
-def _take(topic: Any, found: dict[TopicPartition, Eligible]) -> None:
+def _take(topic: Any, eligible: dict[TopicPartition, Eligible]) -> None:
     from kctl.protocol.client import error_for
 
     if topic.error_code:
         error: KctlError = error_for(topic.error_code, None, subject=f"eligible leader replicas of topic {topic.name}")
         raise error
     for row in topic.partitions:
-        found[TopicPartition(topic.name, row.partition_index)] = Eligible(
+        eligible[TopicPartition(topic.name, row.partition_index)] = Eligible(
             tuple(row.eligible_leader_replicas or ()), tuple(row.last_known_elr or ())
         )

@@ -1,10 +1,9 @@
-"""What an unclean election would lose, as far as brokers that are up can tell.
+"""What an unclean election would lose, as far as live brokers know.
 
-Records that only replicas on dead brokers have cannot be counted: nobody is left to ask. What is known: where the log
-of the replica that would lead ends (everything behind it is lost), where the logs of the other live replicas end
-(they will be cut to the new leader's), and what groups have committed: an offset behind the new end was there. Where
-eligible leader replicas (KIP-966) are down, they have every committed record: that nothing more is known to be lost
-does not mean that nothing is.
+Records that only replicas on dead brokers have cannot be counted. Known are the log end offset of the replica that
+would lead (everything after it is lost), the log end offsets of the other live replicas (they are truncated to the new
+leader's), and committed offsets (an offset after the new end existed). Eligible leader replicas (KIP-966) that are down
+have every committed record: then no known loss does not mean no loss.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One partition. elected_end_offset: of the replica that would lead; what has this offset or a later one is lost.
+    """The loss of one partition. elected_end_offset: of the replica that would lead; later records are lost.
 
-    ends: broker → log end offset of each live replica, None where it did not tell. unreachable: brokers with a replica
-    that are down: what they have beyond cannot be known. committed: the largest offset that a group has committed,
-    None when there is none or it could not be read. known_end_offset: the largest offset that is known to have
-    been reached: what lies between elected_end_offset and it is lost. eligible: eligible leader replicas that are down.
-    last_known_eligible: the last ones, where there are none any more.
+    ends: broker → log end offset of each live replica, None if unknown. unreachable: brokers with a replica that are
+    down: their further records are unknown. committed: the largest committed offset, None if there is none or it is
+    unreadable. known_end_offset: the largest offset known to have existed. eligible: eligible leader replicas that are
+    down. last_known_eligible: the last ones, if there are none now.
     """
 
     topic: str
@@ -48,8 +46,11 @@ class Loss:
 
     @property
     def known_lost(self) -> int | None:
-        """Offsets that were there and are lost. None when the new leader's end is not known, and where none are known
-        and replicas that are down have all committed records."""
+        """Return the number of offsets known to be lost.
+
+        None if the new leader's log end offset is unknown, or if no loss is known and replicas that are down have all
+        committed records.
+        """
         if self.elected_end_offset is None or self.known_end_offset is None:
             return None
         lost = max(0, self.known_end_offset - self.elected_end_offset)
@@ -62,21 +63,23 @@ class Loss:
     def __str__(self) -> str:
         tp = TopicPartition(self.topic, self.partition)
         if self.elected_end_offset is None:
-            begin = f"{tp}: broker {self.elected} would lead; where its log ends is not known"
+            text = f"{tp}: broker {self.elected} would lead; its log end offset is unknown"
         else:
-            begin = f"{tp}: broker {self.elected} would lead from offset {self.elected_end_offset} on"
+            text = f"{tp}: broker {self.elected} would lead from offset {self.elected_end_offset}"
         if self.known_lost:
             last = (self.known_end_offset or 0) - 1
-            begin += f"; {self.elected_end_offset} to {last} were there ({self._witness()}) and are lost"
+            text += f"; {self.elected_end_offset} to {last} existed ({self._witness()}) and are lost"
         if self.unreachable:
             nodes = ", ".join(map(str, self.unreachable))
             word = "broker" if len(self.unreachable) == 1 else "brokers"
-            begin += f"; what {word} {nodes} had beyond is lost too, and cannot be counted"
+            text += f"; further records of {word} {nodes} are lost too, and cannot be counted"
         if self.eligible:
-            one = len(self.eligible) == 1
+            single = len(self.eligible) == 1
             nodes = ", ".join(map(str, self.eligible))
-            begin += f"; {'broker' if one else 'brokers'} {nodes} {'has' if one else 'have'} every committed record"
-        return begin
+            text += (
+                f"; {'broker' if single else 'brokers'} {nodes} {'has' if single else 'have'} every committed record"
+            )
+        return text
 
     def _witness(self) -> str:
         for node, end in self.ends.items():
@@ -91,7 +94,7 @@ def find_losses(
     plan: Collection[Election],
     eligible: Mapping[TopicPartition, Eligible] | None = None,
 ) -> list[Loss]:
-    """For each election that would be held. What could not be read is None, never an error."""
+    """Return the loss of each planned election. Values that are unreadable are None, never an error."""
     todo = [row for row in plan if row.result is ItemResult.WOULD_ELECT and row.elected is not None]
     states = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
     by_node: dict[int, list[TopicPartition]] = {}
@@ -104,10 +107,10 @@ def find_losses(
     losses = []
     for row in todo:
         replicas = states[row.tp].replicas
-        found = {node: _offset(ends, node, row.tp) for node in replicas if node in state.brokers}
+        known = {node: _offset(ends, node, row.tp) for node in replicas if node in state.brokers}
         down = [node for node in replicas if node not in state.brokers]
-        known = (eligible or {}).get(row.tp, NONE_ELIGIBLE)
-        losses.append(_loss(row, found, down, committed.get(row.tp), known))
+        protected = (eligible or {}).get(row.tp, NONE_ELIGIBLE)
+        losses.append(_loss(row, known, down, committed.get(row.tp), protected))
     return losses
 
 
@@ -131,21 +134,21 @@ def _loss(
 
 
 def _offset(ends: Mapping[int, Mapping[TopicPartition, int | KctlError]], node: int, tp: TopicPartition) -> int | None:
-    found = ends.get(node, {}).get(tp)
-    return found if isinstance(found, int) else None
+    known = ends.get(node, {}).get(tp)
+    return known if isinstance(known, int) else None
 
 
 def _committed(client: ClusterClient, topics: Collection[str]) -> dict[TopicPartition, int]:
-    """The largest offset that any group has committed, by partition; nothing when groups cannot be asked."""
+    """Return the largest committed offset of any group, by partition; empty if groups are unreadable."""
     from kctl.lag.collect import collect
 
     try:
         report = collect(client, topics=topics, members=False)
     except KctlError:
         return {}
-    found: dict[TopicPartition, int] = {}
+    known: dict[TopicPartition, int] = {}
     for row in report.rows:
         if row.committed_offset is not None:
             tp = TopicPartition(row.topic, row.partition)
-            found[tp] = max(found.get(tp, 0), row.committed_offset)
-    return found
+            known[tp] = max(known.get(tp, 0), row.committed_offset)
+    return known

@@ -15,7 +15,7 @@ from kctl.base.outcomes import ItemResult
 from kctl.cluster import unchanged
 from kctl.cluster.unchanged import Basis
 from kctl.leader import balance as balancing
-from kctl.leader.balance import Balance
+from kctl.leader.balance import LeaderBalance
 from kctl.leader.election import Election, OnProgress, carry_out, plan_preferred, plan_unclean
 from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.leader.losses import Loss, find_losses
@@ -67,7 +67,7 @@ def elect_unclean(
     ignore_eligible: bool = False,
     dry_run: bool = False,
 ) -> UncleanElection:
-    """Elect leaders of partitions without one; records that only replicas that are down have are lost.
+    """Elect leaders of partitions without one; records that exist only on replicas that are down are lost.
 
     named, ignore_eligible: see plan_unclean. Raises what plan_unclean and carry_out raise.
     """
@@ -94,14 +94,14 @@ def balance_leaders(
     client: ClusterClient,
     topics: Sequence[str],
     match: Sequence[str],
-    confirm: Callable[[Balance, Basis], None],
+    confirm: Callable[[LeaderBalance, Basis], None],
     *,
-    report: Callable[[Balance], None],
+    report: Callable[[LeaderBalance], None],
     watching: Watching,
     timeout_s: float,
     dry_run: bool = False,
-) -> Balance:
-    """Spread leaders evenly; topics, match: see plan_balance. report: called with the plan first.
+) -> LeaderBalance:
+    """Balance leaders; topics, match: see plan_balance. report: called with the plan first.
 
     Raises what plan_balance and `balance` raise.
     """

@@ -1,7 +1,7 @@
-"""How far the leaders are from the preferred ones, as the controller counts it.
+"""The imbalance of leaders, counted as by the controller.
 
-With auto.leader.rebalance.enable a controller looks at each broker every leader.imbalance.check.interval.seconds: of
-the partitions whose preferred replica it is, which share is led by another, or by none? Above
+With auto.leader.rebalance.enable, the controller checks each broker every leader.imbalance.check.interval.seconds: of
+the partitions with this preferred leader, the share led by another broker or by none. Above
 leader.imbalance.per.broker.percentage it elects (KafkaController.checkAndTriggerAutoLeaderRebalance).
 """
 
@@ -23,9 +23,9 @@ _PERCENTAGE = "leader.imbalance.per.broker.percentage"
 
 
 def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderStatus:
-    """The cluster's. topics, match: only these, and those that match; neither for all, as the controller counts.
+    """Return the leader status. topics, match: only these topics; neither: all, as the controller counts.
 
-    Raises NotFound, UsageError (an impossible name or pattern), and what ClusterClient.metadata raises.
+    Raises NotFound, UsageError (an invalid name or pattern), and what ClusterClient.metadata raises.
     """
     from kctl.cluster.topics import only_chosen
 
@@ -35,7 +35,7 @@ def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match:
 
 
 def _rebalance_settings(client: ClusterClient, state: ClusterState) -> tuple[bool | None, float | None]:
-    """Of the controller, which decides; with KRaft of some broker. None where it does not tell: that is no failure."""
+    """Return the settings of the controller, in KRaft of any broker. None: not reported, which is not an error."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if not state.brokers:
@@ -46,9 +46,9 @@ def _rebalance_settings(client: ClusterClient, state: ClusterState) -> tuple[boo
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=[_AUTO, _PERCENTAGE]
     )
-    answer: Any = client.send_each({node: DescribeConfigsRequest(resources=[resource])})[node]
-    if isinstance(answer, KctlError) or not answer.results or answer.results[0].error_code:
+    response: Any = client.send_each({node: DescribeConfigsRequest(resources=[resource])})[node]
+    if isinstance(response, KctlError) or not response.results or response.results[0].error_code:
         return None, None
-    values = {config.name: config.value for config in answer.results[0].configs}
+    values = {config.name: config.value for config in response.results[0].configs}
     auto, limit = values.get(_AUTO), values.get(_PERCENTAGE)
     return None if auto is None else auto == "true", float(limit) if limit and limit.isdigit() else None

@@ -1,5 +1,5 @@
-"""A plan as a file: Kafka's own reassignment JSON (ReassignPartitionsCommand: version, partitions with topic,
-partition, replicas, log_dirs) with more keys beside it, which kafka-reassign-partitions passes over:
+"""A plan as a file: Kafka's reassignment JSON (ReassignPartitionsCommand: version, partitions with topic, partition,
+replicas, log_dirs) with additional keys, which kafka-reassign-partitions ignores:
 
     {"version": 1, "partitions": [{"topic", "partition", "replicas", "log_dirs": ["any", …]}],
      "cluster_id", "goals": {options}, "moves", "lower_bound", "forced_moves", "leader_changes",
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kctl.reassign.planner.execution import Execution
-from kctl.reassign.planner.loads import BrokerLoad, Change, RackLoad, rack_loads
+from kctl.reassign.planner.loads import BrokerLoad, PartitionChange, RackLoad, rack_loads
 from kctl.reassign.planner.log_dir_moves import LogDirLoad
 from kctl.reassign.planner.plan import Plan
 
@@ -80,12 +80,12 @@ def _loads(keys: tuple[str, str], *loads: Sequence[BrokerLoad | RackLoad | LogDi
     return {key: [_row(load) for load in rows] for key, rows in zip(keys, loads, strict=True)}
 
 
-def _after(plan: Plan, change: Change) -> dict[str, Any]:
+def _after(plan: Plan, change: PartitionChange) -> dict[str, Any]:
     dirs = [path or ANY for path in change.log_dirs] if change.log_dirs else [ANY] * len(change.after)
     return {**_name(plan, change), "replicas": change.after, "log_dirs": dirs}
 
 
-def _before(plan: Plan, change: Change, *, size: bool) -> dict[str, Any]:
+def _before(plan: Plan, change: PartitionChange, *, size: bool) -> dict[str, Any]:
     row = {**_name(plan, change), "replicas": change.before}
     if change.log_dirs_before:
         row["log_dirs"] = [path or ANY for path in change.log_dirs_before]
@@ -95,7 +95,7 @@ def _before(plan: Plan, change: Change, *, size: bool) -> dict[str, Any]:
     return row
 
 
-def _name(plan: Plan, change: Change) -> dict[str, Any]:
+def _name(plan: Plan, change: PartitionChange) -> dict[str, Any]:
     cluster, p = plan.cluster, change.partition
     return {"topic": cluster.topics[cluster.topic_of[p]], "partition": cluster.number[p]}
 
@@ -114,16 +114,16 @@ def _row(load: BrokerLoad | RackLoad | LogDirLoad) -> dict[str, Any]:
     return {name: getattr(load, name) for name in load.__slots__}
 
 
-# Lists with a row to a line, at the top and one level below.
+# Lists with one row per line, at the top and one level below.
 _BY_ROW = frozenset(
     {"partitions", "before", "after", "racks_before", "racks_after", "log_dirs_before", "log_dirs_after", "batches"}
 )
 
 
-def text_of(found: Mapping[str, Any]) -> str:
-    """The document as JSON of plain ASCII, a key to a line and a row to a line: fast, and good for grep and diff."""
+def text_of(values: Mapping[str, Any]) -> str:
+    """Return the document as ASCII JSON, one key or row per line: fast to write, and good for grep and diff."""
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    lines = [f'"{key}": {_value(key, value, encode)}' for key, value in found.items()]
+    lines = [f'"{key}": {_value(key, value, encode)}' for key, value in values.items()]
     return "{" + ",\n".join(lines) + "}"
 
 
@@ -138,7 +138,7 @@ def _value(key: str, value: Any, encode: Callable[[Any], str]) -> str:
 
 
 def _partition_rows(rows: Sequence[Mapping[str, Any]], encode: Callable[[Any], str]) -> Iterator[str]:
-    """Each as JSON: written here, because there may be a million, and they are few kinds of text."""
+    """Yield each row as JSON. Hand-written, because there may be a million rows with few distinct parts."""
     names: dict[str, str] = {}
     dirs: dict[int, str] = {}
     for row in rows:

@@ -1,8 +1,8 @@
-"""Reading plan files: Kafka's own reassignment JSON, and the keys that kctl adds (kctl.reassign.plan_file.document).
+"""Reads plan files: Kafka's reassignment JSON, and the keys that kctl adds (kctl.reassign.plan_file.document).
 
-What kafka-reassign-partitions writes and accepts is a plan as well: `version` may be absent, `log_dirs` too, and then
-nobody knows what the replicas were (ReassignPartitionsCommand.parsePartitionReassignmentData). A file comes from
-outside: nothing in it is believed before it was looked at, and everything that is wrong is named at once.
+Files of kafka-reassign-partitions are accepted as well: `version` and `log_dirs` may be absent, and the original
+replicas are unknown (ReassignPartitionsCommand.parsePartitionReassignmentData). A file is untrusted: everything is
+validated, and all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.input_file import read_input
-from kctl.base.text import printable
+from kctl.base.text import counted, printable
 from kctl.cluster.kafka_json import load_object, shown
 from kctl.cluster.topic_names import fault_of
 from kctl.errors import InvalidFile
 from kctl.reassign.plan_file.document import ANY
 from kctl.reassign.planner.assignment import Reassignment
 
-MAX_BYTES = 512 << 20  # a million partitions take some 300 MB
+MAX_BYTES = 512 << 20  # a million partitions take about 300 MB
 _MAX_ID = 2**31 - 1
 _MAX_PATH = 4096
 _SHOWN = 3
@@ -31,14 +31,13 @@ _BULKY = frozenset({"partitions", "current", "rollback", "batches", "topics"})
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan as it was written.
+    """A plan as read from a file.
 
-    reassignments: with `before` where the file says what the replicas were. batches: positions in reassignments, each
-    in one batch; None when the file has none. remove_brokers: those that are to hold nothing in the end, none where
-    the plan is for some topics only. complete: does the plan reach its goals (True when it does not tell).
-    digest: SHA-256 of the file's bytes, in hex. partition_counts: of each topic when the plan was made; empty when
-    the file does not tell. warnings, unmet: what the plan said of itself. values: the other keys of the document, not
-    validated; kctl.reassign.plan_file.restore reads them.
+    reassignments: with `before` if the file has the original replicas. batches: positions in reassignments, each in one
+    batch; None if the file has none. remove_brokers: those that must end empty; none if the plan is for some topics
+    only. complete: whether the plan reaches its goals (default: True). digest: SHA-256 of the file, in hex.
+    partition_counts: of each topic when the plan was made; may be empty. warnings, unmet: of the plan. values: the
+    other keys, not validated; see kctl.reassign.plan_file.restore.
     """
 
     reassignments: tuple[Reassignment, ...]
@@ -54,7 +53,7 @@ class PlanFile:
 
     @property
     def has_before(self) -> bool:
-        """Whether the file says what all replicas were. Files of Kafka's own tool do not."""
+        """Return whether the file has all original replicas. Files of Kafka's own tool do not."""
         return all(r.before is not None for r in self.reassignments)
 
 
@@ -65,39 +64,39 @@ def read_plan(path: Path) -> PlanFile:
 
 def read_bytes(path: Path) -> tuple[bytes, str]:
     """Return the contents of a plan file and its name for messages; "-" is stdin. Raises NotFound, InvalidFile."""
-    return read_input(path, max_bytes=MAX_BYTES, hint=_HOW_TO_GET_ONE)
+    return read_input(path, max_bytes=MAX_BYTES, hint=_WRITE_HINT)
 
 
-_HOW_TO_GET_ONE = "`kctl topic reassign plan --out FILE` writes one"
+_WRITE_HINT = "write one with `kctl topic reassign plan --out FILE`"
 
 
 def reversed_plan(plan: PlanFile) -> PlanFile:
-    """The plan that takes this one back. Raises InvalidFile when it does not say what the replicas were.
+    """Return the reverse of a plan. Raises InvalidFile if the file lacks the original replicas.
 
-    Log dirs go back where the file says in which ones the replicas were; elsewhere the broker chooses. It has no
-    batches: what the reverse copies is something else.
+    Replicas return to the log dirs in the file; elsewhere the broker chooses. The reverse has no batches, because it
+    copies other data.
     """
     unknown = [r.tp for r in plan.reassignments if r.before is None]
     if unknown:
         raise InvalidFile(
-            f"the plan does not say what the replicas of {unknown[0]} were"
-            + (f", nor of {len(unknown) - 1} other partitions" if len(unknown) > 1 else ""),
-            hint="a plan of `kctl topic reassign plan` does, under `current`; for others write the reverse by hand",
+            f"the plan does not have the original replicas of {unknown[0]}"
+            + (f" and {counted(len(unknown) - 1, 'more partition')}" if len(unknown) > 1 else ""),
+            hint="plans of `kctl topic reassign plan` have them; for other files, write the reverse plan by hand",
         )
-    back = tuple(
+    reverse = tuple(
         replace(r, before=r.after, after=r.before or (), log_dirs=r.log_dirs_before, log_dirs_before=r.log_dirs)
         for r in plan.reassignments
     )
-    return replace(plan, reassignments=back, batches=None, remove_brokers=(), complete=True, warnings=(), unmet=())
+    return replace(plan, reassignments=reverse, batches=None, remove_brokers=(), complete=True, warnings=(), unmet=())
 
 
 # --- parsing ----------------------------------------------------------------------------------------------------------
 
 
 def parse_plan(data: bytes, name: str) -> PlanFile:
-    """The plan in the bytes of a file. name: of the file, for messages.
+    """Parse the bytes of a plan file. name: of the file, for messages.
 
-    Raises InvalidFile; details["problems"] has a line for everything that is wrong, the message the first few.
+    Raises InvalidFile; details["problems"] has a line for each problem, the message the first few.
     """
     document = load_document(data, name)
     problems: list[str] = []
@@ -128,27 +127,27 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
     )
 
 
-def _lines(found: object) -> tuple[str, ...]:
-    """What a plan says of itself; files of other tools may have anything under that key."""
-    return tuple(line for line in found if isinstance(line, str)) if isinstance(found, list) else ()
+def _lines(value: object) -> tuple[str, ...]:
+    """Return the lines of a key; files of other tools may have anything there."""
+    return tuple(line for line in value if isinstance(line, str)) if isinstance(value, list) else ()
 
 
 def load_document(data: bytes, name: str) -> dict[str, Any]:
-    """The JSON object of a plan file, of version 1 and with `partitions`. Raises InvalidFile."""
-    hint = _HOW_TO_GET_ONE
+    """Return the JSON object of a plan file, with version 1 and `partitions`. Raises InvalidFile."""
+    hint = _WRITE_HINT
     if data.lstrip().startswith(b"Current partition replica assignment"):
         hint = 'keep only the JSON under "Proposed partition reassignment configuration"'
     document = load_object(data, name, keys=None, hint=hint)
     if "partitions" not in document:
-        hint = _HOW_TO_GET_ONE
+        hint = _WRITE_HINT
         if isinstance(document.get("brokers"), list):
             raise InvalidFile(
-                f"{name} is an export of a cluster, no plan",
-                hint="`kctl topic reassign plan --from-file` makes a plan of it",
+                f"{name} is an export of a cluster, not a plan",
+                hint="make a plan from it with `kctl topic reassign plan --from-file`",
             )
         if isinstance(document.get("topics"), list):
-            hint = "it lists topics to move: `kctl topic reassign plan --topics-file` makes a plan of it"
-        raise InvalidFile(f"{name} is no plan: it has no partitions", hint=hint)
+            hint = "it lists topics: make a plan for them with `kctl topic reassign plan --topics-file`"
+        raise InvalidFile(f"{name} is not a plan: it has no partitions", hint=hint)
     return document
 
 
@@ -161,12 +160,12 @@ def text_of_file(data: bytes) -> str:
 
 
 def bad_file(name: str, problems: Sequence[str]) -> InvalidFile:
-    """The error that names what is wrong in a plan file."""
+    """Return the error with the problems of a plan file."""
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
     count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     return InvalidFile(
         f"{name} has {count}: {'; '.join(problems[:_SHOWN])}{more}",
-        hint="nothing was changed; -o json lists every problem" if more else "nothing was changed; mend the file",
+        hint="nothing was changed; -o json lists every problem" if more else "nothing was changed; correct the file",
         details={"problems": list(problems)},
     )
 
@@ -181,7 +180,7 @@ class _Row:
 
 
 class _Entries:
-    """A list of {topic, partition, replicas, log_dirs}. rows: those that are good; places: their partitions."""
+    """A list of {topic, partition, replicas, log_dirs}. rows: the valid ones; places: their partitions."""
 
     def __init__(self, where: str, rows: object, problems: list[str]) -> None:
         self.where = where
@@ -190,14 +189,14 @@ class _Entries:
         self.places: dict[tuple[str, int], int] = {}
         self._faults: dict[str, str | None] = {}
         if not isinstance(rows, list):
-            problems.append(f"{where}partitions is no list")
+            problems.append(f"{where}partitions is not a list")
             return
         for number, row in enumerate(rows):
             self._add(number, row)
 
     def _add(self, number: int, row: object) -> None:
         if not isinstance(row, dict):
-            self.problems.append(f"{self.where}entry {number} is no object: {shown(row)}")
+            self.problems.append(f"{self.where}entry {number} is not an object: {shown(row)}")
             return
         topic: Any = row.get("topic")
         partition: Any = row.get("partition")
@@ -211,22 +210,22 @@ class _Entries:
         name = f"{self.where}{topic}-{partition}"
         replicas: Any = row.get("replicas")
         size = row.get("size_bytes")
-        wrong = _replicas_fault(replicas) or self._log_dirs_fault(row, replicas)
-        if not wrong and not (size is None or (type(size) is int and size >= 0)):
-            wrong = f"size_bytes is {shown(size)}"
+        fault = _replicas_fault(replicas) or self._log_dirs_fault(row, replicas)
+        if not fault and not (size is None or (type(size) is int and size >= 0)):
+            fault = f"size_bytes is {shown(size)}"
         if (topic, partition) in self.places:
-            wrong = "it is there twice"
-        if wrong:
-            self.problems.append(f"{name}: {wrong}")
+            fault = "listed twice"
+        if fault:
+            self.problems.append(f"{name}: {fault}")
         self.places[topic, partition] = len(self.rows)
-        if not wrong:
+        if not fault:
             dirs = row.get("log_dirs")
             named = None if dirs is None else tuple([None if path == ANY else path for path in dirs])
             self.rows.append(_Row(topic, partition, tuple(replicas), named if named and any(named) else None, size))
 
     def _name_fault(self, topic: object) -> str | None:
         if not isinstance(topic, str):
-            return "it is no text"
+            return "not a string"
         if topic not in self._faults:
             self._faults[topic] = fault_of(topic)
         return self._faults[topic]
@@ -236,7 +235,7 @@ class _Entries:
             return None
         dirs = row["log_dirs"]
         if not isinstance(dirs, list):
-            return "log_dirs is no list"
+            return "log_dirs is not a list"
         if len(dirs) != len(replicas):
             return f"{len(dirs)} log_dirs for {len(replicas)} replicas"
         for path in dirs:
@@ -253,10 +252,10 @@ def _replicas_fault(replicas: object) -> str | None:
     if not isinstance(replicas, list):
         return "it has no list of replicas"
     if not replicas:
-        return "its replicas are empty"
+        return "its list of replicas is empty"
     for node in replicas:
         if not _is_id(node):
-            return f"{shown(node)} is no broker id"
+            return f"{shown(node)} is not a broker id"
     if len(set(replicas)) < len(replicas):
         return f"two replicas on one broker: {shown(replicas)}"
     return None
@@ -269,30 +268,28 @@ def _path_fault(path: object) -> str | None:
 
 
 def _current(document: Mapping[str, Any], entries: _Entries, problems: list[str]) -> _Entries | None:
-    """What `current` says of the same partitions; None when it is not there."""
-    found = document.get("current")
-    if found is None:
+    """Return the original replicas of the same partitions; None if the file has none."""
+    value = document.get("current")
+    if value is None:
         return None
-    if not isinstance(found, dict):
-        problems.append("current is no object")
+    if not isinstance(value, dict):
+        problems.append("current is not an object")
         return None
-    current = _Entries("current: ", found.get("partitions"), problems)
-    problems += [
-        f"current: {t}-{p}: the plan does not move it" for t, p in current.places if (t, p) not in entries.places
-    ]
-    problems += [f"{t}-{p}: current does not have it" for t, p in entries.places if (t, p) not in current.places]
+    current = _Entries("current: ", value.get("partitions"), problems)
+    problems += [f"current: {t}-{p}: not in partitions" for t, p in current.places if (t, p) not in entries.places]
+    problems += [f"{t}-{p}: not in current" for t, p in entries.places if (t, p) not in current.places]
     return current
 
 
-def _topics(found: object, problems: list[str]) -> dict[str, tuple[str | None, int]]:
-    """Topic → its id and number of partitions when the plan was made."""
-    if found is None:
+def _topics(value: object, problems: list[str]) -> dict[str, tuple[str | None, int]]:
+    """Return topic → its id and number of partitions when the plan was made."""
+    if value is None:
         return {}
-    if not isinstance(found, dict):
-        problems.append("topics is no object")
+    if not isinstance(value, dict):
+        problems.append("topics is not an object")
         return {}
     topics: dict[str, tuple[str | None, int]] = {}
-    for name, row in found.items():
+    for name, row in value.items():
         topic_id, count = (row.get("topic_id"), row.get("partitions")) if isinstance(row, dict) else (0, 0)
         if not (topic_id is None or isinstance(topic_id, str)) or type(count) is not int or count < 0:
             problems.append(f"topics: {printable(name)[:60]}: {shown(row)}")
@@ -301,37 +298,37 @@ def _topics(found: object, problems: list[str]) -> dict[str, tuple[str | None, i
     return topics
 
 
-def _batches(found: object, entries: int, problems: list[str]) -> tuple[tuple[int, ...], ...] | None:
-    if found is None:
+def _batches(value: object, entries: int, problems: list[str]) -> tuple[tuple[int, ...], ...] | None:
+    if value is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(batch, list) for batch in found):
-        problems.append("batches is no list of lists")
+    if not isinstance(value, list) or not all(isinstance(batch, list) for batch in value):
+        problems.append("batches is not a list of lists")
         return None
-    seen: set[int] = set()
-    for number, batch in enumerate(found):
+    positions: set[int] = set()
+    for number, batch in enumerate(value):
         for position in batch:
             if type(position) is not int or not 0 <= position < entries:
-                problems.append(f"batch {number}: there is no entry {shown(position)}")
-            elif position in seen:
-                problems.append(f"batch {number}: entry {position} is there twice")
+                problems.append(f"batch {number}: no entry {shown(position)}")
+            elif position in positions:
+                problems.append(f"batch {number}: entry {position} is listed twice")
             else:
-                seen.add(position)
-    if len(seen) < entries and not problems:
-        problems.append(f"{entries - len(seen)} entries are in no batch")
-    return tuple(tuple(batch) for batch in found if batch)
+                positions.add(position)
+    if len(positions) < entries and not problems:
+        problems.append(f"{entries - len(positions)} entries are in no batch")
+    return tuple(tuple(batch) for batch in value if batch)
 
 
 def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
-    """Brokers that are to hold nothing in the end: none where topics were chosen, because they keep the others."""
-    found = goals.get("remove_broker", []) if isinstance(goals, dict) else []
+    """Return the brokers that must end empty: none if topics were selected, because they keep the others."""
+    value = goals.get("remove_broker", []) if isinstance(goals, dict) else []
     if goals is not None and not isinstance(goals, dict):
-        problems.append("goals is no object")
-    if not isinstance(found, list) or not all(map(_is_id, found)):
-        problems.append(f"goals: remove_broker is {shown(found)}")
+        problems.append("goals is not an object")
+    if not isinstance(value, list) or not all(map(_is_id, value)):
+        problems.append(f"goals: remove_broker is {shown(value)}")
         return ()
-    # topic_regex: what kctl wrote before --match
+    # topic_regex: the key before --match
     chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "match", "topic_regex", "topics_file"))
-    return () if chosen else tuple(found)
+    return () if chosen else tuple(value)
 
 
 def _reassignments(
@@ -339,14 +336,14 @@ def _reassignments(
 ) -> Iterable[Reassignment]:
     nothing = (None, 0)
     for row in entries.rows:
-        was = current.rows[current.places[row.topic, row.partition]] if current else None
+        original = current.rows[current.places[row.topic, row.partition]] if current else None
         yield Reassignment(
             topic=row.topic,
             partition=row.partition,
             after=row.replicas,
-            before=was.replicas if was else None,
+            before=original.replicas if original else None,
             log_dirs=row.log_dirs,
-            log_dirs_before=was.log_dirs if was else None,
-            size_bytes=(was.size_bytes if was else None) if row.size_bytes is None else row.size_bytes,
+            log_dirs_before=original.log_dirs if original else None,
+            size_bytes=(original.size_bytes if original else None) if row.size_bytes is None else row.size_bytes,
             topic_id=topics.get(row.topic, nothing)[0],
         )

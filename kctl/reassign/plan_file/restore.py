@@ -1,4 +1,4 @@
-"""A plan file as the planner's plan again, without a cluster: what `kctl topic reassign show` shows."""
+"""A plan file as the planner's plan, without a cluster: for `kctl topic reassign show`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kctl.reassign.plan_file.document import (
 from kctl.reassign.plan_file.read import PlanFile, bad_file
 from kctl.reassign.planner.cluster import UNKNOWN, PlanBroker, PlanCluster
 from kctl.reassign.planner.execution import Execution
-from kctl.reassign.planner.goals import Balance, Goals
-from kctl.reassign.planner.loads import BrokerLoad, Change
+from kctl.reassign.planner.goals import BalanceGoal, Goals
+from kctl.reassign.planner.loads import BrokerLoad, PartitionChange
 from kctl.reassign.planner.log_dir_moves import LogDirLoad, LogDirMove, LogDirPlan
 from kctl.reassign.planner.plan import Plan, count_changes
 
@@ -60,21 +60,21 @@ class _Values:
         value = self.values.get(key)
         if value is None or (type(value) is int and 0 <= value < _MAX):
             return value
-        self.problems.append(f"{key} is no number")
+        self.problems.append(f"{key} is not a number")
         return None
 
     def lines(self, key: str) -> list[str]:
         value = self.values.get(key, [])
         if isinstance(value, list) and all(isinstance(line, str) for line in value):
             return value
-        self.problems.append(f"{key} is no list of texts")
+        self.problems.append(f"{key} is not a list of strings")
         return []
 
     def ids(self, owner: Mapping[str, Any], key: str) -> frozenset[int]:
         value = owner.get(key, [])
         if isinstance(value, list) and all(type(node) is int and 0 <= node < 2**31 for node in value):
             return frozenset(value)
-        self.problems.append(f"{key} is no list of brokers")
+        self.problems.append(f"{key} is not a list of brokers")
         return frozenset()
 
     def loads(self, keys: tuple[str, str], kind: type[_Row], names: Sequence[str]) -> tuple[list[_Row], list[_Row]]:
@@ -91,21 +91,21 @@ class _Values:
         value = self.values.get(key) or []
         if isinstance(value, list) and all(isinstance(row, dict) and _fits(row, kind) for row in value):
             return [kind(**{name: row[name] for name in kind.__slots__}) for row in value]
-        self.problems.append(f"{key} has rows that are not understood")
+        self.problems.append(f"{key} has invalid rows")
         return []
 
     def goals(self) -> Goals:
         options = self.values.get("goals") or {}
         balance = options.get("balance", [])
-        known = [each.value for each in Balance]
+        known = [each.value for each in BalanceGoal]
         if not isinstance(balance, list) or not all(isinstance(each, str) and each in known for each in balance):
-            self.problems.append("goals: balance is not understood")
+            self.problems.append("goals: balance is invalid")
             balance = []
         return Goals(
             remove_brokers=self.ids(options, "remove_broker"),
             add_brokers=self.ids(options, "add_broker"),
             exclude_brokers=self.ids(options, "exclude_broker"),
-            balance=frozenset(map(Balance, balance)),
+            balance=frozenset(map(BalanceGoal, balance)),
             leaders_only=options.get("leaders_only") is True,
         )
 
@@ -142,9 +142,9 @@ def _plan(file: PlanFile, values: _Values, goals: Goals) -> Plan:
     )
 
 
-def _changes(file: PlanFile) -> list[Change]:
+def _changes(file: PlanFile) -> list[PartitionChange]:
     return [
-        Change(
+        PartitionChange(
             row,
             list(r.before or ()),
             list(r.after),
@@ -182,7 +182,7 @@ def _cluster(file: PlanFile, loads: Sequence[BrokerLoad]) -> PlanCluster:
     )
 
 
-def _log_dirs(values: _Values, changes: Sequence[Change], cluster: PlanCluster) -> LogDirPlan | None:
+def _log_dirs(values: _Values, changes: Sequence[PartitionChange], cluster: PlanCluster) -> LogDirPlan | None:
     """Return the moves inside brokers; None for a plan without --log-dirs."""
     before, after = values.loads(LOG_DIR_LOADS, LogDirLoad, ("broker", "path"))
     moves = []

@@ -1,4 +1,4 @@
-"""One partition of a plan: where its replicas are, and where they are to be."""
+"""One partition of a plan: its replicas before and after."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from kctl.model import TopicPartition
 class Reassignment:
     """Broker ids, the preferred leader first.
 
-    before: the replicas that the plan was made for, None in a file that does not tell (Kafka's own tool writes none).
-    log_dirs: beside each of `after` the log dir that the replica is to be in, None where the broker chooses.
-    log_dirs_before: beside each of `before` the log dir that the replica was in, None where it is not known.
-    size_bytes: of one replica. topic_id: in base64, None when not known.
+    before: the replicas that the plan was made for; None if the file lacks them (Kafka's own tool writes none).
+    log_dirs: the log dir for each replica of `after`, None where the broker chooses. log_dirs_before: the log dir of
+    each replica of `before`, None where unknown. size_bytes: of one replica. topic_id: in base64, None if unknown.
     """
 
     topic: str
@@ -32,7 +31,7 @@ class Reassignment:
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """Brokers that get a copy. Empty when `before` is not known."""
+        """Return the brokers that get a copy. Empty if `before` is unknown."""
         return () if self.before is None else tuple(node for node in self.after if node not in self.before)
 
     @property

@@ -1,8 +1,7 @@
-"""Cutting a plan into batches that are carried out one after the other, each small enough to be waited for.
+"""Cuts a plan into batches that are carried out one after the other.
 
-Pure, and the same for the same plan. Within a batch the copies are spread over the brokers that receive and those that
-give: each batch has of every receiving broker the same share of what that broker receives in all, so that no disk or
-network card works alone while the others wait.
+Pure, and deterministic. Each batch has the same share of what each broker receives in total, so that no disk or network
+card works alone while the others wait.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import NamedTuple
 from kctl.reassign.planner.assignment import Reassignment
 
 WITHOUT_COPIES = 1_000  # partitions in a batch that copies nothing
-_OPEN = 32  # batches that are looked at for a partition that does not fit into the first
+_OPEN = 32  # batches to try for a partition that does not fit into the first
 
 
 def default_concurrency(brokers: int) -> int:
-    """Replica copies at a time in a cluster of so many brokers."""
+    """Return the replica copies per batch for a number of brokers."""
     return max(50, 5 * brokers)
 
 
@@ -34,11 +33,11 @@ class _Item(NamedTuple):
 def make_batches(
     reassignments: Sequence[Reassignment], *, max_concurrent_moves: int, batch_bytes: int | None
 ) -> tuple[tuple[int, ...], ...]:
-    """Batches of positions in `reassignments`, each position in one of them.
+    """Return batches of positions in `reassignments`, each position in exactly one.
 
-    A batch copies at most max_concurrent_moves replicas and batch_bytes (None: any), unless a single partition does
-    more. What copies nothing (another order, fewer replicas) comes last, in batches of its own. Where `before` is not
-    known, every replica counts as a copy; a size that is not known counts as nothing.
+    A batch copies at most max_concurrent_moves replicas and batch_bytes (None: no limit), unless a single partition
+    exceeds them. Partitions that copy nothing (reorders, fewer replicas) come last, in their own batches. If `before`
+    is unknown, each replica counts as a copy; an unknown size counts as 0.
     """
     items, still = [], []
     for position, r in enumerate(reassignments):
@@ -56,35 +55,35 @@ def make_batches(
 
 
 def receivers_of(reassignment: Reassignment) -> list[int]:
-    """Brokers that copy the partition: those that are new to it, and those where it goes to another log dir."""
+    """Return the brokers that copy the partition: new ones, and those where it changes its log dir."""
     r = reassignment
     if r.before is None:
         return list(r.after)
     before = r.before
     receivers = [node for node in r.after if node not in before]
     if r.log_dirs is not None:
-        was = dict(zip(r.before, r.log_dirs_before or (), strict=False))
+        dirs_before = dict(zip(r.before, r.log_dirs_before or (), strict=False))
         for node, path in zip(r.after, r.log_dirs, strict=True):
-            if path is not None and node in r.before and was.get(node) != path:
+            if path is not None and node in r.before and dirs_before.get(node) != path:
                 receivers.append(node)
     return receivers
 
 
 def _spread(items: Sequence[_Item], key: Callable[[_Item], Hashable]) -> list[_Item]:
-    """The items of each key at even distances over the whole; among equals the order stays."""
+    """Spread the items of each key evenly over the sequence; otherwise the order is stable."""
     groups = [key(item) for item in items]
     step = {group: 1 / count for group, count in Counter(groups).items()}
-    at = {group: width / 2 for group, width in step.items()}
+    next_place = {group: width / 2 for group, width in step.items()}
     places = []
     for group in groups:
-        place = at[group]
+        place = next_place[group]
         places.append(place)
-        at[group] = place + step[group]
+        next_place[group] = place + step[group]
     return [items[number] for number in sorted(range(len(items)), key=places.__getitem__)]
 
 
-def _pack(items: Sequence[_Item], most: int, most_bytes: int | None) -> list[list[int]]:
-    """Each item into the first batch of those still open that has room for it."""
+def _pack(items: Sequence[_Item], max_copies: int, max_bytes: int | None) -> list[list[int]]:
+    """Put each item into the first open batch with room for it."""
     batches: list[list[int]] = []
     room: list[tuple[int, int]] = []  # copies and bytes that each batch has room for
     open_batches: list[int] = []
@@ -93,7 +92,7 @@ def _pack(items: Sequence[_Item], most: int, most_bytes: int | None) -> list[lis
         number = next(fits, len(batches))
         if number == len(batches):
             batches.append([])
-            room.append((most, 1 << 62 if most_bytes is None else most_bytes))
+            room.append((max_copies, 1 << 62 if max_bytes is None else max_bytes))
             open_batches.append(number)
         batches[number].append(item.position)
         copies, size = room[number]

@@ -1,4 +1,4 @@
-"""Numbers below which no plan can be, each with its proof: anyone can check a plan against them.
+"""Lower bounds of a plan, each with its proof, so that anyone can check a plan.
 
 Notation: a plan gives each partition p a set T(p) of w(p) brokers; S(p) is what it has on brokers that do not leave. It
 copies |T(p) ∖ S(p)| replicas. Broker b ends with l(b) replicas, least(b) ≤ l(b) ≤ most(b).

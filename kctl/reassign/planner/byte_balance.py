@@ -1,7 +1,7 @@
-"""Bytes within a tolerance of the mean on every host: few bytes moved, and how few any plan needs.
+"""Balances bytes: each host within a tolerance of the mean, with few bytes moved, and a lower bound.
 
-To find the fewest is as hard as packing bins; replicas are moved (or exchanged, where counts have to stay) from the
-fullest host to the emptiest, each as near in size to what is needed as there is. The bound tells how good that was.
+Finding the minimum is as hard as bin packing. Replicas are moved (or exchanged, if counts must stay) from the fullest
+host to the emptiest, each with a size as close as possible to the amount needed. The bound shows how good that is.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.targets import Targets
 
 DEFAULT_TOLERANCE = 0.1
-_TRIES = 64  # replicas looked at for one step between two hosts
+_TRIES = 64  # replicas to try for one step between two hosts
 
 
 @dataclass(frozen=True, slots=True)
 class ByteBound:
-    """least, most: bytes that a host should hold. lower_bound_bytes, lower_bound_moves: no plan copies less."""
+    """least, most: limits of the bytes of a host. lower_bound_bytes, lower_bound_moves: no plan copies less."""
 
     least: int
     most: int
     lower_bound_bytes: int
     lower_bound_moves: int
-    off: tuple[int, ...]  # hosts that stay outside
+    off: tuple[int, ...]  # hosts that stay outside the limits
 
 
 def balance_bytes(placement: PlacementState, targets: Targets | None, tolerance: float) -> ByteBound:
-    """Move replicas in `placement`. targets: counts that have to be kept, None for any. tolerance 0: the default."""
+    """Move replicas in `placement`. targets: replica counts to keep, None for any. tolerance 0: the default."""
     balancer = _Balancer(placement, targets, tolerance or DEFAULT_TOLERANCE)
     bound = byte_bound(placement, balancer.low, balancer.high)
     budget = 4 * len(placement.replicas) + 100
@@ -64,12 +64,12 @@ def byte_bound(placement: PlacementState, low: int, high: int) -> tuple[int, int
         excess += sum(held[b])
         excess_moves += len(held[b])
     if any(len(new) < len(old) for new, old in zip(placement.replicas, placement.original, strict=True)):
-        excess = excess_moves = 0  # what is too much may be dropped instead
+        excess = excess_moves = 0  # surplus replicas may be dropped instead
     return max(lack, excess), max(lack_moves, excess_moves)
 
 
 def count_to(sizes: Sequence[int], amount: int) -> int:
-    """How many of the first sizes make the amount."""
+    """Return how many of the first sizes add up to the amount."""
     for count, size in enumerate(sizes):
         if amount <= 0:
             return count
@@ -98,9 +98,9 @@ class _Balancer:
         return max(0, self.placement.size[p])
 
     def improve(self) -> bool:
-        """One move or exchange from a host that has too much, or to one that lacks; False when none helps.
+        """Move or exchange replicas once, from a host above the limit or to one below it. False if nothing helps.
 
-        The fullest and the emptiest first. One that nothing helps is passed over until something else has changed.
+        The fullest and the emptiest host come first. A host that nothing helps is skipped until something else changes.
         """
         order = sorted(self.hosts, key=lambda b: (self.bytes[b], b))
         for a in reversed(order):
@@ -146,7 +146,7 @@ class _Balancer:
         return same and loads[a] > self.targets.least[a] and loads[b] < self.targets.most[b]
 
     def _near(self, a: int, needed: int, most: int) -> list[int]:
-        """Replicas on a: from the size needed upwards to most, then downwards."""
+        """Return replicas on a: from the size needed up to most, then smaller ones."""
         rows = self.on[a]
         at = bisect_left(rows, (needed, -1))
         end = bisect_left(rows, (most + 1, -1))
@@ -155,7 +155,7 @@ class _Balancer:
         return [p for size, p in picked if size > 0]
 
     def _exchange(self, a: int, b: int, needed: int, most: int) -> bool:
-        """A larger replica of a for a smaller one of b, whose difference is as near to what is needed as there is."""
+        """Exchange a larger replica of a for a smaller one of b whose size difference is closest to the need."""
         rows = self.on[b]
         found = []
         for size, p in self.on[a][: -_TRIES - 1 : -1]:

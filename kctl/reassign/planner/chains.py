@@ -28,7 +28,7 @@ class Network(Protocol):
     def swap(self, p: int, a: int, b: int) -> None: ...
 
 
-class Step(NamedTuple):
+class Swap(NamedTuple):
     """Partition p's unit goes from a to b."""
 
     p: int
@@ -59,13 +59,13 @@ def cheapest_chain(
     level: int,
     prune: int,
     avoid: frozenset[int],
-) -> tuple[int, list[Step]] | None:
+) -> tuple[int, list[Swap]] | None:
     """The cost and steps of a cheapest path from a source to a sink.
 
     level: nothing cheaper exists, so that the first path of that cost will do. prune: look at no node further away.
     """
     distance = [_FAR] * (max((*network.nodes, *sources)) + 1)
-    came: dict[int, Step] = {}
+    came: dict[int, Swap] = {}
     for node in sources:
         distance[node] = 0
     queue = deque(sources)
@@ -85,7 +85,7 @@ def cheapest_chain(
             if edge is None:
                 continue
             distance[b] = here + edge[1]
-            came[b] = Step(edge[0], a, b)
+            came[b] = Swap(edge[0], a, b)
             if b in sinks and (best < 0 or distance[b] < distance[best] or best == b):
                 best = b
                 if distance[b] <= level and (steps := _path(came, b, sources)):
@@ -99,18 +99,18 @@ def cheapest_chain(
     return (distance[best], steps) if steps else None
 
 
-def _path(came: dict[int, Step], node: int, sources: Collection[int]) -> list[Step]:
-    """Steps from a source to node; empty where they turn in a circle."""
-    steps: list[Step] = []
+def _path(came: dict[int, Swap], node: int, sources: Collection[int]) -> list[Swap]:
+    """Return the swaps from a source to node; empty if they form a cycle."""
+    steps: list[Swap] = []
     while node in came and len(steps) <= len(came):
         steps.append(came[node])
         node = came[node].a
     return steps[::-1] if node in sources and len(steps) <= len(came) else []
 
 
-def apply_chain(network: Network, steps: list[Step]) -> int | None:
+def apply_chain(network: Network, steps: list[Swap]) -> int | None:
     """Do all swaps. Two of one partition may exclude each other: then none is done, and the partition is returned."""
-    done: list[Step] = []
+    done: list[Swap] = []
     for step in steps:
         if not network.legal(step.p, step.a, step.b):
             for p, a, b in reversed(done):
@@ -133,8 +133,8 @@ def cancel_cycles(network: Network, targets: Targets, *, rounds: int) -> list[in
     while True:
         size = max(network.nodes) + 1
         distance = [0] * (size + len(targets.total))
-        came: dict[int, Step] = {}
-        cycle: list[Step] = []
+        came: dict[int, Swap] = {}
+        cycle: list[Swap] = []
         while not cycle:
             rounds -= 1
             if rounds < 0:
@@ -147,29 +147,29 @@ def cancel_cycles(network: Network, targets: Targets, *, rounds: int) -> list[in
 
 
 def _relax(
-    network: Network, targets: Targets, distance: list[int], came: dict[int, Step], size: int, avoid: frozenset[int]
+    network: Network, targets: Targets, distance: list[int], came: dict[int, Swap], size: int, avoid: frozenset[int]
 ) -> bool:
-    """One round of Bellman and Ford over all pairs; False when nothing got nearer."""
+    """Do one round of Bellman-Ford over all pairs; return False if no distance decreased."""
     changed = False
     for a in network.nodes:
         group = size + targets.group[a]
         outside = targets.group[a] >= 0
         if outside and distance[group] < distance[a] and network.loads[a] > targets.least[a]:
-            distance[a], came[a], changed = distance[group], Step(-1, group, a), True
+            distance[a], came[a], changed = distance[group], Swap(-1, group, a), True
         for b in network.nodes:
             below = distance[b] - distance[a]
             if below < 0 or b == a:
                 continue
             edge = network.edge(a, b, below, avoid)
             if edge is not None:
-                distance[b], came[b], changed = distance[a] + edge[1], Step(edge[0], a, b), True
+                distance[b], came[b], changed = distance[a] + edge[1], Swap(edge[0], a, b), True
         if outside and distance[a] < distance[group] and network.loads[a] < targets.most[a]:
-            distance[group], came[group], changed = distance[a], Step(-1, a, group), True
+            distance[group], came[group], changed = distance[a], Swap(-1, a, group), True
     return changed
 
 
-def _cycle(came: dict[int, Step]) -> list[Step]:
-    """A cycle among the steps that nodes were last reached by; it has a negative cost. Empty for none."""
+def _cycle(came: dict[int, Swap]) -> list[Swap]:
+    """Return a cycle of negative cost among the last swaps of each node; empty if there is none."""
     state: dict[int, int] = {}
     for start in came:
         node = start
@@ -177,7 +177,7 @@ def _cycle(came: dict[int, Step]) -> list[Step]:
             state[node] = start
             node = came[node].a
         if state.get(node) == start and node in came:
-            steps: list[Step] = []
+            steps: list[Swap] = []
             end = node
             while not steps or node != end:
                 steps.append(came[node])

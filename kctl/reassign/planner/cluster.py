@@ -1,8 +1,9 @@
-"""What a planner has to know of a cluster, compact: a million partitions fit into some 200 MB.
+"""The cluster as a planner needs it, compact: a million partitions fit into about 200 MB.
 
-Brokers are numbered 0…n−1 in the order of their ids («index»), partitions in the order of topic and number. A
-partition is a row over parallel arrays; its replicas are one tuple of broker indexes, shared by all partitions that
-have the same."""
+Brokers are numbered 0…n−1 in the order of their ids ("index"), partitions in the order of topic and number. A partition
+is a row over parallel arrays; its replicas are a tuple of broker indexes, shared by all partitions with the same
+replicas.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,10 @@ _MAX_SIZE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class PlanBroker:
-    """usable_bytes: free bytes of each log dir that receives replicas, None when not known. cordoned: none of them
-    does. Dead brokers have no rack."""
+    """A broker. usable_bytes: free bytes of each log dir that receives replicas, None if unknown.
+
+    cordoned: no log dir receives replicas. Brokers that are down have no rack.
+    """
 
     id: int
     rack: str | None
@@ -37,9 +40,9 @@ class PlanBroker:
 class PlanCluster:
     """Brokers by id, and partitions as columns.
 
-    topic_of: index into topics. leader: broker index; NONE: there is none, UNKNOWN: not known, or not listed.
-    size_bytes: of one replica, UNKNOWN when not known. moving: partitions with a reassignment under way, whose
-    replicas are not to be trusted. topic_ids: beside topics, empty when none is known.
+    topic_of: index into topics. leader: broker index; NONE: no leader, UNKNOWN: unknown or not listed. size_bytes: of
+    one replica, UNKNOWN if not known. moving: partitions under reassignment, whose replicas are in flux. topic_ids: one
+    per topic, empty if none is known.
     """
 
     brokers: tuple[PlanBroker, ...]
@@ -63,23 +66,23 @@ class PlanCluster:
         return [self.brokers[index].id for index in indexes]
 
     def index_of(self) -> dict[int, int]:
-        """Broker id → index."""
+        """Return broker id → index."""
         return {broker.id: index for index, broker in enumerate(self.brokers)}
 
-    def select(self, wanted: Callable[[str], bool]) -> PlanCluster:
-        """The same brokers, with only the topics that are wanted."""
-        keep = [wanted(name) for name in self.topics]
-        renumbered = {old: new for new, old in enumerate(t for t, kept in enumerate(keep) if kept)}
+    def select(self, accepts: Callable[[str], bool]) -> PlanCluster:
+        """Return the cluster with only the topics that the function accepts."""
+        keep = [accepts(name) for name in self.topics]
+        renumbered = {old: new for new, old in enumerate(t for t, is_selected in enumerate(keep) if is_selected)}
         taken = self.take([p for p, t in enumerate(self.topic_of) if keep[t]])
         return replace(
             taken,
-            topics=tuple(name for name, kept in zip(self.topics, keep, strict=True) if kept),
+            topics=tuple(name for name, is_selected in zip(self.topics, keep, strict=True) if is_selected),
             topic_of=array("i", (renumbered[t] for t in taken.topic_of)),
-            topic_ids=tuple(each for each, kept in zip(self.topic_ids, keep, strict=False) if kept),
+            topic_ids=tuple(each for each, is_selected in zip(self.topic_ids, keep, strict=False) if is_selected),
         )
 
     def take(self, rows: Sequence[int]) -> PlanCluster:
-        """The same with only these partitions, in this order."""
+        """Return the cluster with only these partitions, in this order."""
         return replace(
             self,
             topic_of=array("i", (self.topic_of[p] for p in rows)),
@@ -92,7 +95,7 @@ class PlanCluster:
 
 
 class _Columns:
-    """Rows come in by topic; ids become indexes, equal replica lists become one tuple."""
+    """Collects rows by topic; ids become indexes, equal replica lists become one tuple."""
 
     def __init__(self, brokers: Iterable[PlanBroker]) -> None:
         self.brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
@@ -106,7 +109,7 @@ class _Columns:
         self.moving: set[int] = set()
 
     def add(self, number: int, replicas: Iterable[int], leader: int, size_bytes: int, moving: bool) -> None:
-        """A partition of the topic added last. Raises KeyError for an id that is no broker's."""
+        """Add a partition of the topic that was added last. Raises KeyError for an unknown broker id."""
         row = tuple([self._index[node] for node in replicas])
         self.replicas.append(self._tuples.setdefault(row, row))
         self.topic_of.append(len(self.topics) - 1)
@@ -117,7 +120,7 @@ class _Columns:
             self.moving.add(len(self.replicas) - 1)
 
     def topic(self, name: str, topic_id: str | None) -> None:
-        """The partitions that are added from now on are of this one."""
+        """Start a topic: the partitions that follow belong to it."""
         self.topics.append(name)
         self.topic_ids.append(topic_id)
 
@@ -136,7 +139,7 @@ def from_state(
     cordoned: Collection[int] = (),
     moving: Iterable[TopicPartition] = (),
 ) -> PlanCluster:
-    """From one Metadata response and what log dirs and reassignments told. Absent is unknown."""
+    """Return the cluster of a Metadata response, log dirs and reassignments. Missing values are unknown."""
     sizes, room, under_way = size_bytes or {}, usable_bytes or {}, frozenset(moving)
     hosting = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
     alive = [PlanBroker(b.id, b.rack, True, room.get(b.id), b.id in cordoned) for b in state.brokers.values()]
@@ -150,22 +153,22 @@ def from_state(
 
 
 def from_export(document: object) -> PlanCluster:
-    """From the JSON of `kctl cluster export` (kctl.cluster.export). Raises InvalidFile.
+    """Return the cluster in the JSON of `kctl cluster export` (kctl.cluster.export). Raises InvalidFile.
 
-    A broker without a host, where others have one, is down: the export knows it from replica lists alone. A replica
-    on a broker that is not listed makes that broker known, and down.
+    A broker without a host, if others have one, is down: the export has it from replica lists only. A replica on a
+    broker that is not listed adds that broker, as down.
     """
     if not isinstance(document, Mapping):
-        raise _invalid("no JSON object")
+        raise _invalid("not a JSON object")
     rows = _objects(document, "brokers", "the cluster")
     topics = _objects(document, "topics", "the cluster")
     with_hosts = any(row.get("host") is not None for row in rows)
     brokers = {b.id: b for b in (_broker(row, with_hosts) for row in rows)}
     if len(brokers) < len(rows):
-        raise _invalid("two brokers have one id")
+        raise _invalid("two brokers have the same id")
     parsed = [(_name(t), _text(t, "topic_id"), _objects(t, "partitions", f"topic {_name(t)}")) for t in topics]
     if len({name for name, _, _ in parsed}) < len(parsed):
-        raise _invalid("a topic is there twice")
+        raise _invalid("a topic is listed twice")
     for name, _, partitions in parsed:
         for row in partitions:
             for node in _replicas(name, row):
@@ -181,7 +184,7 @@ def from_export(document: object) -> PlanCluster:
 def _add_partitions(columns: _Columns, name: str, partitions: list[Mapping[str, Any]]) -> None:
     numbers = [_integer(row, "partition", f"topic {name}") for row in partitions]
     if len(set(numbers)) < len(numbers):
-        raise _invalid(f"a partition of topic {name} is there twice")
+        raise _invalid(f"a partition of topic {name} is listed twice")
     for number, row in sorted(zip(numbers, partitions, strict=True), key=lambda pair: pair[0]):
         size = row.get("size_bytes")
         if size is not None and (type(size) is not int or not 0 <= size < _MAX_SIZE):
@@ -214,24 +217,24 @@ def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
 
 
 def _leader(row: Mapping[str, Any]) -> int:
-    """NONE where the file says that there is none; UNKNOWN where it does not say."""
+    """Return NONE if the file has no leader; UNKNOWN if the file does not have the key."""
     if "leader" not in row:
         return UNKNOWN
-    found = row["leader"]
-    if found is None or found == -1:
+    value = row["leader"]
+    if value is None or value == -1:
         return NONE
-    return found if type(found) is int else UNKNOWN
+    return value if type(value) is int else UNKNOWN
 
 
 def _replicas(topic: str, row: Mapping[str, Any]) -> list[int]:
-    found = row.get("replicas")
-    if not isinstance(found, list) or not found or not all(type(n) is int and 0 <= n <= _MAX_ID for n in found):
-        raise _invalid(f"replicas of partition {row.get('partition')!r:.20} of topic {topic} are {found!r:.100}")
-    if len(set(found)) < len(found):
+    value = row.get("replicas")
+    if not isinstance(value, list) or not value or not all(type(n) is int and 0 <= n <= _MAX_ID for n in value):
+        raise _invalid(f"replicas of partition {row.get('partition')!r:.20} of topic {topic} are {value!r:.100}")
+    if len(set(value)) < len(value):
         raise _invalid(
-            f"partition {row.get('partition')!r:.20} of topic {topic} has two replicas on one broker: {found!r:.100}"
+            f"partition {row.get('partition')!r:.20} of topic {topic} has two replicas on one broker: {value!r:.100}"
         )
-    return found
+    return value
 
 
 def _name(topic: Mapping[str, Any]) -> str:
@@ -242,10 +245,10 @@ def _name(topic: Mapping[str, Any]) -> str:
 
 
 def _text(owner: Mapping[str, Any], key: str) -> str | None:
-    found = owner.get(key)
-    if not (found is None or isinstance(found, str)):
-        raise _invalid(f"{key} is {found!r:.100}")
-    return found
+    value = owner.get(key)
+    if not (value is None or isinstance(value, str)):
+        raise _invalid(f"{key} is {value!r:.100}")
+    return value
 
 
 def _integer(row: Mapping[str, Any], key: str, owner: str) -> int:
@@ -256,10 +259,10 @@ def _integer(row: Mapping[str, Any], key: str, owner: str) -> int:
 
 
 def _objects(owner: Mapping[str, Any], key: str, name: str) -> list[Mapping[str, Any]]:
-    found = owner.get(key)
-    if not isinstance(found, list) or not all(isinstance(row, Mapping) for row in found):
+    value = owner.get(key)
+    if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
         raise _invalid(f"{name} has no list of {key}")
-    return found
+    return value
 
 
 def _invalid(message: str) -> InvalidFile:

@@ -1,4 +1,4 @@
-"""Which replica is in which log dir of its broker, as far as a plan has to know it."""
+"""The log dir of each replica on its broker, as a plan needs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SIZE = 1 << 62
 
 @dataclass(slots=True)
 class Disk:
-    """A log dir that is online and not cordoned. fixed_*: what lies there and is not planned (other topics)."""
+    """A log dir that is online and not cordoned. fixed_*: replicas that are not planned (other topics)."""
 
     path: str
     total_bytes: int | None
@@ -26,7 +26,7 @@ class Disk:
 
 @dataclass(slots=True)
 class BrokerDisks:
-    """broker: its id. replicas: partition (row of the cluster) → position in disks, bytes (UNKNOWN: not known)."""
+    """broker: its id. replicas: partition (row of the cluster) → position in disks, bytes (or UNKNOWN)."""
 
     broker: int
     disks: list[Disk]
@@ -34,20 +34,20 @@ class BrokerDisks:
 
 
 def disks_of(cluster: PlanCluster, log_dirs: Mapping[int, list[LogDir]]) -> dict[int, BrokerDisks]:
-    """By broker index; brokers whose log dirs are not known are absent. log_dirs: broker id → its log dirs.
+    """Return the log dirs by broker index, without brokers whose log dirs are unknown. log_dirs: by broker id.
 
-    Raises Refused when a replica of the cluster's partitions is on its way to another log dir already.
+    Raises Refused if a replica of the partitions is already moving to another log dir.
     """
     topic_rows: dict[str, dict[int, int]] = {name: {} for name in cluster.topics}
     for p, topic in enumerate(cluster.topic_of):
         topic_rows[cluster.topics[topic]][cluster.number[p]] = p
-    found = {}
+    by_broker = {}
     for index, broker in enumerate(cluster.brokers):
         known = [log_dir for log_dir in log_dirs.get(broker.id, ()) if log_dir.error is None]
-        # What lies in a cordoned one stays there, as it does on an excluded broker.
+        # Replicas in a cordoned log dir stay, as on an excluded broker.
         if broker.alive and known:
-            found[index] = _broker_disks(broker.id, known, topic_rows)
-    return found
+            by_broker[index] = _broker_disks(broker.id, known, topic_rows)
+    return by_broker
 
 
 def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, Mapping[int, int]]) -> BrokerDisks:
@@ -61,8 +61,8 @@ def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, 
             row = topic_rows.get(topic, {}).get(partition)
             if future and row is not None:
                 raise Refused(
-                    f"the replica of {topic}-{partition} on broker {broker} is on its way to {log_dir.path}",
-                    hint="wait until it has arrived (`kctl topic reassign status`), or leave --log-dirs out",
+                    f"the replica of {topic}-{partition} on broker {broker} is already moving to {log_dir.path}",
+                    hint="wait for the move (`kctl topic reassign status`), or omit --log-dirs",
                 )
             if row is not None and not log_dir.cordoned:
                 result.replicas[row] = (place, size)
@@ -73,32 +73,32 @@ def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, 
 
 
 def log_dirs_of_export(document: Mapping[str, Any]) -> dict[int, list[LogDir]]:
-    """Broker id → its log dirs, of the JSON of `kctl cluster export`. Raises InvalidFile."""
-    found: dict[int, list[LogDir]] = {}
+    """Return broker id → its log dirs, from the JSON of `kctl cluster export`. Raises InvalidFile."""
+    by_broker: dict[int, list[LogDir]] = {}
     for row in document.get("brokers", ()):
         rows = row.get("log_dirs")
         if rows is None:
             continue
         name = f"broker {row.get('id')}"
         if not isinstance(rows, list) or not all(isinstance(each, Mapping) for each in rows):
-            raise _invalid(f"log_dirs of {name} are no list of objects")
-        found[row["id"]] = [_log_dir(name, each) for each in rows]
-        if len({log_dir.path for log_dir in found[row["id"]]}) < len(rows):
-            raise _invalid(f"{name} has a log dir twice")
-    return found
+            raise _invalid(f"log_dirs of {name} is not a list of objects")
+        by_broker[row["id"]] = [_log_dir(name, each) for each in rows]
+        if len({log_dir.path for log_dir in by_broker[row["id"]]}) < len(rows):
+            raise _invalid(f"{name} lists a log dir twice")
+    return by_broker
 
 
 def _log_dir(broker: str, row: Mapping[str, Any]) -> LogDir:
     path = row.get("path")
     if not isinstance(path, str) or not path.startswith("/"):
-        raise _invalid(f"a log dir of {broker} is {path!r:.100}, no absolute path")
+        raise _invalid(f"a log dir of {broker} is {path!r:.100}, not an absolute path")
     name = f"log dir {path} of {broker}"
     total, usable = (_size(row, key, name) for key in ("total_bytes", "usable_bytes"))
     replicas = row.get("replicas")
-    if replicas is None:  # as the export writes a log dir that is offline
+    if replicas is None:  # the export writes this for a log dir that is offline
         return LogDir(path, total, usable, [], "it is offline, or was not described")
     if not isinstance(replicas, list) or not all(isinstance(each, Mapping) for each in replicas):
-        raise _invalid(f"replicas of {name} are no list of objects")
+        raise _invalid(f"replicas of {name} is not a list of objects")
     return LogDir(
         path, total, usable, [_replica(name, each) for each in replicas], cordoned=row.get("cordoned") is True
     )

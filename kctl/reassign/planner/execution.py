@@ -1,4 +1,4 @@
-"""How a plan is carried out: batches, and the time that they take at a throttle."""
+"""How a plan is carried out: batches, and their duration at a throttle."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import default_concurrency, make_batches, receivers_of
 from kctl.reassign.planner.plan import Plan, reassignments
 
-DEFAULT_RATE = 50_000_000  # bytes per second: what is shown where no throttle is given
+DEFAULT_RATE = 50_000_000  # bytes per second, for the estimate only
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a plan is to be carried out: batches of positions in its changes, and the time that they take at a throttle.
+    """How to carry out a plan: batches of positions in its changes, and their duration at a throttle.
 
-    goals: the options of the plan. max_concurrent_moves: the most copies in a batch.
+    goals: the options of the plan. max_concurrent_moves: the limit of copies per batch.
     """
 
     batches: Sequence[Sequence[int]] = ()
@@ -52,10 +52,10 @@ def plan_execution(
 def estimated_ms(
     reassignments: Sequence[Reassignment], batches: Sequence[Sequence[int]], bytes_per_s: int, leaders: Sequence[int]
 ) -> int:
-    """The least time: one batch after the other, each as long as its busiest broker takes.
+    """Return a lower bound of the duration: each batch takes as long as its busiest broker.
 
-    The throttle holds for what a broker receives and for what it gives, each by itself (KIP-73), and for what it copies
-    between its log dirs (KIP-113). leaders: who gives, beside reassignments. Sizes that are not known take no time.
+    The throttle limits separately what a broker receives and sends (KIP-73), and what it copies between its log dirs
+    (KIP-113). leaders: the source of each reassignment. Unknown sizes take no time.
     """
     total_bytes = 0
     for batch in batches:
@@ -65,8 +65,8 @@ def estimated_ms(
             size = r.size_bytes or 0
             for node in receivers_of(r):
                 inside = r.before is not None and node in r.before
-                roads = [("inside", node)] if inside else [("in", node), ("out", leaders[position])]
-                for road in roads:
-                    busy[road] = busy.get(road, 0) + size
+                channels = [("inside", node)] if inside else [("in", node), ("out", leaders[position])]
+                for channel in channels:
+                    busy[channel] = busy.get(channel, 0) + size
         total_bytes += max(busy.values(), default=0)
     return total_bytes * 1000 // bytes_per_s

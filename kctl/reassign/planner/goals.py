@@ -1,4 +1,4 @@
-"""What a plan is to reach, and what it must keep. Checked against the cluster before anything is planned."""
+"""The goals of a plan, checked against the cluster before planning."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kctl.errors import NotFound, Refused, UsageError
 from kctl.reassign.planner.cluster import PlanCluster
 
 
-class Balance(str, Enum):
-    """What is to be spread evenly over the brokers."""
+class BalanceGoal(str, Enum):
+    """What to balance over the brokers."""
 
     REPLICAS = "replicas"
     LEADERS = "leaders"
@@ -23,11 +23,10 @@ class Balance(str, Enum):
 class Goals:
     """Options of a plan, by broker id.
 
-    brokers: all replicas go to these (None: wherever there is a live broker). add_brokers: new ones that get their
-    share, besides those that hold replicas already. exclude_brokers: receive nothing, keep what they have. tolerance:
-    share of the mean by which a broker may differ (0.1: ±10 %); counts are always allowed floor and ceil of the mean.
-    log_dirs: even out the log dirs of each broker, by moves inside it.
-    max_moves, max_bytes: the plan stops there and is marked incomplete.
+    brokers: place all replicas on these (None: on any live broker). add_brokers: new brokers that get an even share,
+    besides those that hold replicas. exclude_brokers: receive nothing, keep their replicas. tolerance: allowed
+    deviation from the mean (0.1: ±10 %); floor and ceil of the mean are always allowed. log_dirs: balance the log dirs
+    within each broker. max_moves, max_bytes: the plan stops there and is marked incomplete.
     """
 
     remove_brokers: frozenset[int] = frozenset()
@@ -36,7 +35,7 @@ class Goals:
     exclude_brokers: frozenset[int] = frozenset()
     replication_factor: int | None = None
     fix_racks: bool = False
-    balance: frozenset[Balance] = frozenset()
+    balance: frozenset[BalanceGoal] = frozenset()
     tolerance: float = 0.0
     leaders_only: bool = False
     log_dirs: bool = False
@@ -45,23 +44,23 @@ class Goals:
 
     @property
     def moves_data(self) -> bool:
-        spread = self.balance - {Balance.LEADERS}
+        spread = self.balance - {BalanceGoal.LEADERS}
         return bool(self.even_replicas or self.fix_racks or spread) and not self.leaders_only
 
     @property
     def even_replicas(self) -> bool:
-        """Do replica counts have to come out even?"""
+        """Return whether replica counts must be even."""
         named = self.remove_brokers or self.add_brokers or self.brokers is not None
-        return bool(named or self.replication_factor is not None or Balance.REPLICAS in self.balance)
+        return bool(named or self.replication_factor is not None or BalanceGoal.REPLICAS in self.balance)
 
     @property
     def even_leaders(self) -> bool:
-        return self.leaders_only or Balance.LEADERS in self.balance
+        return self.leaders_only or BalanceGoal.LEADERS in self.balance
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """By broker index. hosts may receive; leaving must end empty; the rest keep what they have."""
+    """Brokers by index. hosts may receive replicas; leaving must end empty; the others keep their replicas."""
 
     hosts: tuple[int, ...]
     leaving: frozenset[int]
@@ -74,13 +73,15 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     _check_known(goals, index.keys())
     dead = {broker.id for broker in cluster.brokers if not broker.alive}
     cordoned = {broker.id for broker in cluster.brokers if broker.cordoned}
-    asked = goals.add_brokers | (goals.brokers or frozenset())
-    if asked & dead:
-        raise Refused(f"{_brokers(asked & dead)} down and can receive nothing", hint="start it, or leave it out")
-    if asked & cordoned:
+    receivers = goals.add_brokers | (goals.brokers or frozenset())
+    if receivers & dead:
         raise Refused(
-            f"{_brokers(asked & cordoned)} cordoned in all log dirs and can receive nothing",
-            hint=f"remove it from the goal, or run: kctl config unset broker/{min(asked & cordoned)} {CORDONED}",
+            f"{_brokers(receivers & dead)} down and can receive nothing", hint="start it, or remove it from the goal"
+        )
+    if receivers & cordoned:
+        raise Refused(
+            f"{_brokers(receivers & cordoned)} cordoned in all log dirs and can receive nothing",
+            hint=f"remove it from the goal, or run: kctl config unset broker/{min(receivers & cordoned)} {CORDONED}",
         )
     holding = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}
     if goals.brokers is not None:
@@ -92,7 +93,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
         leaving = set(goals.remove_brokers)
     hosts = hosts - leaving - dead - cordoned - goals.exclude_brokers
     if not hosts:
-        hint = "name fewer brokers to remove or exclude"
+        hint = "remove or exclude fewer brokers"
         if cordoned:
             hint += f"; {_brokers(cordoned)} cordoned in all log dirs ({CORDONED})"
         raise Refused("no broker can receive a replica", hint=hint)
@@ -104,53 +105,57 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
 
 
 def check_options(goals: Goals) -> None:
-    """What can be told without a cluster. Raises UsageError."""
+    """Check what does not depend on the cluster. Raises UsageError."""
     both = goals.remove_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
     if both:
-        raise UsageError(f"{_brokers(both)} both to be removed and to receive", hint="name it once")
+        raise UsageError(
+            f"{_brokers(both)} both removed and receiving", hint="use only one of the options for a broker"
+        )
     both = goals.exclude_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
     if both:
-        raise UsageError(f"{_brokers(both)} both excluded and to receive", hint="name it once")
+        raise UsageError(
+            f"{_brokers(both)} both excluded and receiving", hint="use only one of the options for a broker"
+        )
     both = goals.exclude_brokers & goals.remove_brokers
     if both:
         raise UsageError(
-            f"{_brokers(both)} both excluded and to be removed",
-            hint="an excluded broker keeps what it has: name it once",
+            f"{_brokers(both)} both excluded and removed",
+            hint="an excluded broker keeps its replicas: use only one of the options",
         )
     if goals.replication_factor is not None and goals.replication_factor < 1:
         raise UsageError(f"replication factor {goals.replication_factor} is less than 1")
     if not 0 <= goals.tolerance < 1:
-        raise UsageError(f"tolerance {goals.tolerance} is not from 0 to 1", hint="write 0.1 for 10 %")
+        raise UsageError(f"tolerance {goals.tolerance} is not between 0 and 1", hint="write 0.1 for 10 %")
     for name, limit in (("max-moves", goals.max_moves), ("max-bytes", goals.max_bytes)):
         if limit is not None and limit < 0:
             raise UsageError(f"--{name} {limit} is negative")
-    moving = goals.even_replicas or goals.fix_racks or goals.balance - {Balance.LEADERS}
+    moving = goals.even_replicas or goals.fix_racks or goals.balance - {BalanceGoal.LEADERS}
     if goals.leaders_only and (moving or goals.log_dirs):
-        raise UsageError("--leaders-only moves no data, the other goals do", hint="make two plans")
+        raise UsageError("--leaders-only moves no data, but the other goals do", hint="make two plans")
     if not (moving or goals.even_leaders or goals.log_dirs):
-        raise UsageError("no goal for the plan", hint="for example --remove-broker 3 or --balance replicas")
+        raise UsageError("the plan has no goal", hint="add one, e.g. --remove-broker 3 or --balance replicas")
 
 
 def _check_known(goals: Goals, known: Collection[int]) -> None:
     named = goals.remove_brokers | goals.add_brokers | (goals.brokers or frozenset()) | goals.exclude_brokers
     unknown = named - set(known)
     if unknown:
-        there = sorted(known)
-        more = f" and {len(there) - 20} more" if len(there) > 20 else ""
+        ids = sorted(known)
+        more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
         raise NotFound(
-            f"{_brokers(unknown)} not in the cluster", hint=f"its brokers are {', '.join(map(str, there[:20]))}{more}"
+            f"{_brokers(unknown)} not in the cluster", hint=f"its brokers: {', '.join(map(str, ids[:20]))}{more}"
         )
 
 
 def _check_factor(goals: Goals, cluster: PlanCluster, hosts: int, keeping: set[int]) -> None:
-    """Enough brokers for each partition? keeping: brokers (indexes) that hold what they have."""
+    """Check that each partition has enough brokers. keeping: brokers (indexes) that keep their replicas."""
     for p, replicas in enumerate(cluster.replicas):
-        wanted = goals.replication_factor or len(replicas)
-        if wanted > hosts:
-            wanted -= sum(1 for node in replicas if node in keeping)
-            if wanted > hosts:
+        needed = goals.replication_factor or len(replicas)
+        if needed > hosts:
+            needed -= sum(1 for node in replicas if node in keeping)
+            if needed > hosts:
                 raise Refused(
-                    f"{cluster.tp(p)} needs {wanted} brokers and {hosts} can receive",
+                    f"{cluster.tp(p)} needs {needed} brokers, but only {hosts} can receive replicas",
                     hint="remove fewer brokers, or lower --replication-factor",
                 )
 

@@ -20,7 +20,7 @@ _PAIRS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Leaders:
+class LeaderAssignment:
     """first: leader of each partition (broker index). lower_bound: changes that any plan as even as this one needs."""
 
     first: list[int]
@@ -52,7 +52,7 @@ class _LeaderPlacement:
                 self.buckets[kind].setdefault(a * self.n + b, []).append(p)
 
     def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
-        """The cheapest partition that b can lead instead of a, and its cost, if that is less than below."""
+        """Return the cheapest partition that b can lead instead of a, and its cost, if that is less than below."""
         key = a * self.n + b
         for cost in range(-1, min(2, below)):
             bucket = self.buckets[cost + 1].get(key)
@@ -83,7 +83,7 @@ def plan_leaders(
     *,
     tolerance: float = 0.0,
     even: bool = True,
-) -> Leaders:
+) -> LeaderAssignment:
     """Choose a leader for each partition.
 
     rows: the replicas that each will have; before: its first replica until now. hosts: brokers that may become leader.
@@ -103,11 +103,11 @@ def plan_leaders(
     bound = leader_changes_needed(_count(firsts, n), targets, firsts.count(vacant))
     if placement.changes > bound:
         bound = max(bound, _prove(placement, targets))
-    return Leaders(placement.lead, placement.changes, bound)
+    return LeaderAssignment(placement.lead, placement.changes, bound)
 
 
 def _choices(row: Sequence[int], first: int, allowed: frozenset[int]) -> tuple[int, ...]:
-    """Who may lead: hosts, and who does already. All of them where none is left (dead or excluded brokers alone)."""
+    """Return the possible leaders: hosts and the current leader; all replicas if there are none."""
     return tuple(node for node in row if node in allowed or node == first) or tuple(row)
 
 
@@ -122,7 +122,7 @@ def _count(firsts: Sequence[int], n: int) -> list[int]:
 def _targets(
     choices: Sequence[Sequence[int]], firsts: Sequence[int], hosts: list[int], n: int, tolerance: float
 ) -> Targets:
-    """Floor and ceil of the mean, a broker with fewer replicas than that leading what it can; others keep theirs."""
+    """Return floor and ceil of the mean; brokers with fewer replicas lead all of them, other brokers keep theirs."""
     least = _count(firsts, n)
     most = least[:]
     room = [0] * n
@@ -142,7 +142,7 @@ def _targets(
 
 
 def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -> Targets:
-    """Floor and ceil of the mean, widened by the tolerance, for hosts that lead `total` together; 0 for others."""
+    """Return floor and ceil of the mean, widened by the tolerance, for hosts that lead `total`; 0 for others."""
     least, most, group = [0] * n, [0] * n, [-1] * n
     for node in hosts:
         level = total / len(hosts)
@@ -161,7 +161,7 @@ def _level(placement: _LeaderPlacement, targets: Targets) -> None:
 
 
 def _straight(placement: _LeaderPlacement, targets: Targets) -> None:
-    """Surplus straight to brokers that lack."""
+    """Move surplus directly to brokers below their target."""
     loads, least, most = placement.loads, targets.least, targets.most
     for a in placement.nodes:
         for b in placement.nodes:
@@ -177,8 +177,8 @@ def _prove(placement: _LeaderPlacement, targets: Targets) -> int:
     return 0 if prices is None else leader_changes_proven(placement.rows, placement.before, targets, prices)
 
 
-def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> Leaders:
-    """Leaders for those that lose theirs: each partition of them changes in any plan."""
+def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], targets: Targets, n: int) -> LeaderAssignment:
+    """Return leaders for partitions that lose theirs, which change in any plan."""
     vacant = n - 1
     lost = [p for p, first in enumerate(firsts) if first == vacant]
     lead = list(firsts)
@@ -191,11 +191,11 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
             _place(placement, limit)
         for p, node in zip(lost, placement.lead, strict=True):
             lead[p] = node
-    return Leaders(lead, len(lost), len(lost))
+    return LeaderAssignment(lead, len(lost), len(lost))
 
 
 def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
-    """Leaders for what VACANT leads, as long as there are brokers under their limit."""
+    """Choose leaders for what VACANT leads, as long as brokers are below their limit."""
     loads, vacant = placement.loads, placement.n - 1
     _place_straight(placement, limit)
     drain(
@@ -206,7 +206,7 @@ def _place(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
 
 
 def _place_straight(placement: _LeaderPlacement, limit: Sequence[int]) -> None:
-    """Each to the one of its replicas that is furthest under its limit."""
+    """Choose for each partition the replica that is furthest below its limit."""
     loads, vacant = placement.loads, placement.n - 1
     for p, node in enumerate(placement.lead):
         if node == vacant:

@@ -47,7 +47,7 @@ def settle(network: Network, targets: Targets, vacant: int) -> None:
 
 
 def met(network: Network, targets: Targets) -> bool:
-    """Are all targets reached?"""
+    """Return whether all targets are reached."""
     sums = [0] * len(targets.total)
     for b in network.nodes:
         if not targets.least[b] <= network.loads[b] <= targets.most[b]:
@@ -103,7 +103,7 @@ def _give(network: Network, inside: list[int], targets: Targets, t: int) -> None
 
 
 def one_group(least: list[int], most: list[int], loads: list[int], hosts: Collection[int]) -> Targets:
-    """Targets where only the sum over all hosts is given: the one that loads have."""
+    """Return targets that fix only the sum over all hosts, as the current loads have it."""
     group = [-1] * len(loads)
     for b in hosts:
         group[b] = 0
@@ -111,7 +111,7 @@ def one_group(least: list[int], most: list[int], loads: list[int], hosts: Collec
 
 
 def _reach(network: Network, start: int) -> set[int]:
-    """Nodes that a unit of start's load can get to."""
+    """Return the nodes that a unit of start's load can reach."""
     found, todo = {start}, [start]
     while todo:
         a = todo.pop()

@@ -1,6 +1,6 @@
-"""What a plan is made of: a live cluster, or a file that `kctl cluster export` wrote. Both give the same.
+"""The input of a plan: a live cluster, or a file of `kctl cluster export`. Both give the same plan.
 
-Requests to a live cluster: one Metadata, one DescribeLogDirs to each broker, one ListPartitionReassignments.
+Requests to a live cluster: one Metadata, one DescribeLogDirs per broker, one ListPartitionReassignments.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ MAX_TOPICS_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """log_dirs: broker id → its log dirs, where they are known. lacks: what could not be read, a line each.
+class PlanInput:
+    """log_dirs: broker id → its log dirs, where known. lacks: what could not be read, one line each.
 
-    unnamed: broker id → replicas of topics that `select_topics` left out; brokers without any are not in it.
+    unnamed: broker id → replicas of topics that `select_topics` excluded; brokers without any are omitted.
     """
 
     cluster: PlanCluster
@@ -46,20 +46,18 @@ class Snapshot:
     unnamed: dict[int, int] = field(default_factory=dict)
 
 
-def read_cluster(client: ClusterClient) -> Snapshot:
-    """The live cluster. Raises what ClusterClient.metadata and ongoing_reassignments raise."""
+def read_cluster(client: ClusterClient) -> PlanInput:
+    """Read the live cluster. Raises what ClusterClient.metadata and ongoing_reassignments raise."""
     state = client.metadata()
     lacks: list[str] = []
     moving = ongoing_reassignments(client)
     if moving is None:
-        lacks.append("brokers before 2.4 do not tell whether partitions are being reassigned")
+        lacks.append("brokers before 2.4 do not report reassignments in progress")
     answers = fetch_log_dirs(client, state.brokers)
-    lacks += [
-        f"sizes are not complete: {answer.message}" for answer in answers.values() if isinstance(answer, KctlError)
-    ]
+    lacks += [f"sizes are incomplete: {answer.message}" for answer in answers.values() if isinstance(answer, KctlError)]
     log_dirs = {node: answer for node, answer in answers.items() if not isinstance(answer, KctlError)}
-    lacks += [f"{d.error}" for found in log_dirs.values() for d in found if d.error]
-    return Snapshot(_cluster(state, log_dirs, moving or ()), log_dirs, lacks)
+    lacks += [f"{d.error}" for topics in log_dirs.values() for d in topics if d.error]
+    return PlanInput(_cluster(state, log_dirs, moving or ()), log_dirs, lacks)
 
 
 def _cluster(
@@ -74,48 +72,48 @@ def _cluster(
     }
     usable = {
         node: known
-        for node, found in log_dirs.items()
-        if (known := tuple(d.usable_bytes for d in found if d.usable_bytes is not None and not d.cordoned))
+        for node, topics in log_dirs.items()
+        if (known := tuple(d.usable_bytes for d in topics if d.usable_bytes is not None and not d.cordoned))
     }
-    cordoned = {node for node, found in log_dirs.items() if is_cordoned(found)}
+    cordoned = {node for node, topics in log_dirs.items() if is_cordoned(topics)}
     return from_state(state, size_bytes=sizes, usable_bytes=usable, moving=moving, cordoned=cordoned)
 
 
-def read_export(path: Path) -> Snapshot:
-    """A file of `kctl cluster export`; «-» is stdin. Raises NotFound, InvalidFile."""
+def read_export(path: Path) -> PlanInput:
+    """Read a file of `kctl cluster export`; "-" is stdin. Raises NotFound, InvalidFile."""
     hint = "write one with `kctl cluster export --out cluster.json`"
     data, name = read_input(path, max_bytes=MAX_EXPORT_BYTES, hint=hint)
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        reason = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)[:200]
+        reason = "nested too deeply" if isinstance(exc, RecursionError) else str(exc)[:200]
         raise InvalidFile(f"{name} cannot be read as JSON: {reason}", hint=hint) from None
     if isinstance(document, dict) and "partitions" in document and "brokers" not in document:
         raise InvalidFile(
-            f"{name} is a plan, no export of a cluster",
+            f"{name} is a plan, not an export of a cluster",
             hint="`kctl topic reassign show` shows a plan; `kctl cluster export --out cluster.json` writes an export",
         )
     try:
-        return Snapshot(from_export(document), log_dirs_of_export(document), [])
+        return PlanInput(from_export(document), log_dirs_of_export(document), [])
     except InvalidFile as exc:
-        raise InvalidFile(f"{name} is no export of a cluster: {exc.message}", hint=hint) from None
+        raise InvalidFile(f"{name} is not an export of a cluster: {exc.message}", hint=hint) from None
 
 
-def select_topics(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
-    """Only the topics of these names, and those whose whole name matches. Neither: all. Raises NotFound."""
+def select_topics(snapshot: PlanInput, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> PlanInput:
+    """Keep only the topics with these names, or whose full name matches. Neither: all. Raises NotFound."""
     if not names and not patterns:
         return snapshot
-    wanted = set(select(snapshot.cluster.topics, exact=names, patterns=patterns, listed_by="topic list --internal"))
+    selected = set(select(snapshot.cluster.topics, exact=names, patterns=patterns, listed_by="topic list --internal"))
     return replace(
         snapshot,
-        cluster=snapshot.cluster.select(wanted.__contains__),
-        unnamed=_held_outside(snapshot.cluster, wanted),
+        cluster=snapshot.cluster.select(selected.__contains__),
+        unnamed=_held_outside(snapshot.cluster, selected),
     )
 
 
-def _held_outside(cluster: PlanCluster, wanted: Collection[str]) -> dict[int, int]:
-    """Broker id → replicas of topics that are not wanted."""
-    outside = [name not in wanted for name in cluster.topics]
+def _held_outside(cluster: PlanCluster, selected: Collection[str]) -> dict[int, int]:
+    """Return broker id → replicas of topics that are not selected."""
+    outside = [name not in selected for name in cluster.topics]
     rows = Counter(row for row, topic in zip(cluster.replicas, cluster.topic_of, strict=True) if outside[topic])
     held = [0] * len(cluster.brokers)
     for row, count in rows.items():
@@ -125,20 +123,20 @@ def _held_outside(cluster: PlanCluster, wanted: Collection[str]) -> dict[int, in
 
 
 def read_topics_file(path: Path) -> list[str]:
-    """Names of a file: one on each line, or the JSON that kafka-reassign-partitions takes. Raises UsageError's kind."""
-    data, name = read_input(path, max_bytes=MAX_TOPICS_BYTES, hint="write a topic's name on each line")
+    """Read topic names: one per line, or the JSON of kafka-reassign-partitions. Raises UsageError, InvalidFile."""
+    data, name = read_input(path, max_bytes=MAX_TOPICS_BYTES, hint="write one topic name per line")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidFile(f"{name} is not UTF-8 text", hint="write one topic name per line") from None
-    found = _names_of_json(data, name) if text.lstrip().startswith(("{", "[", '"')) else _names_of_lines(text, name)
-    if not found:
-        raise UsageError(f"{name} names no topic", hint="write a topic's name on each line")
-    return found
+    topics = _names_of_json(data, name) if text.lstrip().startswith(("{", "[", '"')) else _names_of_lines(text, name)
+    if not topics:
+        raise UsageError(f"{name} has no topic", hint="write one topic name per line")
+    return topics
 
 
 def _names_of_lines(text: str, name: str) -> list[str]:
-    found = []
+    topics = []
     for number, line in enumerate(text.splitlines(), 1):
         topic = line.strip()
         if not topic or topic.startswith("#"):
@@ -146,8 +144,8 @@ def _names_of_lines(text: str, name: str) -> list[str]:
         fault = fault_of(topic)
         if fault:
             raise InvalidFile(f"{name}:{number}: {shown(topic)} is not a topic name: {fault}")
-        found.append(topic)
-    return found
+        topics.append(topic)
+    return topics
 
 
 def _names_of_json(data: bytes, name: str) -> list[str]:
@@ -155,13 +153,13 @@ def _names_of_json(data: bytes, name: str) -> list[str]:
     rows = load_object(data, name, keys=("version", "topics", "topic"), hint=hint).get("topics")
     if not isinstance(rows, list):
         raise InvalidFile(f'{name} has no list "topics"', hint=hint)
-    found = []
+    topics = []
     for number, row in enumerate(rows):
         topic = row.get("topic") if isinstance(row, dict) else None
-        fault = fault_of(topic) if isinstance(topic, str) else "it is no text"
+        fault = fault_of(topic) if isinstance(topic, str) else "not a string"
         if fault:
             where = f"topics[{number}]"
             what = f"topic {shown(topic)}: {fault}" if isinstance(row, dict) else f"it is not an object: {shown(row)}"
             raise InvalidFile(f"{name}: {where}: {what}", hint=hint)
-        found.append(str(topic))
-    return found
+        topics.append(str(topic))
+    return topics

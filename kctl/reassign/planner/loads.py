@@ -1,4 +1,4 @@
-"""What brokers and racks hold before and after a plan."""
+"""The load of brokers and racks before and after a plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 from kctl.reassign.planner.cluster import PlanCluster
 
 
-class Change(NamedTuple):
-    """A partition (its row in the cluster) whose replicas change; broker ids, the preferred leader first.
+class PartitionChange(NamedTuple):
+    """A partition (row in the cluster) whose replicas change; broker ids, the preferred leader first.
 
-    log_dirs: beside `after` the log dir of each replica that moves within its broker, None for the others; likewise
+    log_dirs: for each replica of `after`, its new log dir if it moves within its broker, else None; likewise
     log_dirs_before. None: nothing moves within a broker.
     """
 
@@ -24,13 +24,13 @@ class Change(NamedTuple):
 
     @property
     def fewer(self) -> int:
-        """How many replicas the partition has less than before."""
+        """Return how many replicas the partition loses."""
         return max(0, len(self.before) - len(self.after))
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """What a broker holds. leaders: partitions whose preferred leader it is. bytes: of known sizes."""
+    """The load of a broker. leaders: partitions with this preferred leader. bytes: of known sizes."""
 
     broker: int
     rack: str | None
@@ -48,7 +48,7 @@ class RackLoad:
     bytes: int
 
 
-def broker_loads(cluster: PlanCluster, changes: Sequence[Change]) -> tuple[list[BrokerLoad], list[BrokerLoad]]:
+def broker_loads(cluster: PlanCluster, changes: Sequence[PartitionChange]) -> tuple[list[BrokerLoad], list[BrokerLoad]]:
     n = len(cluster.brokers)
     replicas, leaders, size_bytes = [0] * n, [0] * n, [0] * n
     for p, row in enumerate(cluster.replicas):
@@ -74,7 +74,7 @@ def broker_loads(cluster: PlanCluster, changes: Sequence[Change]) -> tuple[list[
 
 
 def rack_loads(brokers: Iterable[BrokerLoad]) -> list[RackLoad]:
-    """Sums by rack; brokers without one together, first."""
+    """Return the sums by rack; brokers without a rack are summed up first."""
     sums: dict[str | None, list[int]] = {}
     for row in brokers:
         counts = sums.setdefault(row.rack, [0, 0, 0])

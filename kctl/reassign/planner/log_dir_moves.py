@@ -1,12 +1,12 @@
-"""Evening out the log dirs of each broker by moves between them (KIP-113): nothing goes to another broker.
+"""Balances the log dirs within each broker by moves between them (KIP-113); nothing changes brokers.
 
-Each log dir is to hold its share of the broker's bytes within a tolerance: equal shares, or in proportion to the disks
-where their sizes are known. Where bytes say nothing (a size is not known, or all is empty) replicas are counted
-instead, and then the moves are the fewest there can be. With bytes that is as hard as packing bins: one replica after
-the other goes, or is exchanged, whose size is nearest to what is needed, and a bound tells how good that was.
+Each log dir gets its share of the broker's bytes within a tolerance: equal shares, or in proportion to the disks if
+their sizes are known. If bytes are unknown or zero, replicas are counted, and the number of moves is minimal. With
+bytes, the minimum is as hard as bin packing: replicas are moved or exchanged one by one, those with the closest size
+first, and a bound shows how good that is.
 
-A copy lies beside its original until it is complete: a log dir is never sent more than its usable bytes, whatever
-leaves it. Log dirs that tell the same sizes are taken for folders of one disk, and share that room.
+A copy needs space beside its original until it is complete: a log dir never receives more than its usable bytes. Log
+dirs with identical sizes are taken for folders of one disk, and share its space.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LogDirMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDirLoad:
-    """What a log dir holds. usable_bytes: as it was told, None when not known."""
+    """The load of a log dir. usable_bytes: as reported, None if unknown."""
 
     broker: int
     path: str
@@ -49,7 +49,7 @@ class LogDirLoad:
 
 @dataclass(slots=True)
 class LogDirPlan:
-    """lower_bound, bytes_lower_bound: no plan makes the log dirs as even as this one with less."""
+    """lower_bound, bytes_lower_bound: no plan with the same balance needs less."""
 
     moves: list[LogDirMove] = field(default_factory=list)
     lower_bound: int = 0
@@ -72,11 +72,10 @@ def plan_log_dirs(
     max_moves: int | None = None,
     max_bytes: int | None = None,
 ) -> LogDirPlan:
-    """Even out each broker's log dirs.
+    """Balance the log dirs of each broker.
 
-    leaving: broker id → partitions whose replica there goes away by another move. fixed: partitions that stay in
-    their log dirs. tolerance: share of what a log dir should hold by which it may differ; 0: the default for bytes,
-    floor and ceil for replicas.
+    leaving: broker id → partitions whose replica leaves the broker. fixed: partitions that keep their log dirs.
+    tolerance: allowed deviation from a log dir's share; 0: the default for bytes, floor and ceil for replicas.
     """
     plan = LogDirPlan()
     left = 0
@@ -99,7 +98,7 @@ def plan_log_dirs(
         plan.unmet += [] if left else balancer.missed()
     if left:
         plan.lower_bound, plan.bytes_lower_bound = max(0, plan.lower_bound - left), 0
-        plan.unmet.append(f"{left} moves between log dirs are left for another plan: --max-moves or --max-bytes")
+        plan.unmet.append(f"{left} moves between log dirs are left for another plan (--max-moves or --max-bytes)")
     return plan
 
 
@@ -146,11 +145,11 @@ class _Balancer:
             budget -= 1
 
     def off(self, place: int) -> int:
-        """How much a log dir has too much, or (negative) too little."""
+        """Return how much a log dir exceeds its limit, or (negative) falls short of it."""
         return max(0, self.load[place] - self.high[place]) or min(0, self.load[place] - self.low[place])
 
     def _improve(self) -> bool:
-        """One move or exchange that brings two log dirs nearer to their shares; False when none does."""
+        """Move or exchange replicas once to bring two log dirs closer to their shares; False if nothing helps."""
         order = sorted(range(len(self.load)), key=lambda d: (self.load[d] - self.high[d], d))
         over = [d for d in reversed(order) if self.off(d) > 0]
         under = [d for d in order if self.off(d) < 0]
@@ -159,18 +158,18 @@ class _Balancer:
         return any(self._move_one(a, b) for a, b in pairs) or any(self._exchange(a, b) for a, b in pairs)
 
     def _violation(self, a: int, b: int, weight: int) -> int:
-        """How far two log dirs are off together when so much goes from a to b."""
+        """Return how far two log dirs are off in total after moving a weight from a to b."""
         x, y = self.load[a] - weight, self.load[b] + weight
         return max(0, x - self.high[a]) + max(0, self.low[a] - x) + max(0, y - self.high[b]) + max(0, self.low[b] - y)
 
-    def _wanted(self, a: int, b: int) -> tuple[int, int]:
-        """Between these weights lies the best one to go from a to b."""
+    def _weight_range(self, a: int, b: int) -> tuple[int, int]:
+        """Return the range of the best weight to move from a to b."""
         needed = max(self.load[a] - self.high[a], self.low[b] - self.load[b])
         most = min(self.load[a] - self.low[a], self.high[b] - self.load[b])
         return (needed, most) if needed <= most else (most, needed)
 
     def _move_one(self, a: int, b: int) -> bool:
-        rows, (least, most) = self.on[a], self._wanted(a, b)
+        rows, (least, most) = self.on[a], self._weight_range(a, b)
         if not self.by_bytes:
             most = min(most, 1)
         first = bisect_left(rows, (least, -1, -1))
@@ -188,10 +187,10 @@ class _Balancer:
         return True
 
     def _exchange(self, a: int, b: int) -> bool:
-        """A larger replica of a for a smaller one of b."""
+        """Exchange a larger replica of a for a smaller one of b."""
         if not self.by_bytes:
             return False
-        now, (least, most) = self._violation(a, b, 0), self._wanted(a, b)
+        now, (least, most) = self._violation(a, b, 0), self._weight_range(a, b)
         best: tuple[int, int, tuple[int, int, int], tuple[int, int, int]] | None = None
         for p in self.on[a][: -_TRIES - 1 : -1]:
             for q in self._partners(b, p[0], least, most):
@@ -225,7 +224,7 @@ class _Balancer:
     # --- what came out ------------------------------------------------------------------------------------------------
 
     def moves(self) -> list[LogDirMove]:
-        """The smallest first, so that a limit leaves out few."""
+        """Return the moves, the smallest first, so that a limit omits few."""
         paths = [disk.path for disk in self.disks.disks]
         moved = sorted((self.size[p], p) for p, place in self.place.items() if place != self.at_first[p])
         return [
@@ -241,8 +240,8 @@ class _Balancer:
             return []
         what = "bytes" if self.by_bytes else "replicas"
         names = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
-        why = "large partitions, or too little disk space"
-        return [f"log dirs of broker {self.disks.broker} stay off their share of {what} ({why}): {names}"]
+        reason = "large partitions, or too little disk space"
+        return [f"log dirs of broker {self.disks.broker} do not reach their share of {what} ({reason}): {names}"]
 
     def bounds(self) -> tuple[int, int]:
         """Moves and bytes that any plan needs with no log dir further off its limits than the furthest one now is.
@@ -285,7 +284,7 @@ def _pays(before: int, after: int, copied: int) -> bool:
 
 
 def _room(disks: BrokerDisks) -> tuple[list[int], list[int]]:
-    """Usable bytes of each disk, and for each log dir which of them it is on."""
+    """Return the usable bytes of each disk, and the disk of each log dir."""
     pools: dict[object, int] = {}
     room: list[int] = []
     pool: list[int] = []
@@ -301,7 +300,7 @@ def _room(disks: BrokerDisks) -> tuple[list[int], list[int]]:
 
 
 def paths_of(moves: Sequence[LogDirMove]) -> dict[int, dict[int, tuple[str, str]]]:
-    """Partition → broker id → (from, to)."""
+    """Return partition → broker id → (from, to)."""
     found: dict[int, dict[int, tuple[str, str]]] = {}
     for move in moves:
         found.setdefault(move.partition, {})[move.broker] = (move.source, move.target)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.planner.bounds import copies_needed, copies_proven
-from kctl.reassign.planner.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
+from kctl.reassign.planner.chains import Swap, apply_chain, cancel_cycles, cheapest_chain, drain
 from kctl.reassign.planner.levelling import level_out, met, one_group, settle
 from kctl.reassign.planner.placement import PlacementState
 from kctl.reassign.planner.rules import Rules
@@ -78,7 +78,7 @@ def _choose_again(placement: PlacementState, targets: Targets) -> None:
 
 
 def _fill_vacancies(placement: PlacementState, limit: list[int]) -> None:
-    """Each vacancy to the broker that is furthest under its limit, of those that it may go to."""
+    """Place each vacancy on the allowed broker that is furthest below its limit."""
     vacant = placement.rules.vacant
     racks: dict[int, list[tuple[int, int]]] = {}
     for node in placement.rules.hosts:
@@ -124,7 +124,7 @@ def _fill(
 
 
 def _push_straight(placement: PlacementState, targets: Targets) -> None:
-    """Surplus straight to brokers that lack, to the one that lacks most first."""
+    """Move surplus directly to brokers below their target, the neediest first."""
     loads, least, most = placement.loads, targets.least, targets.most
     lacking = [node for node in placement.rules.hosts if loads[node] < least[node]]
     for a in placement.nodes:
@@ -169,13 +169,13 @@ def _push_by_one_between(placement: PlacementState, targets: Targets) -> None:
 
 
 def _fill_anywhere(placement: PlacementState) -> None:
-    """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
+    """Fill the remaining vacancies wherever there is room: full disks may prevent an even plan."""
     vacant = placement.rules.vacant
     drain(placement, lambda: [vacant] if placement.loads[vacant] else [], lambda: placement.rules.hosts)
 
 
 def _keep_leaders(placement: PlacementState) -> None:
-    """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
+    """Return preferred leaders to their brokers if followers of other partitions can move for as many copies."""
     leaving, brokers = placement.rules.leaving, placement.rules.cluster.brokers
     placement.leaders_stay = True
     chains = _LOOKS // len(placement.nodes) ** 2
@@ -200,7 +200,7 @@ def _bring_back(placement: PlacementState, p: int, b: int, first: int, *, straig
     gained = copies - placement.copies
     if straight:
         edge = placement.edge(first, b, gained + 1, avoid)
-        steps = [Step(edge[0], first, b)] if edge else []
+        steps = [Swap(edge[0], first, b)] if edge else []
     else:
         found = cheapest_chain(placement, [first], {b}, gained, gained, avoid)
         steps = found[1] if found is not None and found[0] <= gained else []

@@ -80,7 +80,7 @@ class PlacementState:
                         home.setdefault(node * self.n + back, []).append(p)
 
     def may(self, p: int, a: int, b: int) -> bool:
-        """May p's replica on a go to b? (Brokers are different, a holds one.)"""
+        """Return whether p's replica on a may move to b. (a and b differ; a holds a replica.)"""
         row = self.replicas[p]
         if b in row or (self.leaders_stay and self.original[p][0] == a):
             return False
@@ -95,13 +95,13 @@ class PlacementState:
         return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
 
     def fits(self, p: int, b: int) -> bool:
-        """May b have a replica of p, if its rack may?"""
+        """Return whether b may hold a replica of p, apart from the rack limit."""
         if b in self.replicas[p]:
             return False
         return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
 
     def opens(self, p: int, a: int, rack: int) -> bool:
-        """Has the rack room for p's replica on a? Which of its brokers is another question."""
+        """Return whether the rack has room for p's replica on a."""
         racks, held = self.racks, 0
         for node in self.replicas[p]:
             if racks[node] == rack:
@@ -111,7 +111,7 @@ class PlacementState:
         return not held or held < self.rules.limit(p, rack)
 
     def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:
-        """The cheapest replica that can go from a to b, and its cost (−1, 0 or 1), if that is less than below."""
+        """Return the cheapest replica that can move from a to b and its cost (−1, 0, 1), if less than below."""
         if below < 0:
             return None
         if (p := self._find_home(a, b, 0, avoid)) >= 0:
@@ -124,9 +124,9 @@ class PlacementState:
         return None
 
     def find(self, a: int, b: int, old: int, avoid: frozenset[int] = frozenset()) -> int:
-        """A partition that can move from a to b, new to b; old: 1 for one that was on a (cost 1), else 0. −1 for none.
+        """Return a partition that can move from a to b and is new to b, −1 if there is none.
 
-        avoid: partitions that may not be taken this time.
+        old: 1 for one that was on a originally (cost 1), else 0. avoid: partitions to skip this time.
         """
         log = self.logs[old][a]
         if not log or not self.receives[b]:
@@ -153,7 +153,7 @@ class PlacementState:
         return log[j] if j < end else -1
 
     def _find_home(self, a: int, b: int, old: int, avoid: frozenset[int]) -> int:
-        """A partition that was on b, is on a (old: was before) and may return; −1 for none."""
+        """Return a partition on a that was on b originally and may return, −1 if there is none. old: see find."""
         key = a * self.n + b
         entries = self.home[old].get(key)
         if not entries:

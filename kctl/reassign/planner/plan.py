@@ -1,4 +1,4 @@
-"""A plan: which partitions get which replicas, what that copies, and below which numbers no plan can be.
+"""A plan: the new replicas of partitions, what they copy, and lower bounds.
 
 kctl.reassign.plan_file writes and reads it as a file.
 """
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.cluster.log_dirs import LogDir
 from kctl.errors import Refused
@@ -17,9 +18,9 @@ from kctl.reassign.planner.bounds import leader_changes_needed
 from kctl.reassign.planner.byte_balance import ByteBound, balance_bytes
 from kctl.reassign.planner.cluster import PlanCluster
 from kctl.reassign.planner.disks import disks_of
-from kctl.reassign.planner.goals import Balance, Goals, Roles, resolve
-from kctl.reassign.planner.leaders import Leaders, even_targets, plan_leaders
-from kctl.reassign.planner.loads import BrokerLoad, Change, broker_loads
+from kctl.reassign.planner.goals import BalanceGoal, Goals, Roles, resolve
+from kctl.reassign.planner.leaders import LeaderAssignment, even_targets, plan_leaders
+from kctl.reassign.planner.loads import BrokerLoad, PartitionChange, broker_loads
 from kctl.reassign.planner.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
 from kctl.reassign.planner.moves import plan_moves
 from kctl.reassign.planner.rules import Rules, make_rules
@@ -39,18 +40,17 @@ from kctl.reassign.planner.warnings import (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """moves: replicas to copy; bytes: what that is, of known sizes; unknown_sizes: copies of unknown size.
+    """A plan. moves: replicas to copy; bytes: of known sizes; unknown_sizes: copies of unknown size.
 
-    lower_bound, leader_lower_bound, bytes_lower_bound: no plan gets as far with less. complete: it reaches the goals;
-    otherwise unmet says why not (a limit that was asked for, disks, racks). left: moves that a limit leaves for another
-    plan. forced: replicas that have to be placed anew, however uneven brokers may be (they leave, the factor grows,
-    racks): more moves than that are for evenness. warnings: what else should be known before it is carried out. hosts:
-    brokers (ids) that may receive. log_dirs: moves inside brokers, which count neither as moves nor as bytes of the
-    plan; None when they were not asked for.
+    lower_bound, leader_lower_bound, bytes_lower_bound: no plan that gets as far needs less. complete: it reaches the
+    goals; otherwise unmet has the reasons (limits, disks, racks). left: moves that a limit leaves for another plan.
+    forced: replicas that must be placed however uneven brokers may be (brokers leave, the factor grows, racks); further
+    moves balance the brokers. warnings: to read before the plan is carried out. hosts: brokers (ids) that may receive.
+    log_dirs: moves within brokers, not counted in moves or bytes; None if not a goal.
     """
 
     cluster: PlanCluster
-    changes: list[Change]
+    changes: list[PartitionChange]
     moves: int
     lower_bound: int
     leader_changes: int
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def minimal(self) -> bool:
-        """Is it proven that no plan needs fewer moves or leader changes?"""
+        """Return whether it is proven that no plan needs fewer moves or leader changes."""
         return self.moves <= self.lower_bound and self.leader_changes <= self.leader_lower_bound
 
 
@@ -88,10 +88,10 @@ class _Placement(NamedTuple):
 
 
 def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[LogDir]] | None = None) -> Plan:
-    """The smallest plan. log_dirs: broker id → its log dirs, for goals.log_dirs.
+    """Return the smallest plan. log_dirs: broker id → its log dirs, for goals.log_dirs.
 
-    Raises what resolve raises, and Refused where replicas that must go find no broker, or where partitions are being
-    reassigned already.
+    Raises what resolve raises, and Refused if a replica that must move fits on no broker, or if partitions are already
+    being reassigned.
     """
     refuse_moving(cluster)
     roles = resolve(goals, cluster)
@@ -107,7 +107,7 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
         placed = _place(cluster, goals, roles)
     unmet, warnings = about_stuck(cluster, goals, roles, stuck)
     changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, placed.rows, strict=True)) if old != new]
-    changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(placed.rows[p])) for p in changed]
+    changes = [PartitionChange(p, cluster.ids(cluster.replicas[p]), cluster.ids(placed.rows[p])) for p in changed]
     plan = _assemble(cluster, changes, placed.bounds, [*unmet, *placed.unmet])
     hosts = tuple(cluster.ids(roles.hosts))
     warnings += warnings_of(cluster, goals, roles)
@@ -135,7 +135,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         placement, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
         _check_placed(rules)
         unmet = _missed(rules, targets, placement.loads) if goals.even_replicas else []
-        if Balance.BYTES in goals.balance:
+        if BalanceGoal.BYTES in goals.balance:
             byte_bounds = balance_bytes(placement, targets if goals.even_replicas else None, goals.tolerance)
             if not byte_bounds.off:
                 bound = max(bound, byte_bounds.lower_bound_moves)
@@ -145,7 +145,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
             moves = "1 move is" if left == 1 else f"{left:,} moves are"
-            unmet.append(f"{moves} left for another plan: --max-moves or --max-bytes")
+            unmet.append(f"{moves} left for another plan (--max-moves or --max-bytes)")
             # No plan that leaves no more for later needs fewer: its moves and those left make the whole.
             bound, bytes_bound = max(0, bound - left), 0
     if not (goals.moves_data or goals.even_leaders):
@@ -161,7 +161,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
 def _with_log_dirs(
     plan: Plan, goals: Goals, roles: Roles, log_dirs: Mapping[int, list[LogDir]], stuck: Collection[int]
 ) -> Plan:
-    """The plan with moves inside brokers. A partition that also changes its brokers stays in its log dirs this time."""
+    """Add moves within brokers. A partition that also changes brokers keeps its log dirs for now."""
     cluster = plan.cluster
     disks = disks_of(cluster, log_dirs)
     excluded = {node for node, broker in enumerate(cluster.brokers) if broker.id in goals.exclude_brokers}
@@ -184,17 +184,17 @@ def _with_log_dirs(
     warnings = [f"cordoned log dirs stay as they are: {', '.join(cordoned[:5])}"] if cordoned else []
     unknown = cluster.ids(node for node in staying if node not in disks)
     if unknown:
-        unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are not known: they stay as they are")
+        unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are unknown: they stay as they are")
     warnings = [*plan.warnings, *warnings]
     return replace(plan, changes=_add_paths(plan, found), unmet=unmet, warnings=warnings, log_dirs=found)
 
 
-def _add_paths(plan: Plan, found: LogDirPlan) -> list[Change]:
-    """The changes, with the log dirs of replicas that move within a broker."""
+def _add_paths(plan: Plan, found: LogDirPlan) -> list[PartitionChange]:
+    """Add the log dirs of replicas that move within a broker to the changes."""
     changes = {change.partition: change for change in plan.changes}
     for p, paths in paths_of(found.moves).items():
         ids = plan.cluster.ids(plan.cluster.replicas[p])
-        change = changes.get(p, Change(p, ids, ids))
+        change = changes.get(p, PartitionChange(p, ids, ids))
         changes[p] = change._replace(
             log_dirs_before=[paths[node][0] if node in paths else None for node in change.before],
             log_dirs=[paths[node][1] if node in paths else None for node in change.after],
@@ -203,7 +203,7 @@ def _add_paths(plan: Plan, found: LogDirPlan) -> list[Change]:
 
 
 def _room(cluster: PlanCluster, roles: Roles) -> dict[int, int]:
-    """Usable bytes of hosts that might not take all that could come: the rest need not be watched."""
+    """Return the usable bytes of hosts that might not fit everything; the others need no check."""
     largest = sum(size for size in cluster.size_bytes if size > 0)
     found = {}
     for node in roles.hosts:
@@ -218,8 +218,8 @@ def _check_placed(rules: Rules) -> None:
     if stuck:
         names = ", ".join(str(rules.cluster.tp(p)) for p in stuck[:3])
         raise Refused(
-            f"{len(stuck)} partitions find no broker for a replica that has to be placed: {names}",
-            hint="the brokers that could hold them have too little disk space: free some, or add a broker",
+            f"{counted(len(stuck), 'partition')} with a replica that fits on no broker: {names}",
+            hint="the brokers have too little disk space: free some, or add a broker",
         )
 
 
@@ -228,15 +228,15 @@ def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
     if not off:
         return []
     names = ", ".join(str(node) for node in rules.cluster.ids(off[:5]))
-    what = "1 broker stays off its target" if len(off) == 1 else f"{len(off)} brokers stay off their target"
-    return [f"{what} (disk space or racks do not allow more): {names}"]
+    subject = "1 broker does" if len(off) == 1 else f"{len(off)} brokers do"
+    return [f"{subject} not reach the target replica count, due to disk space or racks: {names}"]
 
 
 def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
     unmet = []
     unknown = sum(1 for size in cluster.size_bytes if size < 0)
     if unknown:
-        unmet.append(f"{unknown} partitions are of unknown size and count as empty: bytes may not be even")
+        unmet.append(f"the size of {counted(unknown, 'partition')} is unknown and counted as 0: bytes may be uneven")
     if bounds.off:
         names = ", ".join(map(str, cluster.ids(bounds.off[:5])))
         unmet.append(
@@ -246,7 +246,7 @@ def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
 
 
 def _in_order(old: tuple[int, ...], new: Iterable[int]) -> tuple[int, ...]:
-    """New replicas in the places of those that go; what is more comes last."""
+    """Put new replicas in the places of those that leave; additional ones come last."""
     after = set(new)
     if after == set(old):
         return old
@@ -263,16 +263,16 @@ def _in_order(old: tuple[int, ...], new: Iterable[int]) -> tuple[int, ...]:
 def _limit(
     cluster: PlanCluster, rows: list[tuple[int, ...]], forced: list[int], goals: Goals
 ) -> tuple[list[tuple[int, ...]], int]:
-    """As much of the plan as max_moves and max_bytes allow, and the moves left out.
+    """Return as much of the plan as max_moves and max_bytes allow, and the number of moves left out.
 
-    What has to be placed comes first. Each partition stands alone: any part of a plan keeps the rules.
+    Mandatory moves come first. Partitions are independent: any part of a plan keeps the rules.
     """
     if goals.max_moves is None and goals.max_bytes is None:
         return rows, 0
     moves = goals.max_moves if goals.max_moves is not None else 1 << 62
     room = goals.max_bytes if goals.max_bytes is not None else 1 << 62
     first = set(forced)
-    left, kept = 0, rows[:]
+    left, limited = 0, rows[:]
     for p in [*forced, *(p for p in range(len(rows)) if p not in first)]:
         copies = len(set(rows[p]).difference(cluster.replicas[p]))
         needed = copies * max(0, cluster.size_bytes[p])
@@ -280,12 +280,12 @@ def _limit(
             moves -= copies
             room -= needed
         else:
-            kept[p] = cluster.replicas[p]
+            limited[p] = cluster.replicas[p]
             left += copies
-    return kept, left
+    return limited, left
 
 
-def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, goals: Goals) -> Leaders:
+def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, goals: Goals) -> LeaderAssignment:
     before = [replicas[0] for replicas in cluster.replicas]
     return plan_leaders(
         rows, before, roles.hosts, len(cluster.brokers), tolerance=goals.tolerance, even=goals.even_leaders
@@ -293,7 +293,7 @@ def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, 
 
 
 def _leader_changes_of_any(cluster: PlanCluster, after: Sequence[int], roles: Roles, goals: Goals) -> int:
-    """Leader changes that no plan does without, whichever replicas it moves; as even as this one, if that is a goal."""
+    """Return the leader changes that any plan needs, with the same balance if that is a goal."""
     n = len(cluster.brokers)
     held, led = [0] * n, [0] * n
     for row, leader in zip(cluster.replicas, after, strict=True):
@@ -315,7 +315,7 @@ def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
 
 
 class ChangeCounts(NamedTuple):
-    """What changes come to, by the names of Plan."""
+    """What changes add up to, with the field names of Plan."""
 
     moves: int
     leader_changes: int
@@ -323,7 +323,7 @@ class ChangeCounts(NamedTuple):
     unknown_sizes: int
 
 
-def count_changes(cluster: PlanCluster, changes: Iterable[Change]) -> ChangeCounts:
+def count_changes(cluster: PlanCluster, changes: Iterable[PartitionChange]) -> ChangeCounts:
     """Count what changes copy, and which of them change the preferred leader."""
     moves = size_bytes = unknown = leader_changes = 0
     for change in changes:
@@ -336,7 +336,9 @@ def count_changes(cluster: PlanCluster, changes: Iterable[Change]) -> ChangeCoun
     return ChangeCounts(moves, leader_changes, size_bytes, unknown)
 
 
-def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, int, int], unmet: list[str]) -> Plan:
+def _assemble(
+    cluster: PlanCluster, changes: list[PartitionChange], bounds: tuple[int, int, int], unmet: list[str]
+) -> Plan:
     before, after = broker_loads(cluster, changes)
     return Plan(
         cluster=cluster,

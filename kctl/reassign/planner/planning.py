@@ -1,4 +1,4 @@
-"""From goals to a plan: the cluster is read, or an export of it, then planned, then cut into batches."""
+"""From goals to a plan: read the cluster or an export, plan, cut into batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.health.collect import min_isr_of
 from kctl.reassign.planner.execution import Execution, plan_execution
 from kctl.reassign.planner.goals import Goals
-from kctl.reassign.planner.live_cluster import Snapshot, read_cluster, read_export, select_topics
+from kctl.reassign.planner.live_cluster import PlanInput, read_cluster, read_export, select_topics
 from kctl.reassign.planner.plan import Plan, make_plan
 from kctl.reassign.planner.warnings import about_min_isr, about_unnamed, lowered_topics
 
@@ -25,9 +25,9 @@ Progress = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan. topics, patterns: neither for all topics. export: a file of `kctl cluster export`, not the cluster.
+    """What to plan. topics, patterns: neither for all topics. export: a file of `kctl cluster export`.
 
-    rate_bytes, max_concurrent_moves, batch_bytes: see plan_execution. options: for the reader of the plan file.
+    rate_bytes, max_concurrent_moves, batch_bytes: see plan_execution. options: recorded in the plan file.
     """
 
     goals: Goals
@@ -68,7 +68,7 @@ def plan_request(
     return plan, execution
 
 
-def _read(request: PlanRequest, connect: Connect, progress: Progress) -> Snapshot:
+def _read(request: PlanRequest, connect: Connect, progress: Progress) -> PlanInput:
     if request.export is not None:
         return read_export(request.export)
     with connect() as client, progress("reading the cluster"):
@@ -76,7 +76,7 @@ def _read(request: PlanRequest, connect: Connect, progress: Progress) -> Snapsho
 
 
 def _min_isr_warnings(plan: Plan, connect: Connect) -> list[str]:
-    """Return what fewer replicas mean for acks=all. The cluster is asked only if a topic gets fewer replicas."""
+    """Return what fewer replicas mean for acks=all. Reads the cluster only if a topic gets fewer replicas."""
     lowered = lowered_topics(plan.cluster.topics, plan.cluster.topic_of, plan.changes)
     if not lowered:
         return []

@@ -1,9 +1,9 @@
 """The rules of one plan over broker indexes: who may hold what, and with which replicas each partition starts.
 
 Each partition p ends with `wanted` replicas on different brokers, at most `limit` of them in one rack. A cluster
-without racks is one where each broker is a rack of its own: then «two replicas on one broker» is the only rule, and
+without racks is one where each broker is a rack of its own: then "two replicas on one broker" is the only rule, and
 it is the rule of racks. What a partition lacks at the start is written as the broker VACANT = n: moving a replica
-«from VACANT» is filling it. That makes decommissioning, growth and balancing one and the same problem: replicas that
+"from VACANT" is filling it. That makes decommissioning, growth and balancing one and the same problem: replicas that
 change brokers."""
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Rules:
         return self.cluster.replicas
 
     def limit(self, partition: int, rack: int) -> int:
-        """Replicas of the partition that the rack may hold."""
+        """Return the number of replicas of the partition that the rack may hold."""
         cap = self.caps[len(self.start[partition])]
         return self.looser[partition].get(rack, cap) if partition in self.looser else cap
 
 
 def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
-    """Who may hold what. Goals are checked already (kctl.reassign.planner.goals.resolve)."""
+    """Return the rules of a plan. Goals are already checked (kctl.reassign.planner.goals.resolve)."""
     racks = _rack_numbers(cluster, roles.hosts)
     sizes: dict[int, int] = {}
     for node in roles.hosts:
@@ -85,7 +85,7 @@ def _rack_numbers(cluster: PlanCluster, hosts: tuple[int, ...]) -> list[int]:
 
 
 def rack_cap(wanted: int, sizes: dict[int, int]) -> int:
-    """ceil(wanted ÷ racks); more where racks are too small for that: the least that leaves room for all replicas."""
+    """Return ceil(wanted ÷ racks), or the smallest cap with room for all replicas if racks are too small."""
     cap = -(-wanted // len(sizes))
     while cap < wanted and sum(min(cap, size) for size in sizes.values()) < wanted:
         cap += 1
@@ -93,7 +93,7 @@ def rack_cap(wanted: int, sizes: dict[int, int]) -> int:
 
 
 def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: list[int], fix_racks: bool) -> None:
-    """What stays of a partition's replicas: those on leaving brokers go, then those above the cap or the factor."""
+    """Choose the replicas that stay: not those on leaving brokers, then not those above the rack cap or the factor."""
     racks, leaving, cap = rules.racks, rules.leaving, rules.caps[wanted]
     stays = [node for node in replicas if node not in leaving] if leaving else list(replicas)
     count: dict[int, int] = {}

@@ -70,7 +70,7 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
 
 
 def _levels(rules: Rules) -> dict[int, Fraction]:
-    """Rack number → replicas per host there."""
+    """Return rack number → replicas per host."""
     racks = sorted(rules.rack_sizes)
     classes = _classes(rules, racks)
     levels: dict[int, Fraction] = {}
@@ -79,7 +79,7 @@ def _levels(rules: Rules) -> dict[int, Fraction]:
 
 
 def _classes(rules: Rules, racks: Sequence[int]) -> Classes:
-    """Partitions by what their racks can take, replicas on brokers that receive nothing already taken off."""
+    """Return partitions by what their racks can hold, without replicas on brokers that receive nothing."""
     hosts, sizes = set(rules.hosts), rules.rack_sizes
     stuck = set(range(rules.vacant)) - hosts
     plain = {wanted: (wanted, tuple(min(cap, sizes[k]) for k in racks)) for wanted, cap in rules.caps.items()}
@@ -96,7 +96,7 @@ def _classes(rules: Rules, racks: Sequence[int]) -> Classes:
 
 
 def _capacity(classes: Classes, places: Iterable[int]) -> int:
-    """f(K) of the module's text; places: positions of K's racks."""
+    """Return f(K) of the module's docstring; places: positions of K's racks."""
     chosen = list(places)
     return sum(count * min(wanted, sum(limits[i] for i in chosen)) for (wanted, limits), count in classes.items())
 

@@ -1,4 +1,4 @@
-"""What keeps a plan from being made or from being whole, and what should be known before it is carried out."""
+"""Why a plan cannot be made or is incomplete, and warnings to read before it is carried out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kctl.errors import KctlError, Refused
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.cluster import NONE, PlanCluster
 from kctl.reassign.planner.goals import Goals, Roles
-from kctl.reassign.planner.loads import BrokerLoad, Change
+from kctl.reassign.planner.loads import BrokerLoad, PartitionChange
 
 
 def refuse_moving(cluster: PlanCluster) -> None:
@@ -18,8 +18,8 @@ def refuse_moving(cluster: PlanCluster) -> None:
         names = ", ".join(str(cluster.tp(p)) for p in sorted(cluster.moving)[:3])
         count = len(cluster.moving)
         raise Refused(
-            f"{_partitions(count)} being reassigned already: {names}{' …' if count > 3 else ''}",
-            hint="wait until that has ended (`kctl topic reassign status`), or plan other topics",
+            f"{_partitions(count)} already being reassigned: {names}{' …' if count > 3 else ''}",
+            hint="wait for the reassignment to end (`kctl topic reassign status`), or plan other topics",
         )
 
 
@@ -28,7 +28,7 @@ def _partitions(count: int) -> str:
 
 
 def without_leader(cluster: PlanCluster) -> frozenset[int]:
-    """Partitions that nobody can copy: they have no leader, or all their replicas are on brokers that are down."""
+    """Return partitions that cannot be copied: without a leader, or with all replicas on brokers that are down."""
     dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
     lost = {row for row in set(cluster.replicas) if dead.issuperset(row)} if dead else set()
     return frozenset(
@@ -39,41 +39,41 @@ def without_leader(cluster: PlanCluster) -> frozenset[int]:
 
 
 def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozenset[int]) -> tuple[list[str], list[str]]:
-    """What the goals cannot have of these, and what is only to be known."""
+    """Return the goals that partitions without a leader prevent, and warnings about the others."""
     if not stuck:
         return [], []
     factor = goals.replication_factor
-    wanted = [
+    prevented = [
         p
         for p in sorted(stuck)
         if not roles.leaving.isdisjoint(cluster.replicas[p]) or factor not in (None, len(cluster.replicas[p]))
     ]
-    return _why_stuck(cluster, wanted), _why_stuck(cluster, sorted(stuck.difference(wanted)))
+    return _why_stuck(cluster, prevented), _why_stuck(cluster, sorted(stuck.difference(prevented)))
 
 
 def _why_stuck(cluster: PlanCluster, stuck: Sequence[int]) -> list[str]:
-    """A line for those that are nowhere else, and one for those that have replicas but no leader."""
+    """Return a line for partitions only on brokers that are down, and one for those that only lack a leader."""
     dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
     lost = [p for p in stuck if dead.issuperset(cluster.replicas[p])]
     rest = [p for p in stuck if not dead.issuperset(cluster.replicas[p])]
-    found = []
+    lines = []
     if lost:
         nodes = cluster.ids(sorted({node for p in lost for node in cluster.replicas[p]}))
         one = len(nodes) == 1
         where = f"broker {nodes[0]}, which is down" if one else f"brokers that are down ({_few(nodes)})"
         whose, what = ("its", "the topic") if len(lost) == 1 else ("their", "the topics")
-        found.append(
-            f"{_names(cluster, lost)} {'is' if len(lost) == 1 else 'are'} only on {where}: {whose} records come back "
-            f"only with {'the broker' if one else 'these'}; else delete {what} and create {what} again"
+        lines.append(
+            f"{_names(cluster, lost)} {'is' if len(lost) == 1 else 'are'} only on {where}: {whose} records return "
+            f"only with {'the broker' if one else 'these brokers'}; otherwise delete and recreate {what}"
         )
     if rest:
         one = len(rest) == 1
-        found.append(
+        lines.append(
             f"{_names(cluster, rest)} {'has' if one else 'have'} no leader and cannot be copied: "
             f"{'it stays as it is' if one else 'they stay as they are'}; "
-            "`kctl leader elect --unclean` gives a leader, and tells what could be lost"
+            "`kctl leader elect --unclean` elects a leader, and reports what would be lost"
         )
-    return found
+    return lines
 
 
 def _names(cluster: PlanCluster, partitions: Sequence[int]) -> str:
@@ -86,20 +86,20 @@ def _few(values: Sequence[object], most: int = 3) -> str:
 
 
 def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:
-    """Brokers that are to end empty, and keep replicas of topics that were not named. unnamed: broker id → how many."""
+    """Return a warning per broker to be emptied that keeps replicas of other topics. unnamed: broker id → count."""
     leaving = set(goals.remove_brokers)
     if goals.brokers is not None:
         leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers
     return [
-        f"broker {node} keeps {counted(unnamed[node], 'replica')} of topics that were not named"
+        f"broker {node} keeps {counted(unnamed[node], 'replica')} of topics that are not in the plan"
         for node in sorted(leaving & unnamed.keys())
     ]
 
 
 def about_leaders(after: Sequence[BrokerLoad], hosts: Collection[int], goals: Goals) -> list[str]:
-    """Brokers (ids) that may receive and are preferred leader of less than half their share, where nobody asked for it.
+    """Return a warning for brokers that will lead less than half their share, unless leaders are a goal.
 
-    after: loads as the plan leaves them.
+    hosts: brokers (ids) that may receive replicas. after: loads after the plan.
     """
     if goals.even_leaders or not hosts:
         return []
@@ -109,12 +109,12 @@ def about_leaders(after: Sequence[BrokerLoad], hosts: Collection[int], goals: Go
     if not few:
         return []
     named = f"broker {few[0].broker}" if len(few) == 1 else f"brokers {_few([load.broker for load in few], 5)}"
-    much = "nothing" if not any(load.leaders for load in few) else "less than half a share"
+    share_led = "nothing" if not any(load.leaders for load in few) else "less than half of an even share"
     gets = "it its share" if len(few) == 1 else "them their share"
-    return [f"{named} will lead {much}: --balance leaders gives {gets}, without a copy more"]
+    return [f"{named} will lead {share_led}: --balance leaders gives {gets}, without more copies"]
 
 
-_UNEVEN = 1.75  # times an even share; one more rack of two brokers beside one of three is no surprise
+_UNEVEN = 1.75  # times an even share; racks of two and three brokers are not worth a warning
 
 
 def about_racks(
@@ -145,89 +145,101 @@ def about_racks(
             few = "only 1 broker" if len(nodes) == 1 else f"only {len(nodes)} brokers"
             lines.append(
                 f"rack {rack} has {few}, the largest rack {largest}: broker {most} will hold {held[most]:,} of "
-                f"{total:,} replicas, and {share:,.1f} is an even share; more brokers in that rack, or "
-                "--exclude-broker, avoid that"
+                f"{total:,} replicas, while an even share is {share:,.1f}; add brokers to that rack, or use "
+                "--exclude-broker, to avoid that"
             )
     return lines
 
 
 def about_one_replica(lowered: Mapping[str, int]) -> list[str]:
-    """Topics whose partitions will be on one broker only. lowered: topic → its replicas afterwards."""
+    """Return a warning for topics that will have one replica. lowered: topic → its replicas after the plan."""
     alone = sorted(topic for topic, replicas in lowered.items() if replicas == 1)
     if not alone:
         return []
     names, its = _few(alone), "its" if len(alone) == 1 else "their"
-    loss = f"while its broker is down a partition cannot be written or read, and a lost disk loses {its} records"
+    loss = f"while its broker is down, a partition is unavailable, and a lost disk loses {its} records"
     return [f"{names} will have 1 replica: {loss}"]
 
 
-def about_lower_factor(cluster: PlanCluster, goals: Goals, changes: Sequence[Change], forced: int) -> list[str]:
-    """Why a plan copies although fewer replicas need no copy."""
+def about_lower_factor(
+    cluster: PlanCluster, goals: Goals, changes: Sequence[PartitionChange], forced: int
+) -> list[str]:
+    """Return why a plan copies replicas although lowering the replication factor needs no copy."""
     factor = goals.replication_factor
     receiving = sorted({node for change in changes for node in set(change.after).difference(change.before)})
     if factor is None or not receiving or forced or not any(len(row) > factor for row in set(cluster.replicas)):
         return []
     moves = sum(len(set(change.after).difference(change.before)) for change in changes)
-    made = f"fewer replicas need no copy: {counted(moves, 'move')} only to even out the brokers"
+    reason = f"lowering the replication factor needs no copy: {counted(moves, 'move')} only to balance the brokers"
     ids = ",".join(map(str, receiving))
     avoid = f"--exclude-broker {ids}, or a larger --tolerance," if len(receiving) <= 5 else "a larger --tolerance"
-    return [f"{made}; {avoid} needs fewer"]
+    return [f"{reason}; {avoid} needs fewer"]
 
 
-def lowered_topics(topics: Sequence[str], topic_of: Sequence[int], changes: Sequence[Change]) -> dict[str, int]:
-    """Topics that have fewer replicas afterwards → how many their partitions have at least."""
-    found: dict[str, int] = {}
+def lowered_topics(
+    topics: Sequence[str], topic_of: Sequence[int], changes: Sequence[PartitionChange]
+) -> dict[str, int]:
+    """Return topics that get fewer replicas → the smallest number of replicas of their partitions."""
+    lines: dict[str, int] = {}
     for change in changes:
         if change.fewer:
             name = topics[topic_of[change.partition]]
-            found[name] = min(len(change.after), found.get(name, len(change.after)))
-    return found
-
-
-def lowered_by(rows: Iterable[Reassignment]) -> dict[str, int]:
-    """The same of a plan's file."""
-    found: dict[str, int] = {}
-    for r in rows:
-        if r.before is not None and len(r.after) < len(r.before):
-            found[r.topic] = min(len(r.after), found.get(r.topic, len(r.after)))
-    return found
-
-
-def about_min_isr(lowered: Mapping[str, int], min_isr: Mapping[str, int | KctlError]) -> list[str]:
-    """Topics that take acks=all only while all of the replicas that they will have are in sync.
-
-    lowered: topic → its replicas afterwards; min_isr: its min.insync.replicas, or why it could not be read.
-    """
-    lines = []
-    for topic, replicas in sorted(lowered.items()):
-        least = min_isr.get(topic)
-        if isinstance(least, KctlError):
-            lines.append(
-                f"whether {topic} has enough replicas for its min.insync.replicas is not known: {least.message}"
-            )
-        elif least is not None and least > replicas:
-            # Partition.effectiveMinIsr, of KIP-966: no more are asked for than there are
-            lines.append(
-                f"{topic} will have {counted(replicas, 'replica')} and min.insync.replicas={least}, which counts as "
-                f"{replicas} since Kafka 3.7; before, acks=all is always refused"
-                + ("" if replicas == 1 else "; while one broker of them is down, acks=all is refused")
-            )
-        elif least is not None and 1 < least == replicas:
-            with_ = f"{counted(replicas, 'replica')} and min.insync.replicas={least}"
-            lines.append(f"{topic} will have {with_}: while one broker of them is down, acks=all is refused")
+            lines[name] = min(len(change.after), lines.get(name, len(change.after)))
     return lines
 
 
+def lowered_by(rows: Iterable[Reassignment]) -> dict[str, int]:
+    """Return the same for a plan file."""
+    lines: dict[str, int] = {}
+    for r in rows:
+        if r.before is not None and len(r.after) < len(r.before):
+            lines[r.topic] = min(len(r.after), lines.get(r.topic, len(r.after)))
+    return lines
+
+
+def about_min_isr(lowered: Mapping[str, int], min_isr: Mapping[str, int | KctlError]) -> list[str]:
+    """Return a warning for topics that will accept acks=all only while all their replicas are in sync.
+
+    lowered: topic → its replicas after the plan; min_isr: its min.insync.replicas, or why it is unreadable. Topics with
+    the same figures share a line.
+    """
+    topics: dict[tuple[int, int], list[str]] = {}
+    unreadable: dict[str, KctlError] = {}
+    for topic, replicas in sorted(lowered.items()):
+        limit = min_isr.get(topic)
+        if isinstance(limit, KctlError):
+            unreadable[topic] = limit
+        elif limit is not None and limit > 1 and limit >= replicas:
+            topics.setdefault((replicas, limit), []).append(topic)
+    lines = []
+    for (replicas, limit), names in topics.items():
+        effect = "acks=all is rejected while one of these brokers is down"
+        if limit > replicas:  # Partition.effectiveMinIsr, KIP-966: the number of replicas is the limit
+            before = f"which counts as {replicas} since Kafka 3.7; before 3.7, acks=all is always rejected"
+            effect = before if replicas == 1 else f"{before}; {effect}"
+        sign = "," if limit > replicas else ":"
+        figures = f"{counted(replicas, 'replica')} and min.insync.replicas={limit}"
+        lines.append(f"{_topic_names(names)} will have {figures}{sign} {effect}")
+    if unreadable:
+        error = next(iter(unreadable.values())).message
+        lines.append(f"cannot check min.insync.replicas of {_topic_names(list(unreadable))}: {error}")
+    return lines
+
+
+def _topic_names(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{len(names):,} topics ({_few(names)})"
+
+
 def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:
-    found = []
+    lines = []
     without = [node for node in roles.hosts if cluster.brokers[node].rack is None]
     if without and len(without) < len(roles.hosts):
         names = ", ".join(map(str, cluster.ids(without[:5])))
-        found.append(f"racks are not looked at, because some brokers have none: {names}")
+        lines.append(f"racks are ignored, because some brokers have none: {names}")
     cordoned = [broker.id for broker in cluster.brokers if broker.cordoned]
     if cordoned and goals.moves_data:
         whose = f"broker {cordoned[0]} receives" if len(cordoned) == 1 else f"brokers {_few(cordoned, 5)} receive"
-        found.append(f"{whose} nothing: all log dirs there are cordoned")
+        lines.append(f"{whose} nothing: all log dirs there are cordoned")
     factor = goals.replication_factor or 0
     lowered = {
         cluster.topics[cluster.topic_of[p]]
@@ -235,5 +247,5 @@ def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:
         if 0 < factor < len(row) and is_internal(cluster.topics[cluster.topic_of[p]])
     }
     if lowered:
-        found.append(f"fewer replicas of Kafka's own {', '.join(sorted(lowered))}: --match leaves them out")
-    return found
+        lines.append(f"fewer replicas of the internal topics {', '.join(sorted(lowered))}: exclude them with --match")
+    return lines

@@ -1,7 +1,7 @@
-"""Asking brokers to move replicas: between brokers (KIP-455, brokers ≥ 2.4) and between a broker's log dirs (KIP-113).
+"""Requests to move replicas: between brokers (KIP-455, brokers 2.4 or later) and between log dirs (KIP-113).
 
-Neither request is atomic: each partition succeeds or fails by itself (KafkaController.processApiPartitionReassignment,
-ReplicaManager.alterReplicaLogDirs), so every partition's error is returned.
+Neither request is atomic: each partition succeeds or fails by itself (KafkaController. processApiPartitionReassignment,
+ReplicaManager.alterReplicaLogDirs), so the error of each partition is returned.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _TIMEOUT_MS = 60_000
 def alter_reassignments(
     client: ClusterClient, targets: Mapping[TopicPartition, tuple[int, ...] | None]
 ) -> dict[TopicPartition, KctlError]:
-    """Ask for replicas (broker ids, the preferred leader first); None cancels. Returns the partitions that failed.
+    """Request replicas (broker ids, the preferred leader first); None cancels. Return the errors.
 
-    To cancel what is not moving is no failure. A target replaces one that is under way. Accepted means begun, not
-    done. OutcomeUnknown for a partition: look whether it moves. Raises what `ask_controller` raises: nothing was done.
+    Canceling a partition that is not moving is not an error. A target replaces the one in progress. No error means the
+    move was accepted, not completed. After OutcomeUnknown, check whether the partition moves. Raises what
+    `ask_controller` raises if nothing was done.
     """
     from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
@@ -54,14 +55,14 @@ def alter_reassignments(
         if response.error_code:
             hint = needs_alter(response.error_code)
             raise error_for(response.error_code, response.error_message, subject="reassignments", hint=hint)
-        found: dict[TopicPartition, KctlError | None] = {}
+        errors: dict[TopicPartition, KctlError | None] = {}
         for topic in response.responses:
             for row in topic.partitions:
                 tp = TopicPartition(topic.name, row.partition_index)
-                none_left = row.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS and targets.get(tp) is None
-                fine = not row.error_code or none_left
-                found[tp] = None if fine else error_for(row.error_code, row.error_message, subject=str(tp))
-        return found
+                not_moving = row.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS and targets.get(tp) is None
+                accepted = not row.error_code or not_moving
+                errors[tp] = None if accepted else error_for(row.error_code, row.error_message, subject=str(tp))
+        return errors
 
     outcomes = ask_controller(client, sorted(targets), request, parse)
     return {tp: error for tp, error in outcomes.items() if error is not None}
@@ -72,12 +73,12 @@ def _ids(replicas: tuple[int, ...] | None) -> list[int] | None:
 
 
 def alter_log_dirs(
-    client: ClusterClient, wanted: Mapping[int, Mapping[str, Sequence[TopicPartition]]]
+    client: ClusterClient, targets: Mapping[int, Mapping[str, Sequence[TopicPartition]]]
 ) -> dict[tuple[int, TopicPartition], KctlError]:
-    """Ask each broker to put its replicas into log dirs: broker → path → partitions. Returns what failed.
+    """Request log dirs for replicas: broker → path → partitions. Return the errors.
 
-    A replica that is still to come is no failure: the broker remembers its log dir until it comes, or until the
-    broker is restarted. A replica that is there already is copied by its broker, and changes over when it is complete.
+    A replica that is not on the broker yet is not an error: the broker remembers its log dir until it arrives, or until
+    the broker restarts. A replica that is on the broker is copied, and switches over when the copy is complete.
     """
     from kafka.protocol.admin import AlterReplicaLogDirsRequest
 
@@ -95,20 +96,20 @@ def alter_log_dirs(
                 for path, partitions in dirs.items()
             ]
         )
-        for node, dirs in wanted.items()
+        for node, dirs in targets.items()
     }
     failed: dict[tuple[int, TopicPartition], KctlError] = {}
     for node, response in client.send_each(requests).items():
-        asked = [tp for partitions in wanted[node].values() for tp in partitions]
-        failed |= {(node, tp): error for tp, error in _log_dir_errors(node, asked, response).items()}
+        partitions = [tp for partitions in targets[node].values() for tp in partitions]
+        failed |= {(node, tp): error for tp, error in _log_dir_errors(node, partitions, response).items()}
     return failed
 
 
-def _log_dir_errors(node: int, asked: Sequence[TopicPartition], response: Any) -> dict[TopicPartition, KctlError]:
+def _log_dir_errors(node: int, partitions: Sequence[TopicPartition], response: Any) -> dict[TopicPartition, KctlError]:
     from kctl.protocol.client import error_for
 
     if isinstance(response, KctlError):
-        return dict.fromkeys(asked, response)
+        return dict.fromkeys(partitions, response)
     codes = {
         TopicPartition(topic.topic_name, row.partition_index): row.error_code
         for topic in response.results
@@ -116,6 +117,6 @@ def _log_dir_errors(node: int, asked: Sequence[TopicPartition], response: Any) -
     }
     return {
         tp: error_for(codes.get(tp, -1), None, subject=f"{tp} on broker {node}")
-        for tp in asked
+        for tp in partitions
         if codes.get(tp, -1) not in {0, ErrorCode.REPLICA_NOT_AVAILABLE}
     }

@@ -1,7 +1,7 @@
-"""Whether a plan can be carried out on the cluster as it is: every entry that cannot, each with its reason.
+"""Checks whether a plan can be carried out now: each entry that cannot, with its reason.
 
-Pure: a plan and the live state go in, problems come out. Brokers check little of this themselves: a request is not
-atomic, and a move to a disk that is too full, or of a partition that is short of replicas, is accepted.
+Pure: a plan and the live state are the parameters. Brokers check little of this: requests are not atomic, and brokers
+accept a move to a disk that is too full, or of a partition that is under-replicated.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run.live_state import LiveState
 
 
-class Problem(NamedTuple):
-    """subject: «topic-partition», «topic t», «broker 3» … reason: what is wrong with it."""
+class PlanProblem(NamedTuple):
+    """subject: "topic-partition", "topic t", "broker 3" … reason: what is wrong with it."""
 
     subject: str
     reason: str
@@ -29,79 +29,79 @@ class Problem(NamedTuple):
         return f"{self.subject}: {self.reason}"
 
 
-def check(plan: PlanFile, live: LiveState, *, ours: frozenset[TopicPartition] = frozenset()) -> list[Problem]:
-    """Everything that speaks against carrying out `plan` now.
+def check(plan: PlanFile, live: LiveState, *, ours: frozenset[TopicPartition] = frozenset()) -> list[PlanProblem]:
+    """Return the reasons why `plan` cannot be carried out now.
 
     live: with the plan's topics, and the log dirs of all brokers. ours: partitions that this run has in flight, which
-    may move. A partition that has reached its target is no problem.
+    may move. A partition at its target is not a problem.
     """
     problems = [*_check_cluster(plan, live), *_check_foreign(plan, live, ours), *_check_topics(plan, live)]
-    copies = _Copies(live)
+    copies = _SpaceNeeded(live)
     named = {p.subject for p in problems}
     for r in plan.reassignments:
         state = live.partition(r.tp)
         if state is None:
             if r.topic in live.topics and f"topic {r.topic}" not in named:
                 count = len(live.topics[r.topic].partitions)
-                problems.append(Problem(str(r.tp), f"there is no such partition: the topic has {count}"))
+                problems.append(PlanProblem(str(r.tp), f"no such partition: the topic has {count}"))
             continue
         if r.tp in live.moving and r.tp not in ours:
-            continue  # is named already, and its replicas are in flux
-        problems += [Problem(str(r.tp), reason) for reason in _check_partition(r, state, live, copies)]
+            continue  # reported above, and its replicas are changing
+        problems += [PlanProblem(str(r.tp), reason) for reason in _check_partition(r, state, live, copies)]
     return problems + copies.problems()
 
 
-def doubts(plan: PlanFile, live: LiveState) -> list[Problem]:
-    """What `check` could not find out: sizes and free space that brokers do not tell (before 3.3, or no answer)."""
-    copies = _Copies(live)
+def unchecked(plan: PlanFile, live: LiveState) -> list[PlanProblem]:
+    """Return what `check` could not verify: sizes and free space that brokers do not report (before 3.3, or down)."""
+    copies = _SpaceNeeded(live)
     for r in plan.reassignments:
         state = live.partition(r.tp)
         if state is not None and state.replicas != r.after:
             copies.add(r, state)
-    return copies.doubts()
+    return copies.unchecked()
 
 
 # --- the cluster and its topics -------------------------------------------------------------------------------------
 
 
-def _check_cluster(plan: PlanFile, live: LiveState) -> Iterator[Problem]:
+def _check_cluster(plan: PlanFile, live: LiveState) -> Iterator[PlanProblem]:
     if plan.cluster_id is not None and live.cluster_id is not None and plan.cluster_id != live.cluster_id:
-        yield Problem("the plan", f"it was made for cluster {plan.cluster_id}, and this is {live.cluster_id}")
+        yield PlanProblem("the plan", f"it was made for cluster {plan.cluster_id}, but this is {live.cluster_id}")
     if live.controller_id is None:
-        yield Problem("the cluster", "it has no controller now")
+        yield PlanProblem("the cluster", "it has no active controller")
 
 
-def _check_foreign(plan: PlanFile, live: LiveState, ours: frozenset[TopicPartition]) -> Iterator[Problem]:
+def _check_foreign(plan: PlanFile, live: LiveState, ours: frozenset[TopicPartition]) -> Iterator[PlanProblem]:
     planned = {r.tp for r in plan.reassignments}
     for tp in sorted(live.moving.keys() - ours):
-        reason = "it is being moved already, not by this run"
+        reason = "it is already being moved by someone else"
         if tp not in planned:
-            reason += "; the plan does not have it, but throttles would mix"
-        yield Problem(str(tp), reason)
+            reason += "; it is not in the plan, but the throttles would interfere"
+        yield PlanProblem(str(tp), reason)
 
 
-def _check_topics(plan: PlanFile, live: LiveState) -> Iterator[Problem]:
-    seen: set[str] = set()
+def _check_topics(plan: PlanFile, live: LiveState) -> Iterator[PlanProblem]:
+    checked: set[str] = set()
     for r in plan.reassignments:
-        if r.topic in seen:
+        if r.topic in checked:
             continue
-        seen.add(r.topic)
+        checked.add(r.topic)
         topic, subject = live.topics.get(r.topic), f"topic {r.topic}"
         if topic is None:
-            yield Problem(subject, "it does not exist (any more)")
+            yield PlanProblem(subject, "it does not exist")
         elif r.topic_id is not None and topic.topic_id is not None and r.topic_id != topic.topic_id:
-            yield Problem(subject, "it was deleted and made again since the plan was made")
+            yield PlanProblem(subject, "it was deleted and created again since the plan was made")
         elif 0 < plan.partition_counts.get(r.topic, 0) < len(topic.partitions):
             planned = plan.partition_counts[r.topic]
-            yield Problem(
-                subject, f"it has {len(topic.partitions)} partitions, and had {planned} when the plan was made"
+            yield PlanProblem(
+                subject, f"it has {len(topic.partitions)} partitions, but had {planned} when the plan was made"
             )
 
 
 # --- one partition --------------------------------------------------------------------------------------------------
 
 
-def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, copies: _Copies) -> Iterator[str]:
+def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, copies: _SpaceNeeded) -> Iterator[str]:
     if state.replicas == r.after and r.tp not in live.moving:
         if _new_log_dirs(r):
             yield from _check_log_dirs(r, live)
@@ -113,7 +113,7 @@ def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, co
         return
     for node in r.after:
         if node not in live.brokers and node not in state.replicas:
-            yield f"broker {node}, which is to get a replica, is down or not in the cluster"
+            yield f"broker {node}, the target of a replica, is down or not in the cluster"
         found = live.log_dirs.get(node)
         if node not in state.replicas and isinstance(found, list) and is_cordoned(found):
             yield f"broker {node} would receive a replica, but is cordoned in all log dirs"
@@ -127,24 +127,24 @@ def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, co
 
 def _stale(r: Reassignment, state: PartitionState, live: LiveState) -> str | None:
     target = live.target(r.tp)
-    if r.tp in live.moving:  # one of ours
+    if r.tp in live.moving:  # moved by this run
         if target is not None and set(target) == set(r.after):
             return None
-        return f"it is on its way to {_ids(target or ())}, and not to {_ids(r.after)}"
+        return f"it is moving to {_ids(target or ())}, not to {_ids(r.after)}"
     if r.before is not None and state.replicas != r.before:
-        return f"its replicas are {_ids(state.replicas)}, and were {_ids(r.before)} when the plan was made"
+        return f"its replicas are {_ids(state.replicas)}, but were {_ids(r.before)} when the plan was made"
     return None
 
 
 def _check_in_sync(r: Reassignment, state: PartitionState, live: LiveState) -> Iterator[str]:
-    """Replicas that are behind: fine where they are on their way in, or leave a broker that is down."""
+    """Replicas that are not in sync are accepted only while they are being added, or on a broker that is down."""
     moving = live.moving.get(r.tp)
-    on_their_way = set(moving.adding) if moving else set()
+    adding = set(moving.adding) if moving else set()
     for node in state.replicas:
-        if node in state.isr or node in on_their_way:
+        if node in state.isr or node in adding:
             continue
         if node in r.after:
-            yield f"its replica on broker {node} is not in sync: moving it now would leave it with fewer"
+            yield f"its replica on broker {node} is not in sync: a move now would leave fewer in-sync replicas"
         elif node in live.brokers:
             yield f"its replica on broker {node} is not in sync, although the broker is up"
 
@@ -156,7 +156,7 @@ def _check_log_dirs(r: Reassignment, live: LiveState) -> Iterator[str]:
         found = live.log_dirs.get(node)
         if found is None or isinstance(found, KctlError):
             why = f": {found.message}" if found else ""
-            yield f"log dir {path} of broker {node} cannot be looked at{why}"
+            yield f"cannot read log dir {path} of broker {node}{why}"
             continue
         dirs = {log_dir.path: log_dir for log_dir in found}
         if path not in dirs:
@@ -172,7 +172,7 @@ def _lies_in(log_dir: LogDir, r: Reassignment) -> bool:
 
 
 def _new_log_dirs(r: Reassignment) -> bool:
-    """Is anything copied between the log dirs of one broker?"""
+    """Return whether a replica moves between the log dirs of its broker."""
     return r.before is not None and bool(set(receivers_of(r)) - set(r.adding))
 
 
@@ -183,8 +183,8 @@ def _ids(replicas: Iterable[int]) -> str:
 # --- disk space -----------------------------------------------------------------------------------------------------
 
 
-class _Copies:
-    """Bytes that still come to each broker, and to each of its log dirs that is named, against what is free."""
+class _SpaceNeeded:
+    """The bytes still to be copied to each broker and named log dir, compared with the free space."""
 
     def __init__(self, live: LiveState) -> None:
         self._live = live
@@ -202,7 +202,7 @@ class _Copies:
                         self._on_disk.setdefault(tp, {})[node] = replica.size_bytes
 
     def add(self, r: Reassignment, state: PartitionState) -> None:
-        """Count what this partition's new copies need beyond what has arrived already."""
+        """Add what the partition's new copies need beyond the bytes already copied."""
         moving = self._live.moving.get(r.tp)
         receivers = {node for node in r.after if node not in state.replicas or (moving and node in moving.adding)}
         if r.before is not None and _new_log_dirs(r):
@@ -213,54 +213,56 @@ class _Copies:
         if size is None:
             self._unknown_size += 1
             return
-        wanted = dict(zip(r.after, r.log_dirs or (), strict=False))
+        targets = dict(zip(r.after, r.log_dirs or (), strict=False))
         for node in receivers:
-            path = wanted.get(node)
+            path = targets.get(node)
             if path is not None:
-                there = self._arrived.get((r.topic, r.partition, node, path), 0)
-                self._needed_in[node, path] = self._needed_in.get((node, path), 0) + max(0, size - there)
+                copied = self._arrived.get((r.topic, r.partition, node, path), 0)
+                self._needed_in[node, path] = self._needed_in.get((node, path), 0) + max(0, size - copied)
             else:
-                there = self._on_disk.get(r.tp, {}).get(node, 0)
-            self._needed[node] = self._needed.get(node, 0) + max(0, size - there)
+                copied = self._on_disk.get(r.tp, {}).get(node, 0)
+            self._needed[node] = self._needed.get(node, 0) + max(0, size - copied)
 
     def _size(self, r: Reassignment, state: PartitionState) -> int | None:
-        """The leader's log is the partition; else the largest replica that is known."""
+        """Return the size of the leader's log, else of the largest known replica."""
         sizes = self._on_disk.get(r.tp, {})
         return sizes.get(state.leader, max(sizes.values(), default=r.size_bytes))
 
-    def problems(self) -> list[Problem]:
-        """Brokers and log dirs with too little space."""
+    def problems(self) -> list[PlanProblem]:
+        """Return the brokers and log dirs with too little space."""
         found = []
         for node, needed in sorted(self._needed.items()):
             free = self._free(node)
             if free is not None and needed > free:
                 found.append(
-                    Problem(f"broker {node}", f"{format_size(needed)} come to it, and {format_size(free)} are free")
+                    PlanProblem(
+                        f"broker {node}", f"it will receive {format_size(needed)}, but has {format_size(free)} free"
+                    )
                 )
         for (node, path), needed in sorted(self._needed_in.items()):
             free = next((d.usable_bytes for d in self._online(node) if d.path == path), None)
             if free is not None and needed > free:
-                reason = f"{format_size(needed)} come to it, and {format_size(free)} are free"
-                found.append(Problem(f"log dir {path} of broker {node}", reason))
+                reason = f"it will receive {format_size(needed)}, but has {format_size(free)} free"
+                found.append(PlanProblem(f"log dir {path} of broker {node}", reason))
         return found
 
-    def doubts(self) -> list[Problem]:
-        """Brokers whose free space, and partitions whose size, is not known."""
+    def unchecked(self) -> list[PlanProblem]:
+        """Return brokers whose free space, and partitions whose size, is unknown."""
         found = []
         if self._unknown_size:
             count = "1 partition" if self._unknown_size == 1 else f"{self._unknown_size} partitions"
-            found.append(Problem("disk space", f"the size of {count} is not known, and was not counted"))
+            found.append(PlanProblem("disk space", f"the size of {count} is unknown and was not counted"))
         for node in sorted(self._needed):
             if self._free(node) is None:
                 answer = self._live.log_dirs.get(node)
-                why = answer.message if isinstance(answer, KctlError) else "brokers tell it from Kafka 3.3 on"
-                found.append(Problem(f"broker {node}", f"its free disk space is not known ({why})"))
+                why = answer.message if isinstance(answer, KctlError) else "brokers report it since Kafka 3.3"
+                found.append(PlanProblem(f"broker {node}", f"its free disk space is unknown ({why})"))
         return found
 
     def _free(self, node: int) -> int | None:
-        """Of all log dirs that receive something; None when one does not tell.
+        """Return the free bytes of all log dirs that can receive replicas; None if one is unknown.
 
-        Log dirs with the same size and the same free space to the byte share a file system, and count once.
+        Log dirs with identical total and free bytes share a file system, and count once.
         """
         dirs = self._online(node)
         if not dirs or any(d.usable_bytes is None for d in dirs):

@@ -1,4 +1,4 @@
-"""Where a partition of a plan stands in the cluster. Pure: the cluster comes in as a value."""
+"""Where a partition is relative to its plan. Pure: the cluster is a parameter."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.live_state import LiveState
 
 
-class Standing(str, Enum):
-    """What a partition is, seen from its plan.
+class PlanPosition(str, Enum):
+    """The position of a partition relative to its plan.
 
-    reached: replicas and log dirs are as planned. moving: our reassignment is under way. log_dirs: the replicas are
-    as planned, a log dir is not yet. before: as the plan found it. order: the planned replicas in another order.
-    foreign: a reassignment to somewhere else is under way. changed: other replicas. gone: no such partition.
-    anew: the topic was deleted and made again.
+    reached: replicas and log dirs are as planned. moving: the planned reassignment is in progress. log_dirs: only a log
+    dir is not as planned yet. before: the original replicas. order: the planned replicas in another order. foreign:
+    another reassignment is in progress. changed: other replicas. gone: no such partition. anew: the topic was deleted
+    and created again.
     """
 
     REACHED = "reached"
@@ -34,11 +34,8 @@ class Standing(str, Enum):
     ANEW = "anew"
 
 
-OURS = frozenset({Standing.REACHED, Standing.MOVING, Standing.LOG_DIRS, Standing.BEFORE})
-
-
-class Place(NamedTuple):
-    """A replica on a broker. future_path: the log dir that it is being copied to, None when it is not."""
+class ReplicaPlace(NamedTuple):
+    """A replica on a broker. future_path: the log dir that the replica is being copied to, None if it is not."""
 
     path: str
     size_bytes: int
@@ -46,20 +43,20 @@ class Place(NamedTuple):
     future_bytes: int = 0
 
 
-Places = dict[tuple[int, TopicPartition], Place]
+ReplicaPlaces = dict[tuple[int, TopicPartition], ReplicaPlace]
 
 
 @dataclass
-class View:
-    """The cluster as far as some partitions of a plan are concerned."""
+class PlanView:
+    """The part of the cluster that concerns some partitions of a plan."""
 
     live: LiveState
-    places: Places = field(default_factory=dict)
+    places: ReplicaPlaces = field(default_factory=dict)
 
 
-def places_of(log_dirs: Mapping[int, list[LogDir] | KctlError]) -> Places:
-    """Every replica in the log dirs of brokers that answered."""
-    found: Places = {}
+def places_of(log_dirs: Mapping[int, list[LogDir] | KctlError]) -> ReplicaPlaces:
+    """Return each replica in the log dirs of the brokers that responded."""
+    places: ReplicaPlaces = {}
     futures: list[tuple[tuple[int, TopicPartition], str, int]] = []
     for node, dirs in log_dirs.items():
         for log_dir in () if isinstance(dirs, KctlError) else dirs:
@@ -68,35 +65,35 @@ def places_of(log_dirs: Mapping[int, list[LogDir] | KctlError]) -> Places:
                 if replica.future:
                     futures.append((key, log_dir.path, replica.size_bytes))
                 else:
-                    found[key] = Place(log_dir.path, replica.size_bytes)
+                    places[key] = ReplicaPlace(log_dir.path, replica.size_bytes)
     for key, path, size in futures:
-        if key in found:
-            found[key] = found[key]._replace(future_path=path, future_bytes=size)
-    return found
+        if key in places:
+            places[key] = places[key]._replace(future_path=path, future_bytes=size)
+    return places
 
 
-def standing(r: Reassignment, view: View) -> Standing:
-    """Where the partition stands."""
+def position_of(r: Reassignment, view: PlanView) -> PlanPosition:
+    """Return the position of the partition."""
     live = view.live
     partition = live.partition(r.tp)
     if partition is None:
-        return Standing.GONE
+        return PlanPosition.GONE
     topic_id = live.topics[r.topic].topic_id
     if r.topic_id is not None and topic_id is not None and topic_id != r.topic_id:
-        return Standing.ANEW
+        return PlanPosition.ANEW
     moving = live.moving.get(r.tp)
     if moving is not None:
-        ours = set(moving.adding) == set(r.adding) and set(moving.removing) == set(r.removing)
-        return Standing.MOVING if ours else Standing.FOREIGN
+        is_planned = set(moving.adding) == set(r.adding) and set(moving.removing) == set(r.removing)
+        return PlanPosition.MOVING if is_planned else PlanPosition.FOREIGN
     if partition.replicas == r.after:
-        return Standing.LOG_DIRS if misplaced(r, view.places) else Standing.REACHED
+        return PlanPosition.LOG_DIRS if misplaced(r, view.places) else PlanPosition.REACHED
     if partition.replicas == r.before:
-        return Standing.BEFORE
-    return Standing.ORDER if set(partition.replicas) == set(r.after) else Standing.CHANGED
+        return PlanPosition.BEFORE
+    return PlanPosition.ORDER if set(partition.replicas) == set(r.after) else PlanPosition.CHANGED
 
 
-def misplaced(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place]) -> list[tuple[int, str]]:
-    """(broker, log dir that its replica should be in) of replicas that are elsewhere, or that no broker told of."""
+def misplaced(r: Reassignment, places: Mapping[tuple[int, TopicPartition], ReplicaPlace]) -> list[tuple[int, str]]:
+    """Return (broker, planned log dir) of replicas that are in another log dir, or that no broker reported."""
     wrong = []
     for node, path in zip(r.after, r.log_dirs or (), strict=False):
         place = places.get((node, r.tp))
@@ -105,8 +102,10 @@ def misplaced(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place
     return wrong
 
 
-def log_dir_copies(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place]) -> list[tuple[int, Place]]:
-    """(broker, its replica) of copies between log dirs that the plan wants and that are being made."""
+def log_dir_copies(
+    r: Reassignment, places: Mapping[tuple[int, TopicPartition], ReplicaPlace]
+) -> list[tuple[int, ReplicaPlace]]:
+    """Return (broker, its replica) of the plan's copies between log dirs that are in progress."""
     found = []
     for node, path in misplaced(r, places):
         place = places.get((node, r.tp))
@@ -115,51 +114,49 @@ def log_dir_copies(r: Reassignment, places: Mapping[tuple[int, TopicPartition], 
     return found
 
 
-def log_dirs_as_before(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place]) -> bool:
-    """Of a partition that only log dirs are missing to: was no move of it begun, or was each taken back?
+def log_dirs_as_before(r: Reassignment, places: Mapping[tuple[int, TopicPartition], ReplicaPlace]) -> bool:
+    """Return whether no planned move between log dirs was started, or each was canceled.
 
-    False where a broker does not tell.
+    For a partition where only log dirs differ from the plan. False if a broker does not report its replica.
     """
     wrong = misplaced(r, places)
     known = all((node, r.tp) in places for node, _ in wrong)
     return r.before == r.after and bool(wrong) and known and not log_dir_copies(r, places)
 
 
-def is_back(r: Reassignment, view: View) -> bool:
-    """Is the partition as it was before the plan?"""
-    found = standing(r, view)
-    return found is Standing.BEFORE or (found is Standing.LOG_DIRS and log_dirs_as_before(r, view.places))
+def is_back(r: Reassignment, view: PlanView) -> bool:
+    """Return whether the partition has its original replicas."""
+    found = position_of(r, view)
+    return found is PlanPosition.BEFORE or (found is PlanPosition.LOG_DIRS and log_dirs_as_before(r, view.places))
 
 
 def named_brokers(rows: Iterable[Reassignment]) -> set[int]:
-    """Brokers on which the plan names a log dir."""
+    """Return the brokers for which the plan names a log dir."""
     return {node for r in rows for node, path in zip(r.after, r.log_dirs or (), strict=False) if path is not None}
 
 
-def reason(r: Reassignment, view: View, found: Standing) -> str:
-    """One line: why a partition is not where the plan wants it."""
+def reason(r: Reassignment, view: PlanView, found: PlanPosition) -> str:
+    """Return one line: why a partition is not at its target."""
     partition = view.live.partition(r.tp)
-    if found is Standing.GONE or partition is None:
+    if found is PlanPosition.GONE or partition is None:
         what = "topic" if r.topic not in view.live.topics else "partition"
-        return f"{r.tp}: the {what} does not exist any more"
-    if found is Standing.ANEW:
-        return f"{r.tp}: the topic was deleted and made again"
-    if found is Standing.FOREIGN:
+        return f"{r.tp}: the {what} no longer exists"
+    if found is PlanPosition.ANEW:
+        return f"{r.tp}: the topic was deleted and created again"
+    if found is PlanPosition.FOREIGN:
         target = view.live.target(r.tp) or ()
         return f"{r.tp}: another reassignment moves it to {_ids(target)}"
-    if found is Standing.MOVING:
+    if found is PlanPosition.MOVING:
         return f"{r.tp}: it is still being moved"
-    if found is Standing.LOG_DIRS:
+    if found is PlanPosition.LOG_DIRS:
         copied = {node for node, _ in log_dir_copies(r, view.places)}
         missing = misplaced(r, view.places)
         what = "it is still being copied to" if all(node in copied for node, _ in missing) else "it is not in"
         return f"{r.tp}: {what} {', '.join(f'{path} of broker {node}' for node, path in missing)}"
-    if found is Standing.BEFORE:
-        return f"{r.tp}: its replicas are {_ids(partition.replicas)} as before"
-    not_these = _ids(r.after) if r.before is None else f"{_ids(r.before)} nor {_ids(r.after)}"
-    return (
-        f"{r.tp}: its replicas are {_ids(partition.replicas)}, {'not' if r.before is None else 'neither'} {not_these}"
-    )
+    if found is PlanPosition.BEFORE:
+        return f"{r.tp}: its replicas are unchanged: {_ids(partition.replicas)}"
+    expected = _ids(r.after) if r.before is None else f"{_ids(r.before)} nor {_ids(r.after)}"
+    return f"{r.tp}: its replicas are {_ids(partition.replicas)}, {'not' if r.before is None else 'neither'} {expected}"
 
 
 def _ids(replicas: Iterable[int]) -> str:

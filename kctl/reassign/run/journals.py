@@ -1,7 +1,7 @@
-"""The journals of reassignments: one file for each run, at most one unfinished run for each cluster and machine.
+"""The journals of reassignments: one file per run, at most one unfinished run per cluster and machine.
 
-`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Beside it, `….request`
-holds a request of another kctl to the process that carries the run out.
+`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. `….request` beside it holds
+a request from another kctl to the process that carries out the run.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from kctl.base import journal, run_files
 from kctl.base.journal import Journal
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
 from kctl.reassign.run.run_plan import RunPlan, begin_entry
-from kctl.reassign.run.steps import Step, replay
+from kctl.reassign.run.steps import RunStep, replay
 
-_WAYS_OUT = "`kctl topic reassign resume` goes on with it, `cancel` takes back what is in flight, `status` shows it"
-_WHILE_RUNNING = "`kctl topic reassign status` watches it, `pause` or `cancel` stops it"
+_WAYS_OUT = "see `kctl topic reassign status`, then resume it with `resume`, or cancel its moves with `cancel`"
+_WHILE_RUNNING = "watch it with `kctl topic reassign status --watch`, or stop it with `pause` or `cancel`"
 
 
-class Request(str, Enum):
-    """A request of another kctl to the process that carries a run out.
+class RunRequest(str, Enum):
+    """A request from another kctl to the process that carries out a run.
 
     PAUSE: complete the batch, then pause. CANCEL, PAUSE_NOW: stop at once and release the journal, which the other kctl
     takes over.
@@ -48,13 +48,13 @@ def unfinished(cluster_id: str) -> Path | None:
 
 
 def newest(cluster_id: str) -> Path | None:
-    """Return the journal of the run that has not ended, else of the run that was begun last."""
+    """Return the journal of the run that has not ended, else of the run that was started last."""
     return unfinished(cluster_id) or next(iter(runs(cluster_id)), None)
 
 
 def finished(path: Path) -> bool:
     """Return whether the last entry is the end of the run. Reads only the end of the file."""
-    return run_files.ended(path, Step.END.value)
+    return run_files.ended(path, RunStep.END.value)
 
 
 def begin(plan: RunPlan) -> Journal:
@@ -66,7 +66,7 @@ def begin(plan: RunPlan) -> Journal:
             refuse_second(other)
         held = journal.create(where / run_files.new_name(where))
         try:
-            held.append(Step.BEGIN.value, **begin_entry(plan), pid=os.getpid())
+            held.append(RunStep.BEGIN.value, **begin_entry(plan), pid=os.getpid())
         except BaseException:
             held.close()
             raise
@@ -83,18 +83,18 @@ def refuse_second(path: Path) -> None:
 
 
 def _describe(path: Path) -> tuple[str, str, int | None]:
-    """Return "apply of plan.json (run …)", ", begun at …", and the process id, as far as the journal has them."""
+    """Return "apply of plan.json (run …)", ", started at …", and the process id, as far as the journal has them."""
     try:
         state = replay(journal.read(path), name=str(path))
     except InvalidFile:
         return f"run {path.stem}", "", None
-    return f"{state.plan.kind} of {state.plan.source} (run {path.stem})", f", begun at {state.began_at}", state.pid
+    return f"{state.plan.kind} of {state.plan.source} (run {path.stem})", f", started at {state.began_at}", state.pid
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def leave_request(path: Path, request: Request) -> None:
+def leave_request(path: Path, request: RunRequest) -> None:
     """Leave a request for the process that holds the journal."""
     beside, fresh = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
     try:
@@ -107,14 +107,14 @@ def leave_request(path: Path, request: Request) -> None:
         raise OperationFailed(f"cannot write {beside}: {exc.strerror}") from exc
 
 
-def read_request(path: Path) -> Request | None:
+def read_request(path: Path) -> RunRequest | None:
     """Return the request, None if there is none or the word is unknown."""
     try:
         with journal.opened(_request_file(path)) as fd:
             word = os.read(fd, 64)
     except (KctlError, OSError):
         return None
-    return next((request for request in Request if request.value.encode() == word.strip()), None)
+    return next((request for request in RunRequest if request.value.encode() == word.strip()), None)
 
 
 def withdraw_request(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The cluster as one value, which checks and the executor look at."""
+"""The state of the cluster as one value, for checks and for runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class LiveState:
-    """brokers: those that are up. topics: those that were asked for and exist.
+    """brokers: those that are up. topics: the requested topics that exist.
 
-    moving: every partition of the cluster under reassignment, whatever topics were asked for; replicas of such a
-    partition hold both the old and the new ones. log_dirs: of the brokers asked for, all replicas in them.
+    moving: all partitions under reassignment in the cluster; their replicas are the old and the new ones. log_dirs: of
+    the requested brokers, with all replicas in them.
     """
 
     brokers: dict[int, Broker]
@@ -31,7 +31,7 @@ class LiveState:
     log_dirs: dict[int, list[LogDir] | KctlError] = field(default_factory=dict)
 
     def partition(self, tp: TopicPartition) -> PartitionState | None:
-        """None when the topic or the partition does not exist."""
+        """Return a partition, None if the topic or the partition does not exist."""
         topic = self.topics.get(tp.topic)
         if topic is None:
             return None
@@ -40,27 +40,27 @@ class LiveState:
         return next((p for p in topic.partitions if p.partition == tp.partition), None)
 
     def target(self, tp: TopicPartition) -> tuple[int, ...] | None:
-        """The replicas as they are, or as a reassignment under way will leave them. None: no such partition."""
-        found = self.partition(tp)
-        if found is None:
+        """Return the replicas after the reassignment in progress, if any. None: no such partition."""
+        partition = self.partition(tp)
+        if partition is None:
             return None
         moving = self.moving.get(tp)
         leaving = moving.removing if moving else ()
-        return tuple(node for node in found.replicas if node not in leaving)
+        return tuple(node for node in partition.replicas if node not in leaving)
 
 
 def read_live(
     client: ClusterClient, topics: Collection[str] | None, *, log_dirs_of: Collection[int] | None
 ) -> LiveState:
-    """topics: None for all. log_dirs_of: brokers to ask for their log dirs, None for all that are up.
+    """Read the cluster. topics: None for all. log_dirs_of: brokers whose log dirs to read, None for all.
 
-    One Metadata, one ListPartitionReassignments, one DescribeLogDirs to each broker asked for.
-    Raises NotSupported for brokers before 2.4, and what ClusterClient's requests raise.
+    Sends one Metadata, one ListPartitionReassignments, and one DescribeLogDirs per broker. Raises NotSupported for
+    brokers before 2.4, and what ClusterClient's requests raise.
     """
     state = client.metadata(topics)
     moving = ongoing_reassignments(client)
     if moving is None:
-        raise NotSupported("the brokers cannot be asked for reassignments", hint="Kafka 2.4 or newer is needed")
-    asked = state.brokers.keys() if log_dirs_of is None else state.brokers.keys() & set(log_dirs_of)
-    log_dirs = fetch_log_dirs(client, sorted(asked)) if asked else {}
+        raise NotSupported("the brokers do not support reassignments", hint="upgrade to Kafka 2.4 or later")
+    nodes = state.brokers.keys() if log_dirs_of is None else state.brokers.keys() & set(log_dirs_of)
+    log_dirs = fetch_log_dirs(client, sorted(nodes)) if nodes else {}
     return LiveState(state.brokers, state.controller_id, state.cluster_id, state.topics, moving, log_dirs)

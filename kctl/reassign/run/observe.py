@@ -1,4 +1,4 @@
-"""Looking at the partitions of one batch: what moves, where their replicas are, how large they are."""
+"""Reads the partitions of a batch: which move, where their replicas are, how large they are."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import receivers_of
-from kctl.reassign.run.compare import Places, View, named_brokers, places_of
+from kctl.reassign.run.compare import PlanView, ReplicaPlaces, named_brokers, places_of
 from kctl.reassign.run.live_state import LiveState
-from kctl.reassign.run.progress import Copy
+from kctl.reassign.run.progress import ReplicaCopy
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _METADATA_S = 3.0  # a topic is described as a whole, and may have many more partitions than the batch
 
 
-class Observer:
-    """Asks about partitions again and again, as little as possible.
+class PartitionObserver:
+    """Reads partitions repeatedly, with as few requests as possible.
 
-    Each look: one ListPartitionReassignments of these partitions, DescribeLogDirs of them from the brokers that
-    receive or lead; Metadata only when some have come to an end or the last one is old.
+    Each read sends one ListPartitionReassignments for these partitions and DescribeLogDirs to the brokers that receive
+    or lead them; Metadata only if a move has ended or the last Metadata is old.
     """
 
     def __init__(self, client: ClusterClient) -> None:
@@ -35,36 +35,37 @@ class Observer:
         self._state: ClusterState | None = None
         self._read_at = 0.0
         self._moving: set[TopicPartition] = set()
-        self._places: Places = {}
+        self._places: ReplicaPlaces = {}
 
-    def look(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> View:
-        """The cluster as far as `rows` are concerned. fresh: Metadata whatever its age.
+    def read(self, rows: Sequence[Reassignment], *, fresh: bool = False) -> PlanView:
+        """Return the state of the cluster for `rows`. fresh: read Metadata whatever its age.
 
-        Raises what ClusterClient's requests raise. A broker that does not tell its log dirs keeps what it told last.
+        Raises what ClusterClient's requests raise. For a broker that does not report its log dirs, the last report is
+        used.
         """
-        asked = [r.tp for r in rows]
-        found = ongoing_reassignments(self._client, asked) if asked else {}
-        if found is None:
-            raise NotSupported("the brokers cannot be asked for reassignments", hint="Kafka 2.4 or newer is needed")
-        ended = bool(self._moving.intersection(asked) - found.keys())
-        self._moving = set(found)
+        partitions = [r.tp for r in rows]
+        moving = ongoing_reassignments(self._client, partitions) if partitions else {}
+        if moving is None:
+            raise NotSupported("the brokers do not support reassignments", hint="upgrade to Kafka 2.4 or later")
+        ended = bool(self._moving.intersection(partitions) - moving.keys())
+        self._moving = set(moving)
         now = time.monotonic()
         if fresh or ended or self._state is None or now - self._read_at > _METADATA_S:
             self._state = self._client.metadata({r.topic for r in rows})
             self._read_at = now
         state = self._state
-        live = LiveState(state.brokers, state.controller_id, state.cluster_id, state.topics, found)
-        nodes = _to_ask(rows, live) & state.brokers.keys()
+        live = LiveState(state.brokers, state.controller_id, state.cluster_id, state.topics, moving)
+        nodes = _brokers_to_read(rows, live) & state.brokers.keys()
         if nodes:
-            told = fetch_log_dirs(self._client, nodes, topics=numbers_by_topic(asked))
-            answered = {node for node, dirs in told.items() if isinstance(dirs, list)}
-            kept = {key: place for key, place in self._places.items() if key[0] not in answered}
-            self._places = kept | places_of(told)
-            live.log_dirs = told
-        return View(live, self._places)
+            log_dirs = fetch_log_dirs(self._client, nodes, topics=numbers_by_topic(partitions))
+            answered = {node for node, dirs in log_dirs.items() if isinstance(dirs, list)}
+            previous = {key: place for key, place in self._places.items() if key[0] not in answered}
+            self._places = previous | places_of(log_dirs)
+            live.log_dirs = log_dirs
+        return PlanView(live, self._places)
 
 
-def _to_ask(rows: Iterable[Reassignment], live: LiveState) -> set[int]:
+def _brokers_to_read(rows: Iterable[Reassignment], live: LiveState) -> set[int]:
     nodes: set[int] = set()
     rows = list(rows)
     for r in rows:
@@ -77,14 +78,14 @@ def _to_ask(rows: Iterable[Reassignment], live: LiveState) -> set[int]:
     return nodes | named_brokers(rows)
 
 
-def copies_of(rows: Iterable[Reassignment], view: View, reached: Collection[TopicPartition]) -> list[Copy]:
-    """Every copy that the rows make, and how far it is."""
+def copies_of(rows: Iterable[Reassignment], view: PlanView, reached: Collection[TopicPartition]) -> list[ReplicaCopy]:
+    """Return the progress of each copy that the rows make."""
     return [copy for r in rows for copy in _copies(r, view, r.tp in reached)]
 
 
-def _copies(r: Reassignment, view: View, reached: bool) -> Iterable[Copy]:
+def _copies(r: Reassignment, view: PlanView, reached: bool) -> Iterable[ReplicaCopy]:
     adding = set(r.adding)
-    wanted = dict(zip(r.after, r.log_dirs or (), strict=False))
+    targets = dict(zip(r.after, r.log_dirs or (), strict=False))
     partition = view.live.partition(r.tp)
     leader = -1 if partition is None else partition.leader
     isr = () if partition is None else partition.isr
@@ -93,11 +94,17 @@ def _copies(r: Reassignment, view: View, reached: bool) -> Iterable[Copy]:
     for node in receivers_of(r):
         place = view.places.get((node, r.tp))
         if reached:
-            yield Copy(r.tp, node, size, size or 0, True)
+            yield ReplicaCopy(r.tp, node, size, size or 0, True)
         elif node in adding:
             copied = 0 if place is None else place.size_bytes
-            yield Copy(r.tp, node, size, copied, node in isr)
+            yield ReplicaCopy(r.tp, node, size, copied, node in isr)
         else:
-            there = place is not None and place.path == wanted.get(node)
-            own = size if place is None else place.size_bytes
-            yield Copy(r.tp, node, own, (own or 0) if there else place.future_bytes if place else 0, there)
+            arrived = place is not None and place.path == targets.get(node)
+            replica_size = size if place is None else place.size_bytes
+            yield ReplicaCopy(
+                r.tp,
+                node,
+                replica_size,
+                (replica_size or 0) if arrived else place.future_bytes if place else 0,
+                arrived,
+            )

@@ -23,15 +23,15 @@ from kctl.reassign.plan_file.read import PlanFile, reversed_plan
 from kctl.reassign.planner.warnings import about_one_replica, lowered_by
 from kctl.reassign.run import journals, take_over
 from kctl.reassign.run import run as runs
-from kctl.reassign.run.journals import Request
+from kctl.reassign.run.journals import RunRequest
 from kctl.reassign.run.outcome import RunResult, result_of, result_without_run
-from kctl.reassign.run.prepare import Options, Prepared, prepare
+from kctl.reassign.run.prepare import Prepared, RunOptions, prepare
 from kctl.reassign.run.run_plan import RunPlan
-from kctl.reassign.run.run_state import WAYS_OUT, Listener, Run, open_run
-from kctl.reassign.run.run_status import LastRun, RunOverview, last_run, read_run, read_status, with_throttle_left
+from kctl.reassign.run.run_state import WAYS_OUT, Run, RunListener, open_run
+from kctl.reassign.run.run_status import LastRun, RunSummary, last_run, read_run, read_status, with_throttle_left
 from kctl.reassign.run.steps import RunState
-from kctl.reassign.run.take_over import TakenOver
-from kctl.reassign.run.verify import Verification, compare_plan
+from kctl.reassign.run.take_over import PlanInFlight
+from kctl.reassign.run.verify import PlanVerification, compare_plan
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
@@ -42,14 +42,14 @@ _MAX_WARNINGS = 20  # of a plan: a file from elsewhere may have any number
 
 
 class Operator(Protocol):
-    """Who watches an operation. The methods are context managers around long waits."""
+    """Watches an operation. The methods are context managers around long waits."""
 
     def note(self, line: str) -> None: ...
 
     def warn(self, line: str) -> None: ...
 
-    def watching(self) -> AbstractContextManager[Listener]:
-        """Enter before a run goes on in this process, leave when the run has ended or stopped."""
+    def watching(self) -> AbstractContextManager[RunListener]:
+        """Enter before a run continues in this process, leave when the run has ended or stopped."""
         ...
 
     def waiting(self) -> AbstractContextManager[Callable[[], None]]:
@@ -63,12 +63,12 @@ class ApplyRequest:
 
     file: PlanFile
     source: str
-    options: Options = field(default_factory=Options)
+    options: RunOptions = field(default_factory=RunOptions)
     kind: str = "apply"
     dry_run: bool = False
 
 
-# --- beginning a run ------------------------------------------------------------------------------------------------
+# --- starting a run -------------------------------------------------------------------------------------------------
 
 
 def apply(
@@ -76,7 +76,7 @@ def apply(
 ) -> Prepared | RunResult:
     """Check a plan, confirm, and carry the plan out; return what would be done if it is a dry run.
 
-    Raises Refused with everything that speaks against the plan, what `confirm` raises, and Stopped.
+    Raises Refused with all reasons why the plan cannot be carried out, what `confirm` raises, and Stopped.
     """
     refuse_while_unfinished(client)
     prepared = prepare(
@@ -89,7 +89,7 @@ def apply(
     if request.dry_run:
         return prepared
     if not prepared.todo:
-        operator.note(f"nothing to do: every partition of {prepared.plan.source} is where it is to be")
+        operator.note(f"nothing to do: every partition of {prepared.plan.source} is at its target")
         return result_without_run(client, prepared.plan)
     confirm(prepared, basis)
     with journals.begin(with_throttle_left(prepared.plan)) as held:
@@ -97,12 +97,12 @@ def apply(
 
 
 def _warnings(file: PlanFile, prepared: Prepared) -> list[str]:
-    lines = [*prepared.doubts, *(f"plan: {line}" for line in file.warnings[:_MAX_WARNINGS])]
+    lines = [*prepared.unchecked, *(f"plan: {line}" for line in file.warnings[:_MAX_WARNINGS])]
     lines += [f"plan: {line}" for line in file.unmet[:_MAX_WARNINGS]]
-    if not file.warnings:  # a file for Kafka's tool, or a rollback: it carries no warnings
+    if not file.warnings:  # a file for Kafka's tool, or a rollback, has no warnings
         lines += about_one_replica(lowered_by(prepared.todo))
     if not file.complete and not file.unmet:
-        lines.append("the plan does not reach its goals")
+        lines.append("the plan does not reach all its goals")
     return lines
 
 
@@ -115,11 +115,11 @@ def last_run_reversed(client: ClusterClient) -> tuple[PlanFile, str]:
 
 
 def refuse_second_rollback(last: RunPlan) -> None:
-    """Raise Refused if the last run was a rollback: its reverse would go forward, under the name of going back."""
+    """Raise Refused if the last run was a rollback, whose reverse would go forward under the name of a rollback."""
     if last.kind == "rollback":
         raise Refused(
-            f"the last run was itself a rollback, of {last.source}",
-            hint="name the plan: `kctl topic reassign apply PLAN` goes forward again, `rollback PLAN` goes back",
+            f"the last run was itself a rollback of {last.source}",
+            hint="name the plan: `kctl topic reassign apply PLAN` applies it again, `rollback PLAN` rolls it back",
         )
 
 
@@ -129,21 +129,21 @@ def cancel_plan(
     source: str,
     operator: Operator,
     *,
-    report: Callable[[TakenOver], None],
-    confirm: Callable[[TakenOver, Basis], None] | None,
-) -> TakenOver | RunResult:
-    """Take back what is in flight of a plan whose journal is not here; confirm None: only look.
+    report: Callable[[PlanInFlight], None],
+    confirm: Callable[[PlanInFlight, Basis], None] | None,
+) -> PlanInFlight | RunResult:
+    """Cancel the moves in flight of a plan whose journal is not here; confirm None: only report them.
 
     report: called with what is in flight and throttled, before anything else happens. Raises as `apply` does.
     """
     refuse_while_unfinished(client)
     basis = unchanged.topics(client, {r.topic for r in file.reassignments})
-    found = take_over.look(client, file, source=source, cluster=client.target.name)
-    report(found)
-    if confirm is None or not (found.in_flight or found.throttle):
-        return found
-    confirm(found, basis)
-    with take_over.begin(found) as held:
+    in_flight = take_over.read(client, file, source=source, cluster=client.target.name)
+    report(in_flight)
+    if confirm is None or not (in_flight.in_flight or in_flight.throttle):
+        return in_flight
+    confirm(in_flight, basis)
+    with take_over.begin(in_flight) as held:
         return carry(client, held, operator, runs.cancel)
 
 
@@ -153,14 +153,14 @@ def cancel_plan(
 def cancel(
     client: ClusterClient,
     operator: Operator,
-    confirm: Callable[[Path, RunOverview | None], None],
+    confirm: Callable[[Path, RunSummary | None], None],
     *,
     timeout_s: float | None = None,
 ) -> RunResult:
-    """Take back what is in flight of the unfinished run, and end the run. timeout_s: see `take`."""
+    """Cancel the moves in flight of the unfinished run, and end the run. timeout_s: see `take`."""
     path = unfinished_run(client)
     confirm(path, read_status(client).run)
-    with take(path, operator, Request.CANCEL, timeout_s=timeout_s) as held:
+    with take(path, operator, RunRequest.CANCEL, timeout_s=timeout_s) as held:
         return carry(client, held, operator, runs.cancel)
 
 
@@ -172,7 +172,7 @@ def pause(client: ClusterClient, operator: Operator, *, now: bool, timeout_s: fl
             runs.pause(run, now=now)
 
     path = unfinished_run(client)
-    with take(path, operator, Request.PAUSE_NOW if now else Request.PAUSE, timeout_s=timeout_s) as held:
+    with take(path, operator, RunRequest.PAUSE_NOW if now else RunRequest.PAUSE, timeout_s=timeout_s) as held:
         return carry(client, held, operator, act)
 
 
@@ -193,7 +193,7 @@ def resume(
 ) -> RunResult:
     """Resume the unfinished run, or a run that left throttles on brokers that were down. new_rate: None to keep it.
 
-    begin: called when the run is held, right before it goes on.
+    begin: called when the journal is held, right before the run continues.
     """
 
     def act(run: Run) -> None:
@@ -208,9 +208,9 @@ def resume(
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """last: the last run on this machine; own_run: the last run, if it was of this plan. See `verify`."""
+    """own_run: the last run on this machine, if it was of this plan. See `verify`."""
 
-    verification: Verification
+    verification: PlanVerification
     own_run: LastRun | None
 
 
@@ -239,11 +239,11 @@ def verify(client: ClusterClient, file: PlanFile | None, report: Callable[[LastR
 
 
 def cluster_id(client: ClusterClient) -> str:
-    """Return the cluster's own id, which names the folder of its journals."""
-    found = client.metadata(()).cluster_id
-    if found is None:
-        raise OperationFailed("the cluster does not tell its id")
-    return found
+    """Return the cluster id, which names the folder of the cluster's journals."""
+    name = client.metadata(()).cluster_id
+    if name is None:
+        raise OperationFailed("the cluster does not report its id")
+    return name
 
 
 def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
@@ -256,9 +256,9 @@ def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
         path = _with_throttle_left(cluster_id(client))
     if path is None:
         raise NotFound(
-            f"no reassignment of {client.target.name} that was begun on this machine is unfinished",
-            hint="`kctl topic reassign status` shows what moves in the cluster; one that was begun elsewhere is gone on"
-            " with there, and taken back here by `kctl topic reassign cancel --plan FILE`",
+            f"no reassignment of {client.target.name} started on this machine is unfinished",
+            hint="`kctl topic reassign status` shows the moves in the cluster; resume a run on the machine that started"
+            " it, or cancel its moves with `kctl topic reassign cancel --plan FILE`",
         )
     return path
 
@@ -278,17 +278,19 @@ def refuse_while_unfinished(client: ClusterClient) -> None:
         journals.refuse_second(other)
 
 
-# --- holding and carrying on ----------------------------------------------------------------------------------------
+# --- holding the journal -------------------------------------------------------------------------------------------
 
 
-def take(path: Path, operator: Operator, request: Request | None = None, *, timeout_s: float | None = None) -> Journal:
-    """Hold the journal; with `request`, after the process that holds it has done what it was asked for.
+def take(
+    path: Path, operator: Operator, request: RunRequest | None = None, *, timeout_s: float | None = None
+) -> Journal:
+    """Hold the journal; with `request`, after the process that holds it has done what was requested.
 
-    timeout_s: the limit of that wait; None: none for the end of a batch (PAUSE), else two minutes.
-    Raises Refused (Busy) without a request, TimedOut if that process does not let go.
+    timeout_s: the limit of that wait; None: no limit for the end of a batch (PAUSE), else two minutes. Raises Refused
+    (Busy) without a request, TimedOut if that process does not release the journal.
     """
     if request is not None and journal.held(path):
-        limit_s = _YIELD_S if timeout_s is None and request is not Request.PAUSE else timeout_s
+        limit_s = _YIELD_S if timeout_s is None and request is not RunRequest.PAUSE else timeout_s
         journals.leave_request(path, request)
         with operator.waiting() as waiting:
             _until_free(path, limit_s, waiting)
@@ -304,15 +306,15 @@ def _until_free(path: Path, limit_s: float | None, waiting: Callable[[], None]) 
     while journal.held(path):
         if deadline is not None and deadline.expired:
             raise TimedOut(
-                f"the kctl that carries out {path.stem} has not let go of it within {deadline.seconds:g} s",
-                hint="it has been asked to: when it answers again, give this command once more; --timeout waits longer",
+                f"the kctl process that carries out {path.stem} did not release it within {deadline.seconds:g} s",
+                hint="run this command again when the process responds, or wait longer with --timeout",
             )
         waiting()
         time.sleep(_YIELD_POLL_S)
 
 
 def carry(client: ClusterClient, held: Journal, operator: Operator, act: Callable[[Run], None]) -> RunResult:
-    """Let `act` go on with the run of a journal. An interrupted run reports what goes on, and how to resume."""
+    """Let `act` continue the run of a journal. An interrupted run reports what is in flight, and how to resume."""
     with operator.watching() as listener:
         run = open_run(client, held, listener)
         try:

@@ -1,4 +1,4 @@
-"""How a run ended, as read back from the cluster: targets, leaders, throttles, brokers that were to be emptied."""
+"""The outcome of a run, read back from the cluster: targets, leaders, throttles, brokers to be emptied."""
 
 from __future__ import annotations
 
@@ -11,33 +11,41 @@ from typing import TYPE_CHECKING
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import receivers_of
-from kctl.reassign.run.compare import Standing, View, log_dirs_as_before, named_brokers, places_of, reason, standing
+from kctl.reassign.run.compare import (
+    PlanPosition,
+    PlanView,
+    log_dirs_as_before,
+    named_brokers,
+    places_of,
+    position_of,
+    reason,
+)
 from kctl.reassign.run.live_state import LiveState, read_live
-from kctl.reassign.run.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run.reached import BrokerLeft, NotReached, PlanPositions
 from kctl.reassign.run.run_plan import RunPlan, copy_bytes
 from kctl.reassign.run.run_state import Run
-from kctl.reassign.run.steps import RunState, Step
+from kctl.reassign.run.steps import ReassignmentOutcome, RunState, RunStep
 from kctl.reassign.run.throttle import Throttle
 from kctl.topics.elect import elect_leaders
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-COMPLETED, INCOMPLETE, CANCELLED, PAUSED = "completed", "incomplete", "cancelled", "paused"
+
 _SETTLE_S = 10.0
 _POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run. outcome: «completed», «incomplete», «cancelled» or «paused».
+    """The result of a run.
 
-    taken_back: partitions whose move was cancelled. not_elected: partition → why its preferred replica does not
-    lead. throttles_left: brokers that are down and keep throttles of the run. remarks: throttles that somebody else has
-    changed meanwhile. journal, began_at, ended_at: None when there was nothing to do, and so no run.
+    taken_back: partitions whose move was canceled. not_elected: partition → why its preferred replica does not lead.
+    throttles_left: brokers that are down and keep throttles of the run. remarks: throttles that were changed by someone
+    else. journal, began_at, ended_at: None if there was nothing to do, and so no run.
     """
 
-    outcome: str
+    outcome: ReassignmentOutcome
     kind: str
     cluster: str
     partition_count: int
@@ -59,29 +67,29 @@ class RunResult:
 
     @property
     def changed(self) -> bool:
-        """Whether there was a run; without anything to do there is none."""
+        """Return whether there was a run; there is none if there was nothing to do."""
         return self.journal is not None
 
     @property
     def complete(self) -> bool:
-        return self.outcome == COMPLETED
+        return self.outcome is ReassignmentOutcome.COMPLETED
 
 
-# --- acts -----------------------------------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------------------------
 
 
 def elect(run: Run) -> None:
-    """Elect the preferred leaders of the plan's partitions that have another one."""
-    wanted = [r.tp for r in run.state.plan.reassignments]
-    run.write(Step.ELECT_START)
-    others = run.retry_transient(lambda: _not_preferred(run.client, wanted), "looking at leaders")
+    """Elect the preferred leaders of the plan's partitions."""
+    partitions = [r.tp for r in run.state.plan.reassignments]
+    run.write(RunStep.ELECT_START)
+    others = run.retry_transient(lambda: _not_preferred(run.client, partitions), "reading leaders")
     errors = run.retry_transient(lambda: elect_leaders(run.client, others), "electing leaders") if others else {}
     failed = {str(tp): error.message for tp, error in errors.items() if error is not None}
-    left = run.retry_transient(lambda: _wait_for_leaders(run.client, others), "looking at leaders") if others else []
-    for tp in left:
+    waiting = run.retry_transient(lambda: _wait_for_leaders(run.client, others), "reading leaders") if others else []
+    for tp in waiting:
         failed.setdefault(str(tp), "its preferred replica does not lead")
-    seen = {str(tp) for tp in left}
-    run.write(Step.ELECT_DONE, failed={tp: why for tp, why in failed.items() if tp in seen})
+    names = {str(tp) for tp in waiting}
+    run.write(RunStep.ELECT_DONE, failed={tp: why for tp, why in failed.items() if tp in names})
 
 
 def _not_preferred(client: ClusterClient, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
@@ -91,39 +99,39 @@ def _not_preferred(client: ClusterClient, partitions: Collection[TopicPartition]
 
 
 def _wait_for_leaders(client: ClusterClient, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-    """Those that some time after the election still have another leader."""
-    until = time.monotonic() + _SETTLE_S
-    left = list(partitions)
-    while left:
-        left = _not_preferred(client, left)
-        if not left or time.monotonic() > until:
+    """Return the partitions that still have another leader after a while."""
+    deadline = time.monotonic() + _SETTLE_S
+    waiting = list(partitions)
+    while waiting:
+        waiting = _not_preferred(client, waiting)
+        if not waiting or time.monotonic() > deadline:
             break
         time.sleep(_POLL_S)
-    return left
+    return waiting
 
 
 def end(run: Run) -> None:
-    """Read everything back, and close the journal with what was found."""
+    """Read everything back, and close the journal with the result."""
     state, plan = run.state, run.state.plan
     if state.cancelled:
-        outcome, brokers = CANCELLED, []
-        found = run.retry_transient(lambda: read_back(run.client, plan.reassignments), "reading back")
+        outcome, brokers = ReassignmentOutcome.CANCELLED, []
+        positions = run.retry_transient(lambda: read_back(run.client, plan.reassignments), "reading back")
     else:
-        until = time.monotonic() + _SETTLE_S
+        deadline = time.monotonic() + _SETTLE_S
         while True:
-            found = run.retry_transient(lambda: read_back(run.client, plan.reassignments), "reading back")
+            positions = run.retry_transient(lambda: read_back(run.client, plan.reassignments), "reading back")
             brokers = run.retry_transient(lambda: brokers_left(run.client, plan.remove_brokers), "reading back")
-            if (not found.failures and not brokers) or time.monotonic() > until:
+            if (not positions.failures and not brokers) or time.monotonic() > deadline:
                 break
-            time.sleep(_POLL_S)  # metadata is a moment late
-        good = not found.failures and not brokers and not state.not_elected and state.throttle_left is None
-        outcome = COMPLETED if good else INCOMPLETE
-    run.seen = (found, brokers)
-    moves, size = _copied(run, found)
-    run.write(Step.END, outcome=outcome, result={**_entry(found, brokers), "moves": moves, "bytes": size})
+            time.sleep(_POLL_S)  # metadata is slightly late
+        good = not positions.failures and not brokers and not state.not_elected and state.throttle_left is None
+        outcome = ReassignmentOutcome.COMPLETED if good else ReassignmentOutcome.INCOMPLETE
+    run.read_back = (positions, brokers)
+    moves, size = _copied(run, positions)
+    run.write(RunStep.END, outcome=outcome.value, result={**_entry(positions, brokers), "moves": moves, "bytes": size})
 
 
-# Of a journal's last entry: its keys → fields of Reached. Journals are a format: their keys stay.
+# Keys of a journal's last entry → fields of PlanPositions. Journals are a format: the keys stay.
 _COUNTS = {
     "partitions": "partition_count",
     "reached": "reached",
@@ -133,40 +141,40 @@ _COUNTS = {
 }
 
 
-def _entry(found: Reached, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
-    """What the journal keeps of the result; short, however much failed."""
-    counts = {key: getattr(found, name) for key, name in _COUNTS.items()}
-    failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in found.failures[:100]]
-    left = [[b.broker, b.replica_count, b.partitions[:5], b.without_leader] for b in brokers[:20]]
-    return {**counts, "failures": failures, "brokers_left": left}
+def _entry(positions: PlanPositions, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
+    """Return the result for the journal; short, however much failed."""
+    counts = {key: getattr(positions, name) for key, name in _COUNTS.items()}
+    failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in positions.failures[:100]]
+    waiting = [[b.broker, b.replica_count, b.partitions[:5], b.without_leader] for b in brokers[:20]]
+    return {**counts, "failures": failures, "brokers_left": waiting}
 
 
 # --- reading back -----------------------------------------------------------------------------------------------------
 
 
-def read_back(client: ClusterClient, rows: Sequence[Reassignment]) -> Reached:
-    """Where each partition stands now. Raises what reading raises."""
+def read_back(client: ClusterClient, rows: Sequence[Reassignment]) -> PlanPositions:
+    """Return the position of each partition now. Raises what reading raises."""
     live = read_live(client, {r.topic for r in rows}, log_dirs_of=named_brokers(rows))
     return judge(rows, live)
 
 
-def judge(rows: Sequence[Reassignment], live: LiveState) -> Reached:
-    """`read_back` of a state that was read. Pure."""
-    view = View(live, places_of(live.log_dirs))
-    counts = dict.fromkeys(Standing, 0)
+def judge(rows: Sequence[Reassignment], live: LiveState) -> PlanPositions:
+    """Return the result of `read_back` for a state that was read. Pure."""
+    view = PlanView(live, places_of(live.log_dirs))
+    counts = dict.fromkeys(PlanPosition, 0)
     back, failures = 0, []
     for r in rows:
-        found = standing(r, view)
-        counts[found] += 1
-        back += found is Standing.LOG_DIRS and log_dirs_as_before(r, view.places)
-        if found is not Standing.REACHED:
-            failures.append(NotReached(r.topic, r.partition, found.value, reason(r, view, found)))
-    moving = counts[Standing.MOVING] + counts[Standing.LOG_DIRS] - back
-    before = counts[Standing.BEFORE] + back
-    known = counts[Standing.REACHED] + moving + before
-    return Reached(
+        positions = position_of(r, view)
+        counts[positions] += 1
+        back += positions is PlanPosition.LOG_DIRS and log_dirs_as_before(r, view.places)
+        if positions is not PlanPosition.REACHED:
+            failures.append(NotReached(r.topic, r.partition, positions.value, reason(r, view, positions)))
+    moving = counts[PlanPosition.MOVING] + counts[PlanPosition.LOG_DIRS] - back
+    before = counts[PlanPosition.BEFORE] + back
+    known = counts[PlanPosition.REACHED] + moving + before
+    return PlanPositions(
         partition_count=len(rows),
-        reached=counts[Standing.REACHED],
+        reached=counts[PlanPosition.REACHED],
         in_flight=moving,
         as_before=before,
         elsewhere=len(rows) - known,
@@ -175,14 +183,14 @@ def judge(rows: Sequence[Reassignment], live: LiveState) -> Reached:
 
 
 def brokers_left(client: ClusterClient, removed: Collection[int]) -> list[BrokerLeft]:
-    """Which of `removed` hold a replica of any topic, or are about to get one."""
+    """Return which of `removed` hold a replica of any topic, or will get one."""
     if not removed:
         return []
     return brokers_holding(client.metadata(), removed)
 
 
 def brokers_holding(state: ClusterState, removed: Collection[int]) -> list[BrokerLeft]:
-    """`brokers_left` of a state that was read. Pure. A replica on its way is among a partition's replicas."""
+    """Return the result of `brokers_left` for a state that was read. Pure. `replicas` include moves in progress."""
     held: dict[int, list[str]] = {}
     without: Counter[int] = Counter()
     for name in sorted(state.topics):
@@ -195,28 +203,28 @@ def brokers_holding(state: ClusterState, removed: Collection[int]) -> list[Broke
 
 
 def result_of(run: Run) -> RunResult:
-    """What became of a run that has ended or is paused, for people and programs."""
+    """Return the result of a run that has ended or is paused."""
     state = run.state
-    if run.seen is not None:
-        found, brokers = run.seen
+    if run.read_back is not None:
+        positions, brokers = run.read_back
     elif state.end is not None:
-        found, brokers = _from_entry(state)
+        positions, brokers = _from_entry(state)
     else:
-        found, brokers = read_back(run.client, state.plan.reassignments), []
-    moves, size = _copied(run, found)
+        positions, brokers = read_back(run.client, state.plan.reassignments), []
+    moves, size = _copied(run, positions)
     return RunResult(
-        outcome=state.outcome or PAUSED,
+        outcome=state.outcome or ReassignmentOutcome.PAUSED,
         kind=state.plan.kind,
         cluster=state.plan.cluster,
-        partition_count=found.partition_count,
-        reached=found.reached,
-        in_flight=found.in_flight,
-        as_before=found.as_before,
-        elsewhere=found.elsewhere,
+        partition_count=positions.partition_count,
+        reached=positions.reached,
+        in_flight=positions.in_flight,
+        as_before=positions.as_before,
+        elsewhere=positions.elsewhere,
         taken_back=state.taken_back,
         moves=moves,
         bytes=size,
-        failures=found.failures if state.outcome == INCOMPLETE else [],
+        failures=positions.failures if state.outcome is ReassignmentOutcome.INCOMPLETE else [],
         not_elected=state.not_elected,
         brokers_left=brokers,
         throttles_left=throttles_left(state),
@@ -227,15 +235,15 @@ def result_of(run: Run) -> RunResult:
     )
 
 
-def _copied(run: Run, found: Reached) -> tuple[int, int]:
-    """Copies that were made, and their bytes: of finished batches, and of one taken back what ended all the same."""
-    said = (run.state.end or {}).get("result") or {}
-    if "moves" in said and "bytes" in said:
-        return int(said["moves"]), int(said["bytes"])
+def _copied(run: Run, positions: PlanPositions) -> tuple[int, int]:
+    """Return the copies made and their bytes: of completed batches, and the completed moves of a canceled batch."""
+    result = (run.state.end or {}).get("result") or {}
+    if "moves" in result and "bytes" in result:
+        return int(result["moves"]), int(result["bytes"])
     moves, size = run.done_copies, run.done_bytes
     number = run.state.batch
     if number is not None:
-        missing = {(f.topic, f.partition) for f in found.failures}
+        missing = {(f.topic, f.partition) for f in positions.failures}
         ended = [r for r in run.state.plan.batch(number) if (r.topic, r.partition) not in missing]
         moves += sum(len(receivers_of(r)) for r in ended)
         size += sum(copy_bytes(r) for r in ended)
@@ -243,33 +251,35 @@ def _copied(run: Run, found: Reached) -> tuple[int, int]:
 
 
 def throttles_left(state: RunState) -> list[str]:
-    """«broker 4», … that keep throttles of the run because they are down."""
+    """Return the brokers, as "broker 4", that keep throttles of the run because they are down."""
     return [] if state.throttle_left is None else [str(r) for r in sorted(Throttle.from_json(state.throttle_left).set)]
 
 
-def _from_entry(state: RunState) -> tuple[Reached, list[BrokerLeft]]:
-    said = (state.end or {}).get("result") or {}
-    counts = {name: int(said.get(key, 0)) for key, name in _COUNTS.items()}
-    failures = [NotReached(*row) for row in said.get("failures", ())]
-    return Reached(**counts, failures=failures), [BrokerLeft(*row) for row in said.get("brokers_left", ())]
+def _from_entry(state: RunState) -> tuple[PlanPositions, list[BrokerLeft]]:
+    result = (state.end or {}).get("result") or {}
+    counts = {name: int(result.get(key, 0)) for key, name in _COUNTS.items()}
+    failures = [NotReached(*row) for row in result.get("failures", ())]
+    return PlanPositions(**counts, failures=failures), [BrokerLeft(*row) for row in result.get("brokers_left", ())]
 
 
 def result_without_run(client: ClusterClient, plan: RunPlan) -> RunResult:
-    """The result of a plan that has nothing to do: read back all the same."""
-    found, brokers = read_back(client, plan.reassignments), brokers_left(client, plan.remove_brokers)
+    """Return the result of a plan with nothing to do, read back from the cluster."""
+    positions, brokers = read_back(client, plan.reassignments), brokers_left(client, plan.remove_brokers)
     return RunResult(
-        outcome=COMPLETED if not found.failures and not brokers else INCOMPLETE,
+        outcome=ReassignmentOutcome.COMPLETED
+        if not positions.failures and not brokers
+        else ReassignmentOutcome.INCOMPLETE,
         kind=plan.kind,
         cluster=plan.cluster,
-        partition_count=found.partition_count,
-        reached=found.reached,
-        in_flight=found.in_flight,
-        as_before=found.as_before,
-        elsewhere=found.elsewhere,
+        partition_count=positions.partition_count,
+        reached=positions.reached,
+        in_flight=positions.in_flight,
+        as_before=positions.as_before,
+        elsewhere=positions.elsewhere,
         taken_back=0,
         moves=0,
         bytes=0,
-        failures=found.failures,
+        failures=positions.failures,
         not_elected={},
         brokers_left=brokers,
         throttles_left=[],

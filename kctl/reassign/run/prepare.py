@@ -1,4 +1,4 @@
-"""From a plan's file to a run: checked against the cluster, completed by what the cluster knows, cut into batches."""
+"""From a plan file to a run: checked against the cluster, completed from the cluster, cut into batches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.batches import default_concurrency, make_batches, receivers_of
 from kctl.reassign.planner.execution import estimated_ms
-from kctl.reassign.run.checks import Problem, check, doubts
-from kctl.reassign.run.compare import Place, Standing, View, places_of, standing
+from kctl.reassign.run.checks import PlanProblem, check, unchecked
+from kctl.reassign.run.compare import PlanPosition, PlanView, ReplicaPlace, places_of, position_of
 from kctl.reassign.run.live_state import read_live
 from kctl.reassign.run.run_plan import RunPlan, copy_bytes
 
@@ -24,8 +24,8 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to carry a plan out. None: what the plan says, or a default. See RunPlan."""
+class RunOptions:
+    """How to carry out a plan. None: as the plan says, or the default. See RunPlan."""
 
     throttle_bytes: int | None = None
     max_concurrent_moves: int | None = None
@@ -36,13 +36,13 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that can begin. todo: partitions that are not at their target; doubts: what could not be checked.
+    """A run that can start. todo: partitions that are not at their target; unchecked: what could not be verified.
 
-    leaders: beside the plan's reassignments, who leads each now.
+    leaders: the current leader of each of the plan's reassignments.
     """
 
     plan: RunPlan
-    doubts: list[str]
+    unchecked: list[str]
     leaders: list[int]
 
     @property
@@ -51,9 +51,10 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """What a run will do. removed_replicas: how many partitions have less than before. duration_ms: at least, at the
-    throttle; None without one.
+class RunPreview:
+    """What a run will do. removed_replicas: partitions that get fewer replicas.
+
+    duration_ms: lower bound at the throttle; None without a throttle.
     """
 
     kind: str
@@ -72,18 +73,18 @@ class Preview:
 
 
 def prepare(
-    client: ClusterClient, file: PlanFile, options: Options, *, kind: str, source: str, cluster: str
+    client: ClusterClient, file: PlanFile, options: RunOptions, *, kind: str, source: str, cluster: str
 ) -> Prepared:
-    """Read the cluster and make a run of the plan. Raises Refused with everything that speaks against it."""
+    """Read the cluster and make a run of the plan. Raises Refused with all reasons why it cannot be carried out."""
     live = read_live(client, {r.topic for r in file.reassignments}, log_dirs_of=None)
     problems = check(file, live)
     if problems:
         raise refusal(problems, {str(tp) for tp in live.moving})
     if live.cluster_id is None:
-        raise OperationFailed("the cluster does not tell its id")
-    view = View(live, places_of(live.log_dirs))
+        raise OperationFailed("the cluster does not report its id")
+    view = PlanView(live, places_of(live.log_dirs))
     rows = tuple(_completed(r, view) for r in file.reassignments)
-    done = {r.tp for r in rows if standing(r, view) is Standing.REACHED}
+    done = {r.tp for r in rows if position_of(r, view) is PlanPosition.REACHED}
     plan = RunPlan(
         kind=kind,
         source=source,
@@ -97,19 +98,19 @@ def prepare(
         elect=options.elect,
         stall_after_ms=options.stall_after_ms,
     )
-    found = (live.partition(r.tp) for r in rows)
-    leaders = [-1 if partition is None else partition.leader for partition in found]
-    return Prepared(plan, [str(doubt) for doubt in doubts(file, live)], leaders)
+    partitions = (live.partition(r.tp) for r in rows)
+    leaders = [-1 if partition is None else partition.leader for partition in partitions]
+    return Prepared(plan, [str(line) for line in unchecked(file, live)], leaders)
 
 
-def refusal(problems: Sequence[Problem], moving: Collection[str] = ()) -> Refused:
-    """Everything that speaks against a plan as one error; details["problems"] has all of it.
+def refusal(problems: Sequence[PlanProblem], moving: Collection[str] = ()) -> Refused:
+    """Return one error for all problems of a plan; details["problems"] has all of them.
 
-    moving: partitions that are being moved, «topic-partition».
+    moving: partitions that are being moved, as "topic-partition".
     """
-    hint = "a new plan of the cluster as it is now may be what you want"
+    hint = "make a new plan from the current state of the cluster"
     if any(problem.subject in moving for problem in problems):
-        hint = "wait until those moves have ended (`kctl topic reassign status`), or cancel them where they were begun"
+        hint = "wait for those moves (`kctl topic reassign status`), or cancel them on the machine that started them"
     count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
     return Refused(
@@ -119,10 +120,10 @@ def refusal(problems: Sequence[Problem], moving: Collection[str] = ()) -> Refuse
     )
 
 
-def _completed(r: Reassignment, view: View) -> Reassignment:
-    """With `before`, the log dirs of before, the topic's id and the size, as they are now where the file lacks them."""
+def _completed(r: Reassignment, view: PlanView) -> Reassignment:
+    """Fill in the original replicas and log dirs, the topic id and the size that the file lacks."""
     partition = view.live.partition(r.tp)
-    assert partition is not None, "check named it"
+    assert partition is not None, "`check` reports it"
     before = partition.replicas if r.before is None else r.before
     dirs_before = r.log_dirs_before
     if r.log_dirs is not None:
@@ -140,33 +141,33 @@ def _completed(r: Reassignment, view: View) -> Reassignment:
     )
 
 
-def _path(place: Place | None) -> str | None:
+def _path(place: ReplicaPlace | None) -> str | None:
     return None if place is None else place.path
 
 
 def _batches(
-    file: PlanFile, rows: Sequence[Reassignment], done: set[TopicPartition], options: Options, brokers: int
+    file: PlanFile, rows: Sequence[Reassignment], done: set[TopicPartition], options: RunOptions, brokers: int
 ) -> tuple[tuple[int, ...], ...]:
-    """The plan's own batches unless options say otherwise; without what is done."""
+    """Return the plan's own batches unless options override them, without completed partitions."""
     if file.batches is not None and options.max_concurrent_moves is None and options.batch_bytes is None:
         batches = file.batches
     else:
         todo = [position for position, r in enumerate(rows) if r.tp not in done]
-        made = make_batches(
+        positions = make_batches(
             [rows[position] for position in todo],
             max_concurrent_moves=options.max_concurrent_moves or default_concurrency(brokers),
             batch_bytes=options.batch_bytes,
         )
-        batches = tuple(tuple(todo[i] for i in batch) for batch in made)
-    left = (tuple(position for position in batch if rows[position].tp not in done) for batch in batches)
-    return tuple(batch for batch in left if batch)
+        batches = tuple(tuple(todo[i] for i in batch) for batch in positions)
+    remaining = (tuple(position for position in batch if rows[position].tp not in done) for batch in batches)
+    return tuple(batch for batch in remaining if batch)
 
 
-def preview(prepared: Prepared) -> Preview:
-    """The figures of a run."""
+def preview(prepared: Prepared) -> RunPreview:
+    """Return the figures of a run."""
     plan, todo = prepared.plan, prepared.todo
     rate = plan.throttle_bytes
-    return Preview(
+    return RunPreview(
         kind=plan.kind,
         cluster=plan.cluster,
         partition_count=len(todo),

@@ -1,7 +1,7 @@
-"""How far a batch is, how fast it goes, and whether it goes at all. Pure: times come in, nothing is asked.
+"""Progress, rate and stalls of a batch. Pure: times are parameters.
 
-A copy's progress is the bytes in its new log dir beside the size of the leader's log: the brokers' own offset_lag is 0
-until a replica is far along. Times are seconds on a monotonic clock.
+The progress of a copy is the size of its new log relative to the leader's log: the offset_lag of brokers is 0 until a
+replica has almost caught up. Times are seconds on a monotonic clock.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from kctl.base.units import format_duration, format_size
 from kctl.model import TopicPartition
 
-RATE_WINDOW_S = 20.0  # brokers hand out a throttle's bytes over 11 seconds
+RATE_WINDOW_S = 20.0  # brokers average a throttle over 11 seconds
 
 
-class Copy(NamedTuple):
-    """One replica that is being made. size_bytes: of the leader's log now; None when no broker told."""
+class ReplicaCopy(NamedTuple):
+    """A replica that is being copied. size_bytes: of the leader's log now; None if no broker reported it."""
 
     tp: TopicPartition
     broker: int
@@ -29,10 +29,10 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Of the whole run. rate_bytes: each second, lately; eta_ms: at that rate. None: not known yet.
+class RunProgress:
+    """Progress of the whole run. batch: from 1. rate_bytes: bytes per second lately; eta_ms: at that rate.
 
-    batch counts from 1.
+    None: not known yet.
     """
 
     batch: int
@@ -45,8 +45,8 @@ class Progress:
     eta_ms: int | None
 
 
-class Cause(str, Enum):
-    """Why nothing gets nearer to its end."""
+class StallCause(str, Enum):
+    """Why a batch makes no progress."""
 
     BROKER_DOWN = "broker_down"
     NO_LEADER = "no_leader"
@@ -56,12 +56,12 @@ class Cause(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """The rest of a batch has not become smaller for `after_ms`. message says why, as far as it can be told.
+    """No progress of a batch for `after_ms`; message has the reason as far as it is known.
 
-    copy_rate, growth_rate: bytes each second that are copied, and by which the partitions grow.
+    copy_rate, growth_rate: bytes per second that are copied, and by which the partitions grow.
     """
 
-    cause: Cause
+    cause: StallCause
     message: str
     after_ms: int
     copy_rate: float
@@ -72,20 +72,20 @@ class Meter:
     """Bytes copied over time: the rate of the last RATE_WINDOW_S."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
+        self._readings: deque[tuple[float, int]] = deque()
 
     def add(self, now_s: float, done_bytes: int) -> float | None:
-        """The rate with one more reading; None before there are two a second apart."""
-        seen = self._seen
-        seen.append((now_s, done_bytes))
-        while len(seen) > 2 and now_s - seen[1][0] >= RATE_WINDOW_S:
-            seen.popleft()
-        span = now_s - seen[0][0]
-        return max(0.0, (done_bytes - seen[0][1]) / span) if span >= 1.0 else None
+        """Add a reading and return the rate; None until two readings are a second apart."""
+        readings = self._readings
+        readings.append((now_s, done_bytes))
+        while len(readings) > 2 and now_s - readings[1][0] >= RATE_WINDOW_S:
+            readings.popleft()
+        span = now_s - readings[0][0]
+        return max(0.0, (done_bytes - readings[0][1]) / span) if span >= 1.0 else None
 
 
 def eta_ms(rest_bytes: int, rate_bytes: float | None) -> int | None:
-    """How long the rest takes at a rate. None when nothing moves."""
+    """Return how long the rest takes at a rate, None if nothing moves."""
     return None if not rate_bytes else round(1000 * rest_bytes / rate_bytes)
 
 
@@ -98,40 +98,40 @@ class _Reading(NamedTuple):
 
 
 class StallWatch:
-    """Looks whether the rest of a batch (leaders' sizes − bytes copied, and the number of copies) becomes smaller."""
+    """Detects that the rest of a batch (bytes to copy, number of copies) no longer shrinks."""
 
     def __init__(self, stall_after_ms: int) -> None:
         self._after_s = stall_after_ms / 1000
-        self._seen: deque[_Reading] = deque()
+        self._readings: deque[_Reading] = deque()
 
-    def add(self, now_s: float, copies: Iterable[Copy], waiting: int = 0) -> None:
-        """One more reading. waiting: partitions that wait for something else than bytes (an order, a leader)."""
+    def add(self, now_s: float, copies: Iterable[ReplicaCopy], waiting: int = 0) -> None:
+        """Add a reading. waiting: partitions that wait for something other than bytes, e.g. a leader."""
         open_copies = [copy for copy in copies if not copy.done]
         sizes = sum(copy.size_bytes or 0 for copy in open_copies)
         copied = sum(copy.copied_bytes for copy in open_copies)
         rest = sum(max(0, (copy.size_bytes or 0) - copy.copied_bytes) for copy in open_copies)
-        seen = self._seen
-        seen.append(_Reading(now_s, len(open_copies) + waiting, rest, copied, sizes))
-        while len(seen) > 2 and now_s - seen[1].at_s >= self._after_s:
-            seen.popleft()
+        readings = self._readings
+        readings.append(_Reading(now_s, len(open_copies) + waiting, rest, copied, sizes))
+        while len(readings) > 2 and now_s - readings[1].at_s >= self._after_s:
+            readings.popleft()
 
-    def forget(self) -> None:
-        """Begin anew: the cluster could not be asked for a while."""
-        self._seen.clear()
+    def reset(self) -> None:
+        """Start over, after the cluster was unreachable for a while."""
+        self._readings.clear()
 
     @property
     def stalled(self) -> bool:
-        """Has nothing become smaller for as long as it may take?"""
-        if len(self._seen) < 2:
+        """Return whether nothing has shrunk for as long as allowed."""
+        if len(self._readings) < 2:
             return False
-        first, last = self._seen[0], self._seen[-1]
+        first, last = self._readings[0], self._readings[-1]
         if last.at_s - first.at_s < self._after_s or not last.open_copies:
             return False
         return last.open_copies >= first.open_copies and last.rest_bytes >= first.rest_bytes
 
     def explain(
         self,
-        copies: Sequence[Copy],
+        copies: Sequence[ReplicaCopy],
         *,
         down: Mapping[int, int],
         behind: Mapping[int, int],
@@ -139,22 +139,22 @@ class StallWatch:
         silent: Collection[int],
         throttle_bytes: int | None,
     ) -> Stall:
-        """Why it is stalled.
+        """Return why the batch is stalled.
 
-        down, behind: brokers that are down, or up and not in sync, → partitions of the batch that need them to be.
-        leaderless: partitions of the batch without a leader. silent: brokers that lead some, and do not answer.
+        down, behind: brokers that are down, or up and not in sync → partitions of the batch that wait for them.
+        leaderless: partitions of the batch without a leader. silent: leaders of the batch that do not respond.
         """
-        first, last = self._seen[0], self._seen[-1]
+        first, last = self._readings[0], self._readings[-1]
         span = max(last.at_s - first.at_s, 1e-9)
         copy_rate = max(0.0, (last.copied_bytes - first.copied_bytes) / span)
         growth = max(0.0, (last.size_bytes - first.size_bytes) / span)
         if down:
-            cause, why = Cause.BROKER_DOWN, waits_for(down)
+            cause, why = StallCause.BROKER_DOWN, waits_for(down)
         elif leaderless:
-            cause, why = Cause.NO_LEADER, f"{_some(leaderless)} without a leader, so nothing can be copied from"
+            cause, why = StallCause.NO_LEADER, f"{_some(leaderless)} without a leader to copy from"
         elif silent:
             nodes = ", ".join(map(str, sorted(silent)))
-            cause, why = Cause.NO_LEADER, f"broker {nodes}, which is to be copied from, does not answer"
+            cause, why = StallCause.NO_LEADER, f"broker {nodes}, the source of the copies, does not respond"
         else:
             cause, why = _slow(copies, behind, throttle_bytes, copy_rate, growth)
         after_ms = round(self._after_s * 1000)
@@ -162,29 +162,39 @@ class StallWatch:
 
 
 def _slow(
-    copies: Sequence[Copy], behind: Mapping[int, int], throttle_bytes: int | None, copy_rate: float, growth: float
-) -> tuple[Cause, str]:
-    """All brokers that are needed are up."""
+    copies: Sequence[ReplicaCopy],
+    behind: Mapping[int, int],
+    throttle_bytes: int | None,
+    copy_rate: float,
+    growth: float,
+) -> tuple[StallCause, str]:
+    """Return the cause when all required brokers are up."""
     limit = None if throttle_bytes is None else f"{format_size(throttle_bytes)}/s"
     if copy_rate and growth:
-        allowed = "" if limit is None else f" (the throttle is {limit} for each broker)"
-        return Cause.THROTTLE, (
-            f"the partitions grow by {format_size(round(growth))}/s and only {format_size(round(copy_rate))}/s are "
+        allowed = "" if limit is None else f" (throttle: {limit} per broker)"
+        return StallCause.THROTTLE, (
+            f"the partitions grow by {format_size(round(growth))}/s, but only {format_size(round(copy_rate))}/s are "
             f"copied{allowed}"
         )
-    left = [copy for copy in copies if not copy.done]
-    if behind and all(copy.copied_bytes >= (copy.size_bytes or 0) for copy in left):
+    open_copies = [copy for copy in copies if not copy.done]
+    if behind and all(copy.copied_bytes >= (copy.size_bytes or 0) for copy in open_copies):
         nodes = ", ".join(map(str, behind))
-        return Cause.UNKNOWN, f"everything is copied, but replicas on broker {nodes} do not come in sync; see its log"
-    receivers = ", ".join(str(node) for node in sorted({copy.broker for copy in left}))
-    where = f" to broker {receivers}" if receivers else ""
+        return (
+            StallCause.UNKNOWN,
+            f"all data is copied, but the replicas on broker {nodes} are not in sync; check its log",
+        )
+    receivers = ", ".join(str(node) for node in sorted({copy.broker for copy in open_copies}))
+    receiving = f" to broker {receivers}" if receivers else ""
     if limit is not None:
-        return Cause.THROTTLE, f"nothing is copied{where}, although {limit} are allowed; other moves may use that up"
-    return Cause.UNKNOWN, f"nothing is copied{where}; the logs of these brokers may say why"
+        return (
+            StallCause.THROTTLE,
+            f"nothing is copied{receiving}, although the throttle allows {limit}; other moves may use it up",
+        )
+    return StallCause.UNKNOWN, f"nothing is copied{receiving}; check the logs of these brokers"
 
 
 def waits_for(down: Mapping[int, int]) -> str:
-    """«broker 4 is down, and 12 partitions wait for it»."""
+    """Return e.g. "broker 4 is down, and 12 partitions wait for it"."""
     nodes, count = ", ".join(map(str, down)), sum(down.values())
     waiting = "1 partition waits" if count == 1 else f"{count:,} partitions wait"
     if len(down) == 1:

@@ -1,4 +1,4 @@
-"""How far the partitions of a plan have come."""
+"""How many partitions of a plan are at their target."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NotReached:
-    """A partition that is not where the plan wants it. standing: as kctl.reassign.run.compare.Standing."""
+    """A partition that is not at its target. standing: a value of kctl.reassign.run.compare.PlanPosition."""
 
     topic: str
     partition: int
@@ -17,9 +17,9 @@ class NotReached:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLeft:
-    """A broker that was to be emptied and is not: partitions that it holds or is about to get.
+    """A broker that still holds replicas although it was to be emptied. partitions: those it holds or will get.
 
-    without_leader: how many of them have none, so that nothing can be copied from.
+    without_leader: number of these partitions without a leader, which cannot be copied.
     """
 
     broker: int
@@ -29,8 +29,8 @@ class BrokerLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """Partitions of a plan by where they stand, and those that are not there."""
+class PlanPositions:
+    """Number of partitions of a plan by position, and those that are not at their target."""
 
     partition_count: int
     reached: int

@@ -1,8 +1,8 @@
-"""Carrying a plan out: do the next step of the journal until there is none. Can be killed anywhere.
+"""Carrying out a plan: do the next step of the journal until there is none. Can be killed at any moment.
 
-`Run` is what all steps share: the client, the journal that is held, its state, and the listener. The steps are in
-kctl.reassign.run.batch (moving), kctl.reassign.run.cancel (taking back), kctl.reassign.run.throttle_steps (throttles),
-and kctl.reassign.run.outcome (the end).
+All steps share a `Run`: the client, the journal, its state, and the listener. The steps are in kctl.reassign.run.batch
+(moving), kctl.reassign.run.cancel (canceling), kctl.reassign.run.throttle_steps (throttles), and
+kctl.reassign.run.outcome (the end).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 from kctl.errors import KctlError, Refused
 from kctl.reassign.run.batch import move_batch
-from kctl.reassign.run.cancel import check_originals, finish_cancel, rows_in_flight, take_batch_back
+from kctl.reassign.run.cancel import cancel_batch, check_originals, finish_cancel, rows_in_flight
 from kctl.reassign.run.outcome import elect, end
 from kctl.reassign.run.run_state import Run, Stopped, Yielded
-from kctl.reassign.run.steps import Mode, Step, next_step
+from kctl.reassign.run.steps import Mode, RunStep, next_step
 from kctl.reassign.run.throttle_steps import restore_throttle, set_throttle
 
 
@@ -25,14 +25,14 @@ def carry_out(run: Run) -> None:
 
     Raises Yielded, and Stopped with the cluster's state for whatever went wrong.
     """
-    acts: dict[Step, Callable[[Run], None]] = {
-        Step.THROTTLE_SET: set_throttle,
-        Step.THROTTLE_RESTORE: restore_throttle,
-        Step.BATCH_START: move_batch,
-        Step.BATCH_CANCEL: take_batch_back,
-        Step.CANCEL_START: finish_cancel,
-        Step.ELECT_START: elect,
-        Step.END: end,
+    acts: dict[RunStep, Callable[[Run], None]] = {
+        RunStep.THROTTLE_SET: set_throttle,
+        RunStep.THROTTLE_RESTORE: restore_throttle,
+        RunStep.BATCH_START: move_batch,
+        RunStep.BATCH_CANCEL: cancel_batch,
+        RunStep.CANCEL_START: finish_cancel,
+        RunStep.ELECT_START: elect,
+        RunStep.END: end,
     }
     with _with_situation(run):
         while True:
@@ -44,23 +44,23 @@ def carry_out(run: Run) -> None:
 
 
 def cancel(run: Run) -> None:
-    """Take back what is in flight, and end the run. Raises Refused if a partition would be lost, else as carry_out."""
+    """Cancel moves in flight, and end the run. Raises Refused if a partition would be lost; otherwise as carry_out."""
     if run.state.mode is not Mode.CANCELLED:
         with _with_situation(run):
             check_originals(run, rows_in_flight(run))
-            run.write(Step.CANCEL_START, pid=os.getpid())
+            run.write(RunStep.CANCEL_START, pid=os.getpid())
     carry_out(run)
 
 
 def pause(run: Run, *, now: bool) -> None:
-    """Complete the batch, or take it back (`now`); restore throttles. Raises as `cancel`; Refused if canceled."""
+    """Complete the batch, or cancel it (`now`), then restore throttles. Raises as `cancel`; Refused if canceled."""
     if run.state.mode is Mode.CANCELLED:
-        raise Refused("the run is being cancelled, not paused", hint="`kctl topic reassign cancel` goes on with that")
+        raise Refused("the run is being cancelled, not paused", hint="to continue: `kctl topic reassign cancel`")
     if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):
         with _with_situation(run):
             if now:
                 check_originals(run, rows_in_flight(run))
-            run.write(Step.PAUSE, now=now, pid=os.getpid())
+            run.write(RunStep.PAUSE, now=now, pid=os.getpid())
     carry_out(run)
 
 
@@ -71,7 +71,7 @@ def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
     """
     if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
         with _with_situation(run):
-            run.write(Step.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
+            run.write(RunStep.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
     carry_out(run)
 
 

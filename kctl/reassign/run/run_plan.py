@@ -1,4 +1,4 @@
-"""What a run was asked to do: the first entry of its journal, with all that going on needs without the plan's file.
+"""The first entry of a run's journal, with all that a run needs to continue without the plan file.
 
 {"step": "begin", "version": 1, "kind": "apply", "source": "plan.json", "digest": "…", "cluster_id": "…",
  "cluster": "prod", "remove_brokers": [4], "throttle_bytes": 50000000, "elect": true, "stall_after_ms": 60000,
@@ -23,12 +23,12 @@ KINDS = ("apply", "rollback")
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A plan with every partition's `before`, and how to carry it out.
+    """A plan with the original replicas of each partition, and how to carry it out.
 
-    kind: «apply» or «rollback». source: the plan file's name, for people. cluster: the context's name then.
-    batches: positions in reassignments; partitions in none of them were where they should be. throttle_bytes: each
-    second, for each broker; None leaves throttles alone. stall_after_ms: how long nothing may get nearer to its end.
-    throttle_left: what the run before could not restore (kctl.reassign.run.throttle as JSON).
+    kind: "apply" or "rollback". source: the plan file's name, for messages. cluster: the context's name at the start.
+    batches: positions in reassignments; partitions in no batch were already at their target. throttle_bytes: per second
+    and broker; None: no throttle. stall_after_ms: how long to wait without progress. throttle_left: what the previous
+    run could not restore (kctl.reassign.run.throttle as JSON).
     """
 
     kind: str
@@ -45,26 +45,26 @@ class RunPlan:
     throttle_left: dict[str, Any] | None = None
 
     def batch(self, number: int) -> list[Reassignment]:
-        """The partitions of a batch, counted from 0."""
+        """Return the partitions of a batch, counted from 0."""
         return [self.reassignments[position] for position in self.batches[number]]
 
     def rest(self, done: int) -> tuple[int, int]:
-        """Copies and bytes of the batches after the first `done`."""
+        """Return the copies and bytes of the batches after the first `done`."""
         rows = [r for number in range(done, len(self.batches)) for r in self.batch(number)]
         return sum(len(receivers_of(r)) for r in rows), sum(map(copy_bytes, rows))
 
     def bytes_of(self, number: int) -> int:
-        """What a batch copies, of known sizes."""
+        """Return the bytes that a batch copies, as far as sizes are known."""
         return sum(copy_bytes(r) for r in self.batch(number))
 
 
 def copy_bytes(r: Reassignment) -> int:
-    """What a partition's move copies; nothing where its size is not known."""
+    """Return the bytes that a partition's move copies; 0 if its size is unknown."""
     return len(receivers_of(r)) * (r.size_bytes or 0)
 
 
 def begin_entry(plan: RunPlan) -> dict[str, Any]:
-    """The fields of the entry, without the process id."""
+    """Return the fields of the entry, without the process id."""
     topics: dict[tuple[str, str | None], int] = {}
     rows = []
     for r in plan.reassignments:
@@ -89,21 +89,21 @@ def begin_entry(plan: RunPlan) -> dict[str, Any]:
 
 
 def plan_of(entry: Mapping[str, Any]) -> RunPlan:
-    """What `begin_entry` wrote. Raises InvalidFile for anything else."""
+    """Parse what `begin_entry` wrote. Raises InvalidFile for anything else."""
     try:
         if entry["version"] != VERSION:
             raise InvalidFile(
-                f"it has version {entry['version']!r}, and this kctl knows {VERSION}",
-                hint="go on with the kctl that began the run",
+                f"it has version {entry['version']!r}, but this kctl reads version {VERSION}",
+                hint="continue with the kctl release that started the run",
             )
         topics = [(str(name), _text_or_none(topic_id)) for name, topic_id in entry["topics"]]
         rows = tuple(_reassignment(topics, row) for row in entry["partitions"])
         batches = tuple(tuple(map(int, batch)) for batch in entry["batches"])
         if any(not 0 <= position < len(rows) for batch in batches for position in batch):
-            raise ValueError("a batch names a partition that is not there")
+            raise ValueError("a batch has an unknown partition")
         throttle = entry["throttle_bytes"]
         if entry["kind"] not in KINDS:
-            raise ValueError("it is neither an apply nor a rollback")
+            raise ValueError("kind is neither apply nor rollback")
         return RunPlan(
             kind=str(entry["kind"]),
             source=str(entry["source"]),
@@ -119,7 +119,7 @@ def plan_of(entry: Mapping[str, Any]) -> RunPlan:
             throttle_left=None if entry.get("throttle_left") is None else dict(entry["throttle_left"]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as exc:
-        raise InvalidFile(f"its first entry is not one of a reassignment ({exc})") from None
+        raise InvalidFile(f"its first entry does not start a reassignment ({exc})") from None
 
 
 def _reassignment(topics: list[tuple[str, str | None]], row: Any) -> Reassignment:

@@ -13,25 +13,25 @@ from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed
 from kctl.protocol.error_meanings import LOOK_UP_AGAIN
 from kctl.reassign.planner.batches import receivers_of
 from kctl.reassign.run import journals
-from kctl.reassign.run.journals import Request
-from kctl.reassign.run.progress import Meter, Progress
+from kctl.reassign.run.journals import RunRequest
+from kctl.reassign.run.progress import Meter, RunProgress
 from kctl.reassign.run.run_plan import copy_bytes
-from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, advance, replay
+from kctl.reassign.run.steps import Mode, RunState, RunStep, ThrottlePhase, advance, replay
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
-    from kctl.reassign.run.reached import BrokerLeft, Reached
-    from kctl.reassign.run.throttle_changes import Setting, Tampering
+    from kctl.reassign.run.reached import BrokerLeft, PlanPositions
+    from kctl.reassign.run.throttle_changes import Tampering, ThrottleKey
 
 
-WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
+WAYS_OUT = "resume with `kctl topic reassign resume`, or cancel the moves in flight with `kctl topic reassign cancel`"
 
-CANCEL_ONLY = "`kctl topic reassign cancel` ends this run, and takes back what is in flight; a new plan does the rest"
+CANCEL_ONLY = "end this run and its moves in flight with `kctl topic reassign cancel`, then make a new plan"
 
 
 _TAKEN_OVER = {
-    Request.CANCEL: "cancelled by `kctl topic reassign cancel`",
-    Request.PAUSE_NOW: "paused by `kctl topic reassign pause --now`",
+    RunRequest.CANCEL: "cancelled by `kctl topic reassign cancel`",
+    RunRequest.PAUSE_NOW: "paused by `kctl topic reassign pause --now`",
 }
 
 
@@ -40,10 +40,10 @@ _RETRY_S = 1.0
 _T = TypeVar("_T")
 
 
-class Listener(Protocol):
+class RunListener(Protocol):
     """Receives the progress, notes and warnings of a run."""
 
-    def progress(self, progress: Progress) -> None: ...
+    def progress(self, progress: RunProgress) -> None: ...
 
     def note(self, line: str) -> None: ...
 
@@ -64,27 +64,27 @@ class Paused(NotHealthy):
 
 
 class Stopped(OperationFailed):
-    """The run cannot go on now; its journal stays open."""
+    """The run cannot continue now; its journal stays open."""
 
     code = "stopped"
 
 
 @dataclass
 class Run:
-    """One run in this process. in_flight: partitions of the batch that moved at the last look; None: unknown.
+    """One run in this process. in_flight: partitions of the batch that moved when last read; None: unknown.
 
-    seen: what was read back at the end. ways_out: the commands to offer if the run stops. tampering: changes of the
+    read_back: the positions at the end. ways_out: the commands to offer if the run stops. tampering: changes of the
     throttle by others.
     """
 
     client: ClusterClient
     journal: Journal
     state: RunState
-    listener: Listener
+    listener: RunListener
     in_flight: int | None = None
-    seen: tuple[Reached, list[BrokerLeft]] | None = None
+    read_back: tuple[PlanPositions, list[BrokerLeft]] | None = None
     ways_out: str = WAYS_OUT
-    tampering: dict[Setting, Tampering] = field(default_factory=dict)
+    tampering: dict[ThrottleKey, Tampering] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan = self.state.plan
@@ -101,14 +101,14 @@ class Run:
         self.done_bytes += self.state.plan.bytes_of(number)
         self.done_copies += sum(len(receivers_of(r)) for r in self.state.plan.batch(number))
 
-    def write(self, step: Step, **fields: Any) -> None:
+    def write(self, step: RunStep, **fields: Any) -> None:
         """Append an entry to the journal, synced to disk, and advance `state`."""
         self.journal.append(step.value, **fields)
         advance(self.state, self.journal.entries[-1])
 
     @property
     def limit_s(self) -> float:
-        """How long to tolerate a cluster that does not answer or makes no progress."""
+        """Return how long to tolerate a cluster that does not respond or makes no progress."""
         return self.state.plan.stall_after_ms / 1000
 
     def handle_requests(self) -> None:
@@ -116,13 +116,13 @@ class Run:
         request = journals.read_request(self.journal.path)
         if request is None:
             return
-        if request is not Request.PAUSE:
+        if request is not RunRequest.PAUSE:
             journals.withdraw_request(self.journal.path)
-            raise Yielded(_TAKEN_OVER[request], hint="that command takes the run over, and says what becomes of it")
+            raise Yielded(_TAKEN_OVER[request], hint="that command takes over the run, and reports its outcome")
         if self.state.mode is Mode.RUNNING:
-            self.write(Step.PAUSE, now=False, pid=self.state.pid)
-            when = "when this batch is done" if self.state.batch_open else "now"
-            self.listener.note(f"asked to pause: {when}")
+            self.write(RunStep.PAUSE, now=False, pid=self.state.pid)
+            when = "after this batch" if self.state.batch_open else "now"
+            self.listener.note(f"pause requested: {when}")
         journals.withdraw_request(self.journal.path)
 
     def wait(self, seconds: float) -> None:
@@ -141,7 +141,7 @@ class Run:
                     raise
                 if since is None:
                     since = time.monotonic()
-                    self.listener.warn(f"{what}: {exc.message}; trying again for {_shown_s(self.limit_s)}")
+                    self.listener.warn(f"{what}: {exc.message}; retrying for {_duration(self.limit_s)}")
                 elif time.monotonic() - since > self.limit_s:
                     raise
             self.wait(_RETRY_S)
@@ -161,13 +161,13 @@ class Run:
 
 
 def situation(state: RunState, in_flight: int | None) -> str:
-    """Describe what the brokers are doing now, in one phrase. in_flight: None if not looked at."""
+    """Describe what the brokers are doing now, in one phrase. in_flight: None: unknown."""
     batch = f"batch {state.batches_done + 1} of {len(state.plan.batches)}"
     if in_flight is None and state.batch_open:
         moving = f"{batch} may be in flight"
     elif in_flight and state.batch_open:
         what = "1 partition is" if in_flight == 1 else f"{in_flight:,} partitions are"
-        moving = f"{what} in flight ({batch}), and the brokers go on with that"
+        moving = f"{what} in flight ({batch}), and the brokers continue to copy"
     else:
         moving = "nothing is in flight"
     return f"{moving}; {throttle_phrase(state)}"
@@ -176,10 +176,14 @@ def situation(state: RunState, in_flight: int | None) -> str:
 def throttle_phrase(state: RunState) -> str:
     """Describe which throttle of the run is on."""
     if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate is not None:
-        return f"its throttle of {format_size(state.throttle_rate)}/s is on"
+        return f"the throttle of {format_size(state.throttle_rate)}/s is on"
     if state.throttle_phase is ThrottlePhase.OFF:
-        return "no throttle of it is on" if state.throttle_left is None else "brokers that were down keep its throttle"
-    return "its throttles may be on at some brokers"
+        return (
+            "no throttle of the run is on"
+            if state.throttle_left is None
+            else "brokers that were down keep the throttle of the run"
+        )
+    return "the throttle may be on at some brokers"
 
 
 def transient(exc: KctlError) -> bool:
@@ -189,12 +193,12 @@ def transient(exc: KctlError) -> bool:
     return exc.details.get("kafka_error_code") in LOOK_UP_AGAIN
 
 
-def open_run(client: ClusterClient, journal: Journal, listener: Listener) -> Run:
+def open_run(client: ClusterClient, journal: Journal, listener: RunListener) -> Run:
     """Return the run of a journal that is held. Raises InvalidFile."""
     state = replay(journal.entries, name=str(journal.path))
     del journal.entries[:]  # the state has it all; a plan of 100,000 partitions need not be held twice
     return Run(client, journal, state, listener)
 
 
-def _shown_s(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return format_duration(round(seconds * 1000))

@@ -1,4 +1,4 @@
-"""What a journal says and what the cluster does, side by side."""
+"""The journal of the last run, and the state of the cluster."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ from kctl.protocol.partition_requests import numbers_by_topic
 from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.compare import Place, Places, named_brokers, places_of
+from kctl.reassign.run.compare import ReplicaPlace, ReplicaPlaces, named_brokers, places_of
 from kctl.reassign.run.live_state import LiveState, read_live
 from kctl.reassign.run.outcome import judge, throttles_left
-from kctl.reassign.run.reached import Reached
+from kctl.reassign.run.reached import PlanPositions
 from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_state import WAYS_OUT, throttle_phrase
 from kctl.reassign.run.settings import ThrottleSetting, active_settings, read_settings
-from kctl.reassign.run.steps import Mode, RunState, Step, ThrottlePhase, replay
+from kctl.reassign.run.steps import Mode, ReassignmentPhase, RunState, RunStep, ThrottlePhase, replay
 from kctl.reassign.run.throttle import LOG_DIR_RATE, Throttle
 from kctl.reassign.run.throttle_changes import is_off, tampering
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-ELSEWHERE = (
-    "name the plan's file; where it was begun elsewhere, `kctl topic reassign cancel --plan FILE` takes it back without"
-    " its journal"
+_NO_RUN_HINT = (
+    "name the plan file; to cancel moves that were started elsewhere, run `kctl topic reassign cancel --plan FILE`"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """A run as its journal has it. last_throttle: the last one that it has set, whether it was restored or not."""
+    """A run as its journal has it. last_throttle: the last throttle that the run has set, restored or not."""
 
     path: Path
     state: RunState
@@ -51,7 +50,7 @@ class LastRun:
 
     @property
     def file(self) -> PlanFile:
-        """Its plan as a plan file would say it."""
+        """Return the run's plan as a plan file."""
         plan = self.plan
         return PlanFile(
             reassignments=plan.reassignments,
@@ -64,35 +63,37 @@ class LastRun:
 
 
 def read_run(path: Path) -> LastRun:
-    """Raises InvalidFile."""
+    """Read the run of a journal. Raises InvalidFile."""
     entries = journal.read(path)
-    throttles = [entry["throttle"] for entry in entries if entry["step"] == Step.THROTTLE_SET and "throttle" in entry]
+    throttles = [
+        entry["throttle"] for entry in entries if entry["step"] == RunStep.THROTTLE_SET and "throttle" in entry
+    ]
     return LastRun(path, replay(entries, name=str(path)), Throttle.from_json(throttles[-1]) if throttles else None)
 
 
 def last_run(cluster_id: str) -> LastRun:
-    """The run that has not ended, else the one that was begun last. Raises NotFound."""
-    found = journals.newest(cluster_id)
-    if found is None:
-        raise NotFound("no reassignment of this cluster was begun on this machine", hint=ELSEWHERE)
-    return read_run(found)
+    """Return the unfinished run, else the run that was started last. Raises NotFound."""
+    path = journals.newest(cluster_id)
+    if path is None:
+        raise NotFound("no reassignment of this cluster was started on this machine", hint=_NO_RUN_HINT)
+    return read_run(path)
 
 
 def with_throttle_left(plan: RunPlan) -> RunPlan:
-    """The plan with the throttles that the run before had to leave on brokers that were down."""
+    """Return the plan with the throttles that the previous run had to leave on brokers that were down."""
     try:
         last = last_run(plan.cluster_id)
-    except (NotFound, InvalidFile):  # a damaged journal of a run that has ended tells nothing, and is in nobody's way
+    except (NotFound, InvalidFile):  # the journal of an ended run may be damaged
         return plan
     return replace(plan, throttle_left=last.state.throttle_left)
 
 
 @dataclass(frozen=True, slots=True)
 class MovingPartition:
-    """A partition that is moved now. replicas: as they will be. ours: it belongs to the run.
+    """A partition that is moving now. replicas: after the move. ours: it belongs to kctl's last run.
 
-    copied_bytes: in the new replicas together, of size_bytes; None when no broker told. broker, log_dir: of a copy
-    between log dirs, where it is made and to which; else None.
+    copied_bytes: in all new replicas, of size_bytes; None if no broker reported it. broker, log_dir: the broker and
+    target of a copy between log dirs; else None.
     """
 
     topic: str
@@ -108,15 +109,15 @@ class MovingPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOverview:
-    """A run's journal, and where its partitions stand. batches_done of batches; alive: a process carries it out.
+class RunSummary:
+    """A run's journal, and the positions of its partitions. alive: a process carries out the run.
 
-    throttle_changes: what others have done to its throttle, a line each. throttles_left: brokers that were down when it
-    ended and keep its throttles.
+    throttle_changes: changes of the throttle by others, one line each. throttles_left: brokers that were down at the
+    end and keep throttles of the run.
     """
 
     kind: str
-    state: str
+    state: ReassignmentPhase
     alive: bool
     pid: int | None
     journal: str
@@ -137,16 +138,16 @@ class RunOverview:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """run: None when nothing was begun on this machine. todo: what to type; None when there is nothing to do.
+class ReassignmentStatus:
+    """run: None if no run was started on this machine. todo: the next command; None if there is nothing to do.
 
-    throttles: all that are set in the cluster, by whomever; throttles_unread: what could not be read, and why.
-    down: brokers that are to receive something and are not up.
+    throttles: all in the cluster, whoever set them; throttles_unread: what could not be read → reason. down: brokers
+    that are to receive replicas and are down.
     """
 
     cluster: str
     cluster_id: str | None
-    run: RunOverview | None
+    run: RunSummary | None
     moving: list[MovingPartition]
     todo: str | None
     throttles: list[ThrottleSetting]
@@ -154,8 +155,8 @@ class Status:
     down: list[int]
 
 
-def read_status(client: ClusterClient) -> Status:
-    """The last run of the cluster, and whatever moves in it. Raises what reading raises, InvalidFile for a journal."""
+def read_status(client: ClusterClient) -> ReassignmentStatus:
+    """Return the last run and all moves of the cluster. Raises what reading raises, InvalidFile for a journal."""
     live = read_live(client, None, log_dirs_of=())
     path = journals.newest(live.cluster_id) if live.cluster_id else None
     last = None if path is None else read_run(path)
@@ -166,7 +167,7 @@ def read_status(client: ClusterClient) -> Status:
     ours = {r.tp for r in rows} if last and last.state.outcome is None else set()
     moving = [*_moving(live, ours, _sizes(client, live)), *between_log_dirs(live, ours)]
     receiving = {node for row in moving for node in row.adding}
-    return Status(
+    return ReassignmentStatus(
         client.target.name,
         live.cluster_id,
         overview,
@@ -181,37 +182,37 @@ def read_status(client: ClusterClient) -> Status:
 def _read_log_dirs(
     client: ClusterClient, live: LiveState, rows: Sequence[Reassignment], current: Mapping[Resource, Values]
 ) -> None:
-    """What the last run's plan wants in other log dirs; everything where a throttle says that somebody copies there.
+    """Read the log dirs that the last run's plan names, and all log dirs of brokers with a log dir throttle.
 
-    To ask every broker for all its replicas each time would take long.
+    Reading all replicas of all brokers each time would take too long.
     """
     named = named_brokers(rows) & live.brokers.keys()
     if named:
-        asked = numbers_by_topic(r.tp for r in rows if r.log_dirs)
-        live.log_dirs = fetch_log_dirs(client, named, topics=asked)
+        partitions = numbers_by_topic(r.tp for r in rows if r.log_dirs)
+        live.log_dirs = fetch_log_dirs(client, named, topics=partitions)
     throttled = {int(r.name) for r, values in current.items() if values.get(LOG_DIR_RATE) is not None}
     if throttled:
         live.log_dirs |= fetch_log_dirs(client, throttled)
 
 
-def _todo(last: LastRun | None, overview: RunOverview | None) -> str | None:
+def _todo(last: LastRun | None, overview: RunSummary | None) -> str | None:
     if last is None or overview is None or overview.alive:
         return None
     if last.state.outcome is None:
-        cancelling = overview.state == "cancelling"
-        return "`kctl topic reassign cancel` goes on with cancelling" if cancelling else WAYS_OUT
+        cancelling = overview.state is ReassignmentPhase.CANCELLING
+        return "to finish canceling: `kctl topic reassign cancel`" if cancelling else WAYS_OUT
     if overview.throttles_left:
         names = ", ".join(overview.throttles_left)
-        return f"the run left its throttles on {names}: `kctl topic reassign resume` restores them once it is up"
+        return f"the run left its throttles on {names}: once up, restore them with `kctl topic reassign resume`"
     return None
 
 
-def _overview(last: LastRun, found: Reached, current: Mapping[Resource, Values]) -> RunOverview:
+def _overview(last: LastRun, changed: PlanPositions, current: Mapping[Resource, Values]) -> RunSummary:
     throttle, changes = _throttle_now(last.state, current)
     state, alive = last.state, journal.held(last.path)
-    return RunOverview(
+    return RunSummary(
         kind=state.plan.kind,
-        state=_word(state, alive),
+        state=_phase(state, alive),
         alive=alive,
         pid=state.pid if alive else None,
         journal=str(last.path),
@@ -220,11 +221,11 @@ def _overview(last: LastRun, found: Reached, current: Mapping[Resource, Values])
         last_at=state.last_at,
         batches=len(state.plan.batches),
         batches_done=state.batches_done,
-        partition_count=found.partition_count,
-        reached=found.reached,
-        in_flight=found.in_flight,
-        as_before=found.as_before,
-        elsewhere=found.elsewhere,
+        partition_count=changed.partition_count,
+        reached=changed.reached,
+        in_flight=changed.in_flight,
+        as_before=changed.as_before,
+        elsewhere=changed.elsewhere,
         throttle_bytes=state.throttle_rate if state.throttled else None,
         throttle=throttle,
         throttle_changes=changes,
@@ -233,49 +234,51 @@ def _overview(last: LastRun, found: Reached, current: Mapping[Resource, Values])
 
 
 def _throttle_now(state: RunState, current: Mapping[Resource, Values]) -> tuple[str, list[str]]:
-    """Which throttle of the run is on, as the cluster has it; and what others have done to it."""
+    """Return which throttle of the run is on in the cluster, and the changes of it by others."""
     phrase = throttle_phrase(state)
     if state.throttle_phase is not ThrottlePhase.ON or state.throttle is None:
         return phrase, []
-    own = Throttle.from_json(state.throttle)
-    found = tampering(own, current)
-    if found:
-        rate = f"its throttle of {format_size(state.throttle_rate or 0)}/s"
-        phrase = f"{rate} is off: someone else removed it" if is_off(own, found) else f"{rate} is not on everywhere"
-    return phrase, [each.line for each in found.values()]
+    throttle = Throttle.from_json(state.throttle)
+    changed = tampering(throttle, current)
+    if changed:
+        rate = f"the throttle of {format_size(state.throttle_rate or 0)}/s"
+        phrase = (
+            f"{rate} is off: someone else removed it" if is_off(throttle, changed) else f"{rate} is not on everywhere"
+        )
+    return phrase, [each.line for each in changed.values()]
 
 
-def _word(state: RunState, alive: bool) -> str:
+def _phase(state: RunState, alive: bool) -> ReassignmentPhase:
     if state.outcome is not None:
-        return state.outcome
+        return ReassignmentPhase(state.outcome.value)
     if state.mode is Mode.CANCELLED:
-        return "cancelling"
+        return ReassignmentPhase.CANCELLING
     if state.mode is Mode.PAUSED:
-        return "pausing" if alive else "paused"
-    return "running" if alive else "stopped"
+        return ReassignmentPhase.PAUSING if alive else ReassignmentPhase.PAUSED
+    return ReassignmentPhase.RUNNING if alive else ReassignmentPhase.STOPPED
 
 
-def _sizes(client: ClusterClient, live: LiveState) -> Places:
-    """Where the replicas of moving partitions are, on those that lead and those that receive."""
+def _sizes(client: ClusterClient, live: LiveState) -> ReplicaPlaces:
+    """Return the replicas of moving partitions on the brokers that lead or receive them."""
     nodes: set[int] = set()
     for tp, moving in live.moving.items():
         partition = live.partition(tp)
         nodes.update(moving.adding)
         if partition is not None:
             nodes.add(partition.leader)
-    asked = nodes & live.brokers.keys()
-    if not asked:
+    partitions = nodes & live.brokers.keys()
+    if not partitions:
         return {}
-    return places_of(fetch_log_dirs(client, asked, topics=numbers_by_topic(sorted(live.moving))))
+    return places_of(fetch_log_dirs(client, partitions, topics=numbers_by_topic(sorted(live.moving))))
 
 
-def _moving(live: LiveState, ours: set[TopicPartition], places: Places) -> list[MovingPartition]:
+def _moving(live: LiveState, ours: set[TopicPartition], places: ReplicaPlaces) -> list[MovingPartition]:
     rows = []
     for tp, moving in sorted(live.moving.items()):
         partition = live.partition(tp)
         leader = -1 if partition is None else partition.leader
         source = places.get((leader, tp))
-        copies: list[Place | None] = [places.get((node, tp)) for node in moving.adding]
+        copies: list[ReplicaPlace | None] = [places.get((node, tp)) for node in moving.adding]
         rows.append(
             MovingPartition(
                 topic=tp.topic,
@@ -292,7 +295,7 @@ def _moving(live: LiveState, ours: set[TopicPartition], places: Places) -> list[
 
 
 def between_log_dirs(live: LiveState, ours: set[TopicPartition]) -> list[MovingPartition]:
-    """Copies between log dirs, of the brokers that were asked."""
+    """Return the copies between log dirs on the brokers that were read."""
     rows = []
     for (node, tp), place in sorted(places_of(live.log_dirs).items(), key=lambda row: (row[0][1], row[0][0])):
         if place.future_path is not None:

@@ -1,4 +1,4 @@
-"""Which throttles of replication are set, in the whole cluster or on what a plan concerns, whoever has set them."""
+"""The replication throttles that are set, in the whole cluster or for a plan, whoever set them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleSetting:
-    """A throttle that is set. kind: «topic» or «broker». value: bytes a second, or «partition:broker,…»."""
+    """A throttle that is set. kind: "topic" or "broker". value: bytes per second, or "partition:broker,…"."""
 
     kind: str
     name: str
@@ -28,23 +28,23 @@ class ThrottleSetting:
 def read_settings(
     client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]
 ) -> tuple[dict[Resource, Values], dict[Resource, KctlError]]:
-    """What is set on each, and what could not be read; topics that are gone left out.
+    """Return the settings of each resource, and the errors; topics that were deleted are omitted.
 
     Raises what finding the brokers raises.
     """
-    asked = [*map(Resource.broker, brokers), *map(Resource.topic, topics)]
-    found: dict[Resource, Values] = {}
+    resources = [*map(Resource.broker, brokers), *map(Resource.topic, topics)]
+    settings: dict[Resource, Values] = {}
     failed: dict[Resource, KctlError] = {}
-    for resource, values in try_read_dynamic(client, asked, NAMES).items():
+    for resource, values in try_read_dynamic(client, resources, NAMES).items():
         if not isinstance(values, KctlError):
-            found[resource] = values
+            settings[resource] = values
         elif not (resource.kind == "topic" and isinstance(values, NotFound)):
             failed[resource] = values
-    return found, failed
+    return settings, failed
 
 
 def active_settings(current: Mapping[Resource, Mapping[str, str | None]]) -> list[ThrottleSetting]:
-    """All that is set among what was read; brokers first, by their ids."""
+    """Return all settings that have a value; brokers first, by id."""
     return [
         ThrottleSetting(resource.kind, resource.name, name, value)
         for resource, values in sorted(current.items(), key=lambda row: (row[0].kind, len(row[0].name), row[0].name))
@@ -54,7 +54,7 @@ def active_settings(current: Mapping[Resource, Mapping[str, str | None]]) -> lis
 
 
 def summarize_settings(settings: Collection[ThrottleSetting]) -> str:
-    """«rates on brokers 1, 2 and lists on 3 topics»."""
+    """Return e.g. "rates on brokers 1, 2 and lists on 3 topics"."""
     nodes = list(dict.fromkeys(row.name for row in settings if row.kind == "broker"))
     topics = {row.name for row in settings if row.kind == "topic"}
     parts = []
@@ -66,20 +66,20 @@ def summarize_settings(settings: Collection[ThrottleSetting]) -> str:
     return " and ".join(parts)
 
 
-# --- what a plan concerns -------------------------------------------------------------------------------------------
+# --- throttles of a plan --------------------------------------------------------------------------------------------
 
 
 def affected_brokers(rows: Sequence[Reassignment], brokers: Collection[int]) -> set[int]:
-    """Brokers that may have a rate because of these moves; all of `brokers` where it is not known who gave."""
-    found = {node for r in rows for node in (*r.after, *(r.before or ()))}
-    return found | set(brokers) if any(r.before is None for r in rows) else found
+    """Return brokers that may have a rate because of these moves; all `brokers` if the sources are unknown."""
+    settings = {node for r in rows for node in (*r.after, *(r.before or ()))}
+    return settings | set(brokers) if any(r.before is None for r in rows) else settings
 
 
 def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping[str, str | None]]) -> Throttle:
-    """What throttles these moves: all rates of their brokers, their entries in the topics' lists, a topic's «*». Pure.
+    """Return what throttles these moves: all rates of their brokers, their entries in the topics' lists, "*". Pure.
 
-    current: what is set on the brokers and topics of the moves. Nobody knows what there was before; so a rate is to be
-    deleted, and of a list whatever is not the plan's stays.
+    current: the settings of the moves' brokers and topics. The values before the plan are unknown: rates are to be
+    deleted, and lists keep the entries that are not the plan's.
     """
     entries: dict[str, set[str]] = {}
     for r in rows:
@@ -90,15 +90,15 @@ def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping
         for name, value in values.items():
             if value is None:
                 continue
-            there = split_replicas(value)
-            rest = [] if name in RATES else [e for e in there if e not in entries.get(resource.name, ())]
-            if name in RATES or len(rest) < len(there):
+            listed = split_replicas(value)
+            rest = [] if name in RATES else [e for e in listed if e not in entries.get(resource.name, ())]
+            if name in RATES or len(rest) < len(listed):
                 throttle.set.setdefault(resource, {})[name] = value
                 throttle.before.setdefault(resource, {})[name] = ",".join(rest) or None
     return throttle
 
 
 def rate_of(throttle: Throttle) -> int | None:
-    """The highest rate that is set; None when none is."""
+    """Return the highest rate that is set, None if there is none."""
     rates = [int(v) for values in throttle.set.values() for n, v in values.items() if n in RATES and v.isdecimal()]
     return max(rates, default=None)

@@ -1,7 +1,7 @@
-"""The steps of a run, what a journal of them adds up to, and what has to be done next. Pure.
+"""The steps of a run, the state that a journal adds up to, and the next step. Pure.
 
-Every act has an entry before it (the intent) and one after it. Acts can be done again without harm, so an intent
-without its second entry is simply carried out once more, after a look at the cluster.
+Each step has an entry before it (the intent) and one after it. Steps are idempotent: an intent without its second entry
+is carried out again, after the cluster was read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kctl.errors import InvalidFile
 from kctl.reassign.run.run_plan import RunPlan, plan_of
 
 
-class Step(str, Enum):
-    """The `step` of every entry, in the order in which a run meets them."""
+class RunStep(str, Enum):
+    """The `step` of an entry, in the order of a run."""
 
     BEGIN = "begin"
     THROTTLE_SET = "throttle_set"
@@ -37,15 +37,37 @@ class Step(str, Enum):
 
 
 class Mode(Enum):
-    """What the operator wants: the value is how people say it."""
+    """The operator's intent; the value is used in messages."""
 
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
 
 
+class ReassignmentOutcome(str, Enum):
+    """The outcome of a run. The text is what JSON and journals have in `outcome`."""
+
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"  # in results only: a paused run has not ended
+
+
+class ReassignmentPhase(str, Enum):
+    """The state of a run in `status`; the text is what JSON has in `state`."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    CANCELLED = "cancelled"
+
+
 class ThrottlePhase(Enum):
-    """off: as it was before the run. setting, restoring: begun, and perhaps not finished."""
+    """OFF: as before the run. SETTING, RESTORING: started, perhaps not finished."""
 
     OFF = "off"
     SETTING = "setting"
@@ -55,13 +77,13 @@ class ThrottlePhase(Enum):
 
 @dataclass
 class RunState:
-    """Where a run is.
+    """The state of a run.
 
-    rate_bytes: the throttle that is wanted; throttle and throttle_rate: what was set or begun
-    (kctl.reassign.run.throttle as JSON). batches_done counts finished batches; batch_open: the next one was begun.
-    batch_cancelling: taking it back was begun. throttle_left: what could not be restored, because brokers are down;
-    left_tried: it was tried in this run. taken_back: partitions that were, since it ran last. outcome: how the run
-    ended, None while it has not.
+    rate_bytes: the requested throttle; throttle, throttle_rate: the throttle that was set, perhaps not everywhere
+    (kctl.reassign.run.throttle as JSON). batches_done: completed batches; batch_open: the next one has started;
+    batch_cancelling: its cancellation has started. throttle_left: what could not be restored, because brokers are down;
+    left_tried: this run has tried. taken_back: partitions returned to their original replicas since the run was last
+    resumed. outcome: how the run ended, None if it has not.
     """
 
     plan: RunPlan
@@ -84,39 +106,41 @@ class RunState:
     elected: bool = False
     not_elected: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    outcome: str | None = None
+    outcome: ReassignmentOutcome | None = None
     end: dict[str, Any] | None = None
 
     @property
     def batch(self) -> int | None:
-        """The number of the batch that is in work or comes next, from 0; None when there is none."""
+        """Return the number of the current or next batch, from 0; None if there is none."""
         return self.batches_done if self.batches_done < len(self.plan.batches) else None
 
     @property
     def throttled(self) -> bool:
-        """May a throttle of this run be on some broker that is up?"""
+        """Return whether a throttle of this run may be on a broker that is up."""
         return self.throttle_phase is not ThrottlePhase.OFF
 
     @property
     def to_restore(self) -> bool:
-        """Is there a throttle that must be taken back before the end?"""
+        """Return whether a throttle must be restored before the end."""
         return self.throttled or (self.throttle_left is not None and not self.left_tried)
 
 
 def replay(entries: Iterable[Mapping[str, Any]], *, name: str = "the journal") -> RunState:
-    """What a journal adds up to. name: of its file. Raises InvalidFile for one that no run has written."""
+    """Return the state that a journal adds up to. name: of its file. Raises InvalidFile."""
     try:
         return _replay(entries)
     except InvalidFile as exc:
-        hint = exc.hint or "it is damaged; move the file away to begin anew, after a look at what moves in the cluster"
+        hint = (
+            exc.hint or "the journal is damaged: check the moves with `kctl topic reassign status`, then move it away"
+        )
         raise InvalidFile(f"{name}: {exc.message}", hint=hint) from None
 
 
 def _replay(entries: Iterable[Mapping[str, Any]]) -> RunState:
     rest = iter(entries)
     first = next(rest, None)
-    if first is None or first.get("step") != Step.BEGIN:
-        raise InvalidFile("it does not begin with what the run was to do")
+    if first is None or first.get("step") != RunStep.BEGIN:
+        raise InvalidFile("the first entry is not the start of a run")
     plan, at = plan_of(first), str(first.get("at"))
     state = RunState(plan, at, at, _pid(first), plan.throttle_bytes, throttle_left=plan.throttle_left)
     for entry in rest:
@@ -125,55 +149,55 @@ def _replay(entries: Iterable[Mapping[str, Any]]) -> RunState:
 
 
 def advance(state: RunState, entry: Mapping[str, Any]) -> None:
-    """Take one more entry into account. Raises InvalidFile when it cannot follow."""
+    """Apply one more entry. Raises InvalidFile if the entry cannot follow."""
     try:
-        step = Step(entry["step"])
-        reopens = step is Step.RESUME and state.throttle_left is not None
-        if step is Step.BEGIN or (state.outcome is not None and not reopens):
-            raise ValueError("it stands where nothing can follow")
+        step = RunStep(entry["step"])
+        reopens = step is RunStep.RESUME and state.throttle_left is not None
+        if step is RunStep.BEGIN or (state.outcome is not None and not reopens):
+            raise ValueError("no entry can follow here")
         _ADVANCE[step](state, entry)
         state.last_at = str(entry.get("at"))
     except (KeyError, TypeError, ValueError) as exc:
         raise InvalidFile(f"the entry {entry.get('step')!r} does not fit: {exc}") from None
 
 
-def next_step(state: RunState) -> Step | None:
-    """The intent that comes next; None when there is nothing to do (ended, or paused)."""
+def next_step(state: RunState) -> RunStep | None:
+    """Return the next step; None if there is none because the run ended or is paused."""
     if state.outcome is not None:
         return None
     if state.mode is Mode.CANCELLED:
         if not state.cancelled:
-            return Step.CANCEL_START
-        return Step.THROTTLE_RESTORE if state.to_restore else Step.END
+            return RunStep.CANCEL_START
+        return RunStep.THROTTLE_RESTORE if state.to_restore else RunStep.END
     if state.batch_cancelling:
-        return Step.BATCH_CANCEL
+        return RunStep.BATCH_CANCEL
     return _paused_step(state) if state.mode is Mode.PAUSED else _running_step(state)
 
 
-def _paused_step(state: RunState) -> Step | None:
+def _paused_step(state: RunState) -> RunStep | None:
     if state.batch_open:
-        return Step.BATCH_CANCEL if state.pause_now else Step.BATCH_START
-    return Step.THROTTLE_RESTORE if state.throttled else None
+        return RunStep.BATCH_CANCEL if state.pause_now else RunStep.BATCH_START
+    return RunStep.THROTTLE_RESTORE if state.throttled else None
 
 
-def _running_step(state: RunState) -> Step:
+def _running_step(state: RunState) -> RunStep:
     if state.throttle_phase is ThrottlePhase.RESTORING:
-        return Step.THROTTLE_RESTORE
+        return RunStep.THROTTLE_RESTORE
     if state.batch is not None:
-        return _throttle_step(state) or Step.BATCH_START
+        return _throttle_step(state) or RunStep.BATCH_START
     if state.to_restore:
-        return Step.THROTTLE_RESTORE
+        return RunStep.THROTTLE_RESTORE
     if state.plan.elect and not state.elected:
-        return Step.ELECT_START
-    return Step.END
+        return RunStep.ELECT_START
+    return RunStep.END
 
 
-def _throttle_step(state: RunState) -> Step | None:
+def _throttle_step(state: RunState) -> RunStep | None:
     if state.rate_bytes is None:
-        return Step.THROTTLE_RESTORE if state.throttled else None
+        return RunStep.THROTTLE_RESTORE if state.throttled else None
     if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate == state.rate_bytes:
         return None
-    return Step.THROTTLE_SET
+    return RunStep.THROTTLE_SET
 
 
 # --- entries ----------------------------------------------------------------------------------------------------------
@@ -186,7 +210,7 @@ def _pid(entry: Mapping[str, Any]) -> int | None:
 
 def _throttle_set(state: RunState, entry: Mapping[str, Any]) -> None:
     if not isinstance(entry["throttle"], dict):
-        raise TypeError("its throttle is no object")
+        raise TypeError("its throttle is not an object")
     state.throttle = entry["throttle"]
     state.throttle_rate = int(entry["rate_bytes"])
     state.throttle_phase = ThrottlePhase.SETTING
@@ -210,19 +234,19 @@ def _throttle_restored(state: RunState, entry: Mapping[str, Any]) -> None:
 
 
 def _remark(state: RunState, entry: Mapping[str, Any]) -> None:
-    """An act that is done again remarks the same once more."""
+    """Record remarks once: a repeated step repeats its remarks."""
     state.remarks += [line for line in map(str, entry.get("remarks", ())) if line not in state.remarks]
 
 
 def _batch_start(state: RunState, entry: Mapping[str, Any]) -> None:
     if entry["batch"] != state.batch:
-        raise ValueError(f"batch {entry['batch']!r} where {state.batch} comes next")
+        raise ValueError(f"batch {entry['batch']!r}, but the next batch is {state.batch}")
     state.batch_open = True
 
 
 def _batch_done(state: RunState, entry: Mapping[str, Any]) -> None:
     if not state.batch_open or entry["batch"] != state.batch:
-        raise ValueError("the batch was not begun")
+        raise ValueError("the batch was not started")
     state.batch_open = False
     state.batches_done += 1
 
@@ -272,23 +296,23 @@ def _elect_done(state: RunState, entry: Mapping[str, Any]) -> None:
 
 
 def _end(state: RunState, entry: Mapping[str, Any]) -> None:
-    state.outcome, state.end = str(entry["outcome"]), dict(entry)
+    state.outcome, state.end = ReassignmentOutcome(entry["outcome"]), dict(entry)
 
 
-_ADVANCE: dict[Step, Callable[[RunState, Mapping[str, Any]], None]] = {
-    Step.THROTTLE_SET: _throttle_set,
-    Step.THROTTLE_DONE: _throttle_done,
-    Step.BATCH_START: _batch_start,
-    Step.BATCH_DONE: _batch_done,
-    Step.PAUSE: _pause,
-    Step.BATCH_CANCEL: _batch_cancel,
-    Step.BATCH_CANCELLED: _batch_cancelled,
-    Step.RESUME: _resume,
-    Step.CANCEL_START: _cancel_start,
-    Step.CANCEL_DONE: _cancel_done,
-    Step.THROTTLE_RESTORE: _throttle_restore,
-    Step.THROTTLE_RESTORED: _throttle_restored,
-    Step.ELECT_START: _elect_start,
-    Step.ELECT_DONE: _elect_done,
-    Step.END: _end,
+_ADVANCE: dict[RunStep, Callable[[RunState, Mapping[str, Any]], None]] = {
+    RunStep.THROTTLE_SET: _throttle_set,
+    RunStep.THROTTLE_DONE: _throttle_done,
+    RunStep.BATCH_START: _batch_start,
+    RunStep.BATCH_DONE: _batch_done,
+    RunStep.PAUSE: _pause,
+    RunStep.BATCH_CANCEL: _batch_cancel,
+    RunStep.BATCH_CANCELLED: _batch_cancelled,
+    RunStep.RESUME: _resume,
+    RunStep.CANCEL_START: _cancel_start,
+    RunStep.CANCEL_DONE: _cancel_done,
+    RunStep.THROTTLE_RESTORE: _throttle_restore,
+    RunStep.THROTTLE_RESTORED: _throttle_restored,
+    RunStep.ELECT_START: _elect_start,
+    RunStep.ELECT_DONE: _elect_done,
+    RunStep.END: _end,
 }

@@ -1,8 +1,7 @@
-"""Taking back moves of a plan whose journal is not here: begun on another machine, by Kafka's own tool, or lost.
+"""Canceling moves of a plan without its journal: started on another machine, by Kafka's own tool, or lost.
 
-What of the plan is in flight, and what throttles its partitions and brokers, is read from the cluster, and written
-down as a run of this machine that is in work. From there everything is as with any run: `kctl.reassign.run.run.cancel`
-takes it back, and can be killed anywhere.
+The plan's moves in flight and their throttles are read from the cluster and recorded as an unfinished run of this
+machine. `kctl.reassign.run.run.cancel` then cancels it like any run, and can be killed at any moment.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kctl.errors import OperationFailed, Refused
 from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.compare import Standing, View, log_dir_copies, named_brokers, places_of, standing
+from kctl.reassign.run.compare import PlanPosition, PlanView, log_dir_copies, named_brokers, places_of, position_of
 from kctl.reassign.run.live_state import LiveState, read_live
 from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.settings import (
@@ -28,7 +27,7 @@ from kctl.reassign.run.settings import (
     read_settings,
     throttle_of,
 )
-from kctl.reassign.run.steps import Step
+from kctl.reassign.run.steps import RunStep
 from kctl.reassign.run.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
-    """What of a plan is in the cluster. in_flight: its partitions that move as it says.
+class PlanInFlight:
+    """The part of a plan that is in the cluster. in_flight: partitions that move to the planned target.
 
-    foreign: its partitions that another reassignment moves elsewhere; they are left alone. throttle: what is set, and
-    what it is to be without the plan. settings: the same as it is set, for people. unread: brokers and topics whose
-    settings could not be read, and why: they are left as they are.
+    foreign: partitions that another reassignment moves elsewhere; they are left alone. throttle: the throttle that is
+    set, and the values without the plan. settings: the throttle for messages. unread: brokers and topics whose settings
+    are unreadable → reason; they are left alone.
     """
 
     plan: RunPlan
@@ -52,46 +51,48 @@ class TakenOver:
     unread: dict[str, str]
 
 
-def look(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) -> TakenOver:
-    """Find what of the plan is there. source: the plan's name, cluster: the context's, both for people.
+def read(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) -> PlanInFlight:
+    """Read which part of the plan is in flight. source: the plan's name, cluster: the context's, for messages.
 
     Raises Refused for another cluster's plan, and what reading raises.
     """
     rows = file.reassignments
     live = read_live(client, {r.topic for r in rows}, log_dirs_of=named_brokers(rows))
     if live.cluster_id is None:
-        raise OperationFailed("the cluster does not tell its id")
+        raise OperationFailed("the cluster does not report its id")
     if file.cluster_id not in {None, live.cluster_id}:
         raise Refused(
-            f"{source} was made for cluster {file.cluster_id}, and this is {live.cluster_id}",
-            hint="name the context of the plan's cluster: --context",
+            f"{source} was made for cluster {file.cluster_id}, but this is {live.cluster_id}",
+            hint="choose the plan's cluster with --context NAME",
         )
-    view = View(live, places_of(live.log_dirs))
-    known = tuple(with_before(r, live) for r in rows if live.partition(r.tp) is not None)
-    stands = [standing(r, view) for r in known]
+    view = PlanView(live, places_of(live.log_dirs))
+    rows_here = tuple(with_before(r, live) for r in rows if live.partition(r.tp) is not None)
+    positions = [position_of(r, view) for r in rows_here]
     moving = tuple(
         position
-        for position, (r, found) in enumerate(zip(known, stands, strict=True))
-        if found is Standing.MOVING or log_dir_copies(r, view.places)
+        for position, (r, in_flight) in enumerate(zip(rows_here, positions, strict=True))
+        if in_flight is PlanPosition.MOVING or log_dir_copies(r, view.places)
     )
-    current, unread = read_settings(client, affected_brokers(rows, live.brokers), {r.topic for r in known})
-    throttle = throttle_of(known, current)
+    current, unread = read_settings(client, affected_brokers(rows, live.brokers), {r.topic for r in rows_here})
+    throttle = throttle_of(rows_here, current)
     plan = RunPlan(
         kind="apply",
         source=source,
         digest=file.digest,
         cluster_id=live.cluster_id,
         cluster=cluster,
-        reassignments=known,
+        reassignments=rows_here,
         batches=(moving,) if moving else (),
         remove_brokers=file.remove_brokers,
         throttle_bytes=rate_of(throttle),
         elect=False,
     )
-    return TakenOver(
+    return PlanInFlight(
         plan=plan,
-        in_flight=[str(known[position].tp) for position in moving],
-        foreign=[str(r.tp) for r, found in zip(known, stands, strict=True) if found is Standing.FOREIGN],
+        in_flight=[str(rows_here[position].tp) for position in moving],
+        foreign=[
+            str(r.tp) for r, in_flight in zip(rows_here, positions, strict=True) if in_flight is PlanPosition.FOREIGN
+        ],
         throttle=throttle,
         settings=active_settings(throttle.set),
         unread={str(resource): error.message for resource, error in sorted(unread.items())},
@@ -99,7 +100,7 @@ def look(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
 
 
 def with_before(r: Reassignment, live: LiveState) -> Reassignment:
-    """With the replicas of before where the file lacks them: those that there are, without what is being added."""
+    """Fill in the original replicas that the file lacks: the current ones without those being added."""
     if r.before is not None:
         return r
     partition, moving = live.partition(r.tp), live.moving.get(r.tp)
@@ -109,13 +110,13 @@ def with_before(r: Reassignment, live: LiveState) -> Reassignment:
 
 
 @contextmanager
-def begin(found: TakenOver) -> Iterator[Journal]:
-    """The journal of a run that has begun all of this, held. Raises Refused while another run has not ended."""
-    with journals.begin(found.plan) as journal:
-        if found.throttle:
-            rate = found.plan.throttle_bytes or 0
-            journal.append(Step.THROTTLE_SET.value, rate_bytes=rate, throttle=found.throttle.to_json())
-            journal.append(Step.THROTTLE_DONE.value)
-        if found.plan.batches:
-            journal.append(Step.BATCH_START.value, batch=0)
+def begin(in_flight: PlanInFlight) -> Iterator[Journal]:
+    """Hold the journal of a run that has started all of this. Raises Refused while another run has not ended."""
+    with journals.begin(in_flight.plan) as journal:
+        if in_flight.throttle:
+            rate = in_flight.plan.throttle_bytes or 0
+            journal.append(RunStep.THROTTLE_SET.value, rate_bytes=rate, throttle=in_flight.throttle.to_json())
+            journal.append(RunStep.THROTTLE_DONE.value)
+        if in_flight.plan.batches:
+            journal.append(RunStep.BATCH_START.value, batch=0)
         yield journal

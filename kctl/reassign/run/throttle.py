@@ -1,12 +1,11 @@
-"""Throttles of replication while a plan is carried out, and putting everything back as it was (KIP-73, KIP-113).
+"""Replication throttles of a run, and restoring the values before it (KIP-73, KIP-113).
 
-A replica is throttled when its broker has a rate (leader.replication.throttled.rate where it is read from,
-follower… where it is written to) and its topic lists it (leader.replication.throttled.replicas, follower…: «0:1,0:2» is
-partition:broker, «*» is all). Brokers apply them only to replicas that are not in sync. A move between log dirs has a
-rate of the broker alone.
+A replica is throttled if its broker has a rate (leader.replication.throttled.rate on the source, follower… on the
+receiver) and its topic lists it (leader.replication.throttled.replicas, follower…: "0:1,0:2" is partition:broker, "*"
+is all). Brokers throttle only replicas that are not in sync. Moves between log dirs have a rate per broker only.
 
-An operator may have such settings too. So what stood there before is kept, our entries are added to theirs, and in the
-end each value that is still ours goes back to what it was; what somebody else has changed meanwhile stays.
+The operator may have such settings too. So the values before are recorded, kctl's entries are added to the lists, and
+in the end each value that is still kctl's is restored; values that someone else changed meanwhile stay.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 NAMES = (*RATES, *REPLICAS)
 
 EVERY = "*"
-_LONGEST = 30_000  # requests before Kafka 2.8 carry texts of at most 32,767 bytes
-_SEEN_WITHIN_S = 10.0
+_MAX_LIST = 30_000  # requests before Kafka 2.8 carry strings of at most 32,767 bytes
+_VISIBLE_WITHIN_S = 10.0
 _POLL_S = 0.2
 
 
 @dataclass
 class Throttle:
-    """before: what was set on the resources (None: nothing). set: what kctl sets, of the same names.
+    """before: the values before (None: not set). set: the values that kctl sets, with the same names.
 
-    earlier_rates: what kctl had set as rates before they were changed; a broker may still have one of them.
+    earlier_rates: rates that kctl set before the current one; a broker may still have one of them.
     """
 
     before: dict[Resource, Values] = field(default_factory=dict)
@@ -55,7 +54,7 @@ class Throttle:
         return bool(self.set)
 
     def to_json(self) -> dict[str, Any]:
-        """For a journal: {"resources": [{"kind", "name", "before": {}, "set": {}}], "earlier_rates": []}."""
+        """Return {"resources": [{"kind", "name", "before": {}, "set": {}}], "earlier_rates": []} for a journal."""
         rows = [
             {"kind": r.kind, "name": r.name, "before": self.before[r], "set": values} for r, values in self.set.items()
         ]
@@ -63,13 +62,13 @@ class Throttle:
 
     @classmethod
     def from_json(cls, document: object) -> Throttle:
-        """Raises InvalidFile for anything that `to_json` does not write."""
+        """Parse what `to_json` wrote. Raises InvalidFile for anything else."""
         try:
             return _from_json(document)
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise InvalidFile(
                 f"the journal's throttles cannot be read ({exc})",
-                hint="look at the brokers' and topics' own: kafka-configs --describe",
+                hint="check the settings of brokers and topics: `kctl config describe brokers`",
             ) from None
 
 
@@ -81,18 +80,18 @@ def _from_json(document: Any) -> Throttle:
         if kind == "broker":
             int(resource.name)
         known = RATES if kind == "broker" else REPLICAS
-        wanted = {name: _text(value) for name, value in row["set"].items()}
-        before = {name: None if row["before"][name] is None else _text(row["before"][name]) for name in wanted}
-        if unknown := wanted.keys() - set(known):
+        target = {name: _text(value) for name, value in row["set"].items()}
+        before = {name: None if row["before"][name] is None else _text(row["before"][name]) for name in target}
+        if unknown := target.keys() - set(known):
             raise ValueError(f"{resource} has {min(unknown)}")
-        throttle.set[resource] = wanted
+        throttle.set[resource] = target
         throttle.before[resource] = before
     return throttle
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 
@@ -100,18 +99,17 @@ def _text(value: object) -> str:
 
 
 def throttled_resources(reassignments: Iterable[Reassignment]) -> list[Resource]:
-    """The brokers and topics whose settings a throttle of these moves concerns, sorted."""
-    wanted = _rate_names(reassignments) | _entries(reassignments)
-    return sorted(wanted)
+    """Return the brokers and topics whose settings throttle these moves, sorted."""
+    return sorted(_rate_names(reassignments) | _entries(reassignments))
 
 
 def plan_throttle(
     reassignments: Collection[Reassignment], rate_bytes: int, current: Mapping[Resource, Mapping[str, str | None]]
 ) -> Throttle:
-    """The settings for moving at `rate_bytes` a second on each broker, merged into what there is.
+    """Return the settings that limit each broker to `rate_bytes` per second, merged into the current settings.
 
-    reassignments: with `before`. current: of `throttled_resources`, as read; a resource that is not in it (a broker
-    that is down) gets nothing. Whatever copies nothing needs no throttle.
+    reassignments: with `before`. current: the settings of `throttled_resources`; resources that are missing, e.g. a
+    broker that is down, get none. Moves that copy nothing need no throttle.
     """
     throttle = Throttle()
     for resource, names in _rate_names(reassignments).items():
@@ -131,7 +129,7 @@ def plan_throttle(
 
 
 def _rate_names(reassignments: Iterable[Reassignment]) -> dict[Resource, set[str]]:
-    """Broker → the rates that it needs: those that give, those that receive, those that copy between log dirs."""
+    """Return broker → the rates it needs, as source, as receiver, or to copy between log dirs."""
     found: dict[int, set[str]] = {}
     for r in reassignments:
         adding = set(r.adding)
@@ -145,7 +143,7 @@ def _rate_names(reassignments: Iterable[Reassignment]) -> dict[Resource, set[str
 
 
 def _entries(reassignments: Iterable[Reassignment]) -> dict[Resource, dict[str, list[str]]]:
-    """Topic → the lists' entries: replicas that there are (each may be the leader), and those that are added."""
+    """Return topic → list entries: current replicas (each may be the leader), and those that are added."""
     found: dict[Resource, dict[str, list[str]]] = {}
     for r in reassignments:
         adding = r.adding
@@ -163,16 +161,16 @@ def merged_list(before: str | None, entries: Sequence[str]) -> str:
         return before or EVERY
     known = set(there)
     text = ",".join([*there, *(entry for entry in entries if entry not in known)])
-    return text if len(text) <= _LONGEST else EVERY
+    return text if len(text) <= _MAX_LIST else EVERY
 
 
 def split_replicas(value: str | None) -> list[str]:
-    """«0:1,0:2» → its entries; «*» is one, nothing has none."""
+    """Return the entries of "0:1,0:2"; "*" is one entry, an unset list has none."""
     return [entry.strip() for entry in (value or "").split(",") if entry.strip()]
 
 
 def joined(one: Throttle, other: Throttle) -> Throttle:
-    """Both. Of a resource that both have, `other` says what is set, and `one` what was before."""
+    """Merge two throttles. For resources in both, `other` has the values that are set, `one` the values before."""
     both = Throttle()
     for resource in (*one.set, *(resource for resource in other.set if resource not in one.set)):
         both.set[resource] = {**one.set.get(resource, {}), **other.set.get(resource, {})}
@@ -183,16 +181,16 @@ def joined(one: Throttle, other: Throttle) -> Throttle:
 
 
 def without(throttle: Throttle, resources: Collection[Resource]) -> Throttle:
-    """The same for all other resources."""
-    kept = [resource for resource in throttle.set if resource not in resources]
-    return replace(throttle, set={r: throttle.set[r] for r in kept}, before={r: throttle.before[r] for r in kept})
+    """Return the throttle without some resources."""
+    others = [resource for resource in throttle.set if resource not in resources]
+    return replace(throttle, set={r: throttle.set[r] for r in others}, before={r: throttle.before[r] for r in others})
 
 
 # --- applying -------------------------------------------------------------------------------------------------------
 
 
 def read_throttles(client: ClusterClient, reassignments: Collection[Reassignment]) -> dict[Resource, Values]:
-    """What is set now on all that a throttle of these moves concerns; brokers and topics that are not there left out.
+    """Return the settings that throttle these moves; missing brokers and topics are omitted.
 
     Raises the KctlError of the first resource that cannot be read.
     """
@@ -211,7 +209,7 @@ def _read(client: ClusterClient, resources: Collection[Resource]) -> dict[Resour
 
 
 def read_set(client: ClusterClient, throttle: Throttle) -> dict[Resource, Values]:
-    """What is set now where it was set; brokers and topics that are not there left out.
+    """Return the current settings of a throttle's resources; missing brokers and topics are omitted.
 
     Raises the KctlError of the first resource that cannot be read.
     """
@@ -219,21 +217,21 @@ def read_set(client: ClusterClient, throttle: Throttle) -> dict[Resource, Values
 
 
 def set_throttle(client: ClusterClient, values: Mapping[Resource, Mapping[str, str]]) -> None:
-    """Set these, and wait until brokers say so. Doing it twice is harmless.
+    """Set the values, and wait until brokers report them. Idempotent.
 
-    Raises OperationFailed with the resources where it could not be set (details["resources"]); others have it.
+    Raises OperationFailed with the resources that failed (details["resources"]); the others are set.
     """
     failed = _change(client, values)
     if failed:
-        raise _failure("throttles could not be set", failed, hint="restore the throttles before you try again")
+        raise _failure("throttles could not be set", failed, hint="restore the throttles before a retry")
 
 
 def restore_throttle(client: ClusterClient, throttle: Throttle) -> list[str]:
-    """Put back what was before, and wait until brokers say so. Doing it twice is harmless.
+    """Restore the values before, and wait until brokers report them. Idempotent.
 
-    Returns a line for each setting that somebody else has changed meanwhile, and what became of it. Topics that were
-    deleted are passed over. Raises OperationFailed with the resources that could not be restored
-    (details["resources"]), a broker that is down say: it keeps its setting until it is back; all others are restored.
+    Returns a line for each setting that someone else changed meanwhile. Topics that were deleted are skipped. Raises
+    OperationFailed with the resources that could not be restored (details["resources"]), e.g. a broker that is down;
+    all others are restored.
     """
     current = try_read_dynamic(client, list(throttle.set), NAMES)
     failed: dict[Resource, KctlError] = {}
@@ -243,66 +241,68 @@ def restore_throttle(client: ClusterClient, throttle: Throttle) -> list[str]:
             known[resource] = values
         elif not (resource.kind == "topic" and isinstance(values, NotFound)):
             failed[resource] = values
-    changes, told = restoration(throttle, known)
+    changes, remarks = restoration(throttle, known)
     failed |= _change(client, changes)
     if failed:
         raise _failure(
-            "throttles could not be restored", failed, hint="they stay as kctl set them: restore them when it is back"
+            "throttles could not be restored",
+            failed,
+            hint="the throttles stay as kctl set them: restore them when the broker is back",
         )
-    return told
+    return remarks
 
 
 def restoration(
     throttle: Throttle, current: Mapping[Resource, Mapping[str, str | None]]
 ) -> tuple[dict[Resource, Values], list[str]]:
-    """What to write so that all is as before, and a line for what somebody else changed. Pure.
+    """Return the values to write to restore the settings, and a line for each setting someone else changed. Pure.
 
-    current: what is set now, of the resources that are still there. A broker tells of a change a moment late, so what
-    looks restored already is written as well: that changes nothing where it is true.
+    current: the settings of the resources that still exist. Brokers report changes slightly late, so values that look
+    restored are written as well, which is harmless.
     """
     changes: dict[Resource, Values] = {}
-    told: list[str] = []
+    remarks: list[str] = []
     for resource, values in throttle.set.items():
         if resource not in current:
             continue
-        for name, ours in values.items():
+        for name, kctl_value in values.items():
             before, now = throttle.before[resource][name], current[resource].get(name)
             if name in RATES:
-                still_ours = now in {ours, before, *throttle.earlier_rates}
-                wanted = before if still_ours else now
+                is_unchanged = now in {kctl_value, before, *throttle.earlier_rates}
+                target = before if is_unchanged else now
             else:
-                wanted = without_own(before, ours, now)
-                still_ours = same_list(now, ours) or same_list(now, before)
-            if not still_ours and wanted != before:
-                told.append(_told(resource, name, before, now, wanted))
-            if still_ours or wanted != now:
-                changes.setdefault(resource, {})[name] = wanted
-    return changes, told
+                target = without_own(before, kctl_value, now)
+                is_unchanged = same_list(now, kctl_value) or same_list(now, before)
+            if not is_unchanged and target != before:
+                remarks.append(_remark(resource, name, before, now, target))
+            if is_unchanged or target != now:
+                changes.setdefault(resource, {})[name] = target
+    return changes, remarks
 
 
-def without_own(before: str | None, ours: str, now: str | None) -> str | None:
-    """A list of throttled replicas as it is to be: `before` when it is still ours, else without what kctl added."""
-    if same_list(now, ours) or same_list(now, before):
+def without_own(before: str | None, kctl_value: str, now: str | None) -> str | None:
+    """Return the target of a list of throttled replicas: `before` if unchanged, else without kctl's entries."""
+    if same_list(now, kctl_value) or same_list(now, before):
         return before
-    added = set(split_replicas(ours)) - set(split_replicas(before))
+    added = set(split_replicas(kctl_value)) - set(split_replicas(before))
     there = split_replicas(now)
     rest = [entry for entry in there if entry not in added]
     if now is None or len(rest) == len(there):
-        return now  # nothing of ours is left in it
+        return now  # no entry of kctl is left
     if sorted(rest) == sorted(split_replicas(before)):
         return before
     return ",".join(rest) or None
 
 
 def same_list(one: str | None, other: str | None) -> bool:
-    """Not set is not the same as set to nothing."""
+    """Return whether two lists are equal in any order. An unset list differs from an empty one."""
     return (one is None) == (other is None) and sorted(split_replicas(one)) == sorted(split_replicas(other))
 
 
-def _told(resource: Resource, name: str, before: str | None, now: str | None, wanted: str | None) -> str:
+def _remark(resource: Resource, name: str, before: str | None, now: str | None, target: str | None) -> str:
     was = f"it was {shown(before)} before"
-    if wanted != now:
-        return f"{resource}: someone else changed {name}: kctl removed its own entries and left {shown(wanted)}; {was}"
+    if target != now:
+        return f"{resource}: someone else changed {name}: kctl removed its own entries and left {shown(target)}; {was}"
     if now is None:
         return f"{resource}: someone else deleted {name}; kctl left it unset; {was}"
     return f"{resource}: someone else changed {name} to {shown(now)}; kctl left the value as is; {was}"
@@ -312,13 +312,13 @@ def shown(value: str | None) -> str:
     """Return the value of a setting as text."""
     if value is None:
         return "not set"
-    return f"«{value}»" if len(value) <= 80 else f"«{value[:77]}…»"
+    return f'"{value}"' if len(value) <= 80 else f'"{value[:77]}…"'
 
 
 def _change(client: ClusterClient, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, KctlError]:
-    """Write, and read until it is there. What failed; a topic that is not there (any more) is no failure."""
+    """Write the values, and wait until brokers report them. Return the errors; missing topics are not errors."""
     failed = {r: e for r, e in alter_dynamic(client, changes).items() if not _gone(r, e)}
-    deadline = Deadline(_SEEN_WITHIN_S)
+    deadline = Deadline(_VISIBLE_WITHIN_S)
     waiting = {r: values for r, values in changes.items() if values and r not in failed}
     while waiting:
         for resource, now in try_read_dynamic(client, list(waiting), NAMES).items():
@@ -329,7 +329,7 @@ def _change(client: ClusterClient, changes: Mapping[Resource, Mapping[str, str |
             elif all(now.get(name) == value for name, value in waiting[resource].items()):
                 del waiting[resource]
         if waiting and deadline.expired:
-            slow = OperationFailed(f"it was changed, but does not show the change after {_SEEN_WITHIN_S:g} s")
+            slow = OperationFailed(f"the change is not visible after {_VISIBLE_WITHIN_S:g} s")
             return failed | dict.fromkeys(waiting, slow)
         if waiting:
             time.sleep(_POLL_S)

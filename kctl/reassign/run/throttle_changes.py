@@ -20,13 +20,15 @@ from kctl.reassign.run.throttle import (
 )
 
 Current = Mapping[Resource, Mapping[str, str | None]]
-Setting = tuple[Resource, str]
+ThrottleKey = tuple[Resource, str]
 
 
 @dataclass
 class Renewal:
-    """A throttle that is set once more. throttle: what is remembered of it; writes: what has to be set; remarks: a line
-    for each setting of someone else's that stays."""
+    """A throttle to set once more. throttle: as recorded in the journal; writes: values to set.
+
+    remarks: a line for each setting of someone else that stays.
+    """
 
     throttle: Throttle
     writes: dict[Resource, dict[str, str]] = field(default_factory=dict)
@@ -42,23 +44,23 @@ class Tampering:
 
 
 def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
-    """The throttle with a rate, perhaps another one, where what others have set meanwhile stays.
+    """Return the throttle with a rate, which may be new; what others have set meanwhile stays.
 
-    current: what is set now, of the resources that are there. A rate is kctl's own while it is one that kctl has set or
-    what was there before; what was taken away is set again. Of a list kctl's entries are put to those that are there.
+    current: the settings of the resources that exist. A rate is kctl's while it is one that kctl set, or the one
+    before; a rate that was removed is set again. kctl's entries are added to the current lists.
     """
     rates = {values[name] for values in throttle.set.values() for name in values if name in RATES}
     earlier = tuple(dict.fromkeys((*throttle.earlier_rates, *sorted(rates))))
     renewal = Renewal(Throttle(earlier_rates=earlier))
-    for resource, name, own, before in _settings(throttle):
-        now = current[resource].get(name) if resource in current else own
+    for resource, name, kctl_value, before in _settings(throttle):
+        now = current[resource].get(name) if resource in current else kctl_value
         if name in RATES:
-            foreign = now is not None and not _is_one_of(now, (own, before, *earlier))
-            value, behind = own if foreign else str(rate_bytes), None if now is None else before
+            foreign = now is not None and not _is_one_of(now, (kctl_value, before, *earlier))
+            value, behind = kctl_value if foreign else str(rate_bytes), None if now is None else before
         else:
-            behind = without_own(before, own, now)
+            behind = without_own(before, kctl_value, now)
             foreign = not same_list(behind, before)
-            entries = _own_entries(own, before)
+            entries = _own_entries(kctl_value, before)
             value = EVERY if EVERY in entries else merged_list(behind, entries)
         if foreign:
             renewal.remarks.append(f"{resource}: someone else set {name} to {shown(now)}; kctl keeps that value")
@@ -70,57 +72,61 @@ def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
     return renewal
 
 
-def tampering(throttle: Throttle, current: Current) -> dict[Setting, Tampering]:
-    """Where a throttle is not as kctl has set it. current: what is set now; resources that are not in it left out."""
-    found: dict[Setting, Tampering] = {}
-    for resource, name, own, before in _settings(throttle):
+def tampering(throttle: Throttle, current: Current) -> dict[ThrottleKey, Tampering]:
+    """Return where a throttle is not as kctl set it. current: the settings; missing resources are omitted."""
+    changes: dict[ThrottleKey, Tampering] = {}
+    for resource, name, kctl_value, before in _settings(throttle):
         if resource not in current:
             continue
         now = current[resource].get(name)
-        seen = _rate_change(name, own, before, now, throttle) if name in RATES else _list_change(name, own, before, now)
-        if seen is not None:
-            found[resource, name] = Tampering(f"{resource}: someone else {seen[0]}", seen[1])
-    return found
+        change = (
+            _rate_change(name, kctl_value, before, now, throttle)
+            if name in RATES
+            else _list_change(name, kctl_value, before, now)
+        )
+        if change is not None:
+            changes[resource, name] = Tampering(f"{resource}: someone else {change[0]}", change[1])
+    return changes
 
 
-def is_off(throttle: Throttle, found: Mapping[Setting, Tampering]) -> bool:
-    """Whether the whole throttle is off."""
+def is_off(throttle: Throttle, changes: Mapping[ThrottleKey, Tampering]) -> bool:
+    """Return whether the whole throttle is off."""
     return all(
-        (resource, name) in found and found[resource, name].removed for resource, name, *_ in _settings(throttle)
+        (resource, name) in changes and changes[resource, name].removed for resource, name, *_ in _settings(throttle)
     )
 
 
 def _settings(throttle: Throttle) -> Iterator[tuple[Resource, str, str, str | None]]:
-    """Resource, name, kctl's value, and the one before."""
+    """Yield resource, name, kctl's value, and the value before."""
     for resource, values in throttle.set.items():
-        for name, own in values.items():
-            yield resource, name, own, throttle.before[resource][name]
+        for name, kctl_value in values.items():
+            yield resource, name, kctl_value, throttle.before[resource][name]
 
 
 def _is_one_of(now: str | None, known: tuple[str | None, ...]) -> bool:
     return any(same("long", now, each) for each in known)
 
 
-def _own_entries(own: str, before: str | None) -> list[str]:
+def _own_entries(kctl_value: str, before: str | None) -> list[str]:
     there = set(split_replicas(before))
-    return [entry for entry in split_replicas(own) if entry not in there]
+    return [entry for entry in split_replicas(kctl_value) if entry not in there]
 
 
 def _rate_change(
-    name: str, own: str, before: str | None, now: str | None, throttle: Throttle
+    name: str, kctl_value: str, before: str | None, now: str | None, throttle: Throttle
 ) -> tuple[str, bool] | None:
-    if same("long", now, own):
+    if same("long", now, kctl_value):
         return None
     if now is None:
-        return f"removed {name}, which this run had set to {own}", True
+        return f"removed {name}, which this run had set to {kctl_value}", True
     if same("long", now, before) and not _is_one_of(now, throttle.earlier_rates):
-        return f"set {name} back to {now}; this run had set it to {own}", True
-    return f"changed {name} from {own} to {now}", False
+        return f"set {name} back to {now}; this run had set it to {kctl_value}", True
+    return f"changed {name} from {kctl_value} to {now}", False
 
 
-def _list_change(name: str, own: str, before: str | None, now: str | None) -> tuple[str, bool] | None:
+def _list_change(name: str, kctl_value: str, before: str | None, now: str | None) -> tuple[str, bool] | None:
     there = set(split_replicas(now))
-    entries = _own_entries(own, before)
+    entries = _own_entries(kctl_value, before)
     missing = [] if EVERY in there else [entry for entry in entries if entry not in there]
     if not missing:
         return None

@@ -1,4 +1,4 @@
-"""The throttle of a run: set, looked at while it is on, and put back as it was."""
+"""The throttle of a run: set, checked while it is on, and restored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kctl.errors import KctlError, OperationFailed, TimedOut
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import throttle
 from kctl.reassign.run.run_state import Run
-from kctl.reassign.run.steps import RunState, Step, ThrottlePhase
+from kctl.reassign.run.steps import RunState, RunStep, ThrottlePhase
 from kctl.reassign.run.throttle import NAMES, Throttle
 from kctl.reassign.run.throttle_changes import Renewal, renew, tampering
 
@@ -18,7 +18,7 @@ _LOOK_EVERY_S = 10.0
 
 
 def set_throttle(run: Run) -> None:
-    """Set the rate that is wanted on all that is still to be moved, or change it. What others have set stays."""
+    """Set the requested rate for all remaining batches, or change it. What others have set stays."""
     state, rate = run.state, run.state.rate_bytes
     assert rate is not None
     if state.throttle is None:
@@ -30,14 +30,14 @@ def set_throttle(run: Run) -> None:
         renewal = renew(there, rate, current)
     for line in renewal.remarks:
         run.listener.warn(line)
-    run.write(Step.THROTTLE_SET, rate_bytes=rate, throttle=renewal.throttle.to_json(), remarks=renewal.remarks)
+    run.write(RunStep.THROTTLE_SET, rate_bytes=rate, throttle=renewal.throttle.to_json(), remarks=renewal.remarks)
     run.retry_transient(lambda: throttle.set_throttle(run.client, renewal.writes), "setting throttles")
     run.tampering.clear()
-    run.write(Step.THROTTLE_DONE)
+    run.write(RunStep.THROTTLE_DONE)
 
 
 def _new_throttle(run: Run, rate: int) -> Throttle:
-    """For the batches that are not done. What kctl itself has left on a broker is not what was there before."""
+    """Return the throttle of the remaining batches. Values that kctl left on a broker do not count as before."""
     plan = run.state.plan
     rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
     current = run.retry_transient(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
@@ -62,60 +62,60 @@ class ThrottleWatch:
         self._resources = set(throttle.throttled_resources(rows))
         self._next_at = 0.0
 
-    def look(self) -> None:
-        """Report what changed since the last look; harmless when brokers do not answer."""
-        state, began = self._run.state, time.monotonic()
-        if state.throttle_phase is not ThrottlePhase.ON or state.throttle is None or began < self._next_at:
+    def check(self) -> None:
+        """Report what changed since the last check; brokers that do not respond are ignored."""
+        state, started = self._run.state, time.monotonic()
+        if state.throttle_phase is not ThrottlePhase.ON or state.throttle is None or started < self._next_at:
             return
         _report(self._run, Throttle.from_json(state.throttle), self._resources)
-        took_s = time.monotonic() - began
-        self._next_at = began + max(_LOOK_EVERY_S, 20 * took_s)
+        took_s = time.monotonic() - started
+        self._next_at = started + max(_LOOK_EVERY_S, 20 * took_s)
 
 
-def _report(run: Run, whole: Throttle, resources: Iterable[Resource]) -> None:
+def _report(run: Run, throttle_set: Throttle, resources: Iterable[Resource]) -> None:
     """Warn about changes by others since the last check."""
-    asked = [resource for resource in resources if resource in whole.set]
+    checked = [resource for resource in resources if resource in throttle_set.set]
     try:
-        answers = try_read_dynamic(run.client, asked, NAMES)
+        answers = try_read_dynamic(run.client, checked, NAMES)
     except KctlError:
         return
     current = {resource: values for resource, values in answers.items() if not isinstance(values, KctlError)}
-    found = tampering(whole, current)
-    for setting, seen in found.items():
-        if run.tampering.get(setting) != seen:
-            run.listener.warn(seen.line)
-    run.tampering.update(found)
+    changes = tampering(throttle_set, current)
+    for setting, change in changes.items():
+        if run.tampering.get(setting) != change:
+            run.listener.warn(change.line)
+    run.tampering.update(changes)
 
 
-# --- putting it back ------------------------------------------------------------------------------------------------
+# --- restoring it ----------------------------------------------------------------------------------------------------
 
 
 def restore_throttle(run: Run) -> None:
     """Restore throttles. A broker that is down keeps the throttle; that is reported and recorded."""
-    own = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
-    whole = throttle.joined(_left(run.state), own)
+    current = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
+    throttle_set = throttle.joined(_left(run.state), current)
     if run.state.throttle_phase is not ThrottlePhase.RESTORING:
         if run.state.throttle_phase is ThrottlePhase.ON:
-            _report(run, own, own.set)
+            _report(run, current, current.set)
         # A value that someone else set in place of kctl's is reported when it is read again below.
-        gone = [seen.line for seen in run.tampering.values() if seen.removed]
-        run.write(Step.THROTTLE_RESTORE, remarks=gone)
-    remarks, down = run.retry_transient(lambda: _restored(run, whole), "restoring throttles")
+        removed = [change.line for change in run.tampering.values() if change.removed]
+        run.write(RunStep.THROTTLE_RESTORE, remarks=removed)
+    remarks, down = run.retry_transient(lambda: _restored(run, throttle_set), "restoring throttles")
     for line in remarks:
         run.listener.warn(line)
-    left = throttle.without(whole, whole.set.keys() - down).to_json() if down else None
-    run.write(Step.THROTTLE_RESTORED, remarks=remarks, left=left)
+    left = throttle.without(throttle_set, throttle_set.set.keys() - down).to_json() if down else None
+    run.write(RunStep.THROTTLE_RESTORED, remarks=remarks, left=left)
 
 
-def _restored(run: Run, whole: Throttle) -> tuple[list[str], set[Resource]]:
+def _restored(run: Run, throttle_set: Throttle) -> tuple[list[str], set[Resource]]:
     """Return the remarks, and the brokers that are down. Raises TimedOut for others that could not be restored."""
     try:
-        return throttle.restore_throttle(run.client, whole), set()
+        return throttle.restore_throttle(run.client, throttle_set), set()
     except OperationFailed as exc:
         down = _down(run, exc)
         if not down:  # the broker may be going down: its session has not expired yet
             raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
-    remarks = throttle.restore_throttle(run.client, throttle.without(whole, down))
+    remarks = throttle.restore_throttle(run.client, throttle.without(throttle_set, down))
     names = ", ".join(map(str, sorted(down)))
     remarks.append(f"{names} is down and keeps its throttle; restore it later with `kctl topic reassign resume`")
     return remarks, down

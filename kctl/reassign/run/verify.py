@@ -1,4 +1,4 @@
-"""Whether a plan has come true: every partition where it should be, no throttle left, emptied brokers empty."""
+"""Verifies a plan: each partition at its target, no throttle left, brokers to be emptied are empty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleLeft:
-    """A setting that throttles moves of the plan. before: what it was before kctl set it, where that is known."""
+    """A setting that throttles moves of the plan. before: the value before kctl set it; None: unset or unknown."""
 
     kind: str
     name: str
@@ -30,8 +30,8 @@ class ThrottleLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
-    """Partitions by where they stand, and what is left. complete: nothing is."""
+class PlanVerification:
+    """Partitions by position, and what remains. complete: nothing remains."""
 
     complete: bool
     partition_count: int
@@ -46,29 +46,29 @@ class Verification:
 
 def compare_plan(
     client: ClusterClient, rows: Sequence[Reassignment], removed: Sequence[int], throttle: Throttle | None
-) -> Verification:
-    """Compare a plan with the cluster. throttle: the last one that a run of this plan has set; None: not known.
+) -> PlanVerification:
+    """Compare a plan with the cluster. throttle: the last one that a run of this plan set; None: unknown.
 
     Raises what reading raises.
     """
-    found = read_back(client, rows)
+    positions = read_back(client, rows)
     brokers = brokers_left(client, removed)
     left = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
-    return Verification(
-        complete=not found.failures and not left and not brokers,
-        partition_count=found.partition_count,
-        reached=found.reached,
-        in_flight=found.in_flight,
-        as_before=found.as_before,
-        elsewhere=found.elsewhere,
-        failures=found.failures,
+    return PlanVerification(
+        complete=not positions.failures and not left and not brokers,
+        partition_count=positions.partition_count,
+        reached=positions.reached,
+        in_flight=positions.in_flight,
+        as_before=positions.as_before,
+        elsewhere=positions.elsewhere,
+        failures=positions.failures,
         throttles_left=left,
         brokers_left=brokers,
     )
 
 
 def _read(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) -> dict[Resource, Values]:
-    """What is set; without brokers that do not answer."""
+    """Return the settings, without brokers that do not respond."""
     current, unread = read_settings(client, brokers, topics)
     for error in unread.values():
         if not isinstance(error, (ConnectionFailed, NotFound)):
@@ -77,25 +77,25 @@ def _read(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) 
 
 
 def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
-    """Settings that a run has set and that would go back to something else now."""
+    """Return settings that a run has set and has not restored."""
     brokers = [int(resource.name) for resource in throttle.set if resource.kind == "broker"]
     current = _read(client, brokers, [resource.name for resource in throttle.set if resource.kind == "topic"])
     changes, _ = restoration(throttle, current)
     return [
-        ThrottleLeft(resource.kind, resource.name, name, current[resource].get(name), wanted)
+        ThrottleLeft(resource.kind, resource.name, name, current[resource].get(name), target)
         for resource, values in sorted(changes.items())
-        for name, wanted in sorted(values.items())
-        if current[resource].get(name) != wanted
+        for name, target in sorted(values.items())
+        if current[resource].get(name) != target
     ]
 
 
 def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[ThrottleLeft]:
-    """Rates of the plan's brokers and its entries in topics' lists: nobody knows who has set them, and what for.
+    """Return rates of the plan's brokers and its entries in the topics' lists, whoever set them.
 
-    What Kafka's own tool leaves, or a run whose journal is elsewhere. A broker that is down is passed over: it moves
-    nothing. Raises the KctlError of another that cannot be read.
+    Kafka's own tool, or a run with its journal elsewhere, may have left them. Brokers that are down are skipped: they
+    move nothing. Raises the KctlError of another resource that cannot be read.
     """
     up = client.metadata(()).brokers
     current = _read(client, affected_brokers(rows, up) & up.keys(), {r.topic for r in rows})
-    found = active_settings(throttle_of(rows, current).set)
-    return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in found]
+    positions = active_settings(throttle_of(rows, current).set)
+    return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in positions]

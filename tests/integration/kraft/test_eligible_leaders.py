@@ -78,6 +78,6 @@ def test_no_replica_is_proposed_while_others_are_eligible(nodes: KraftNodes, kct
     nodes.start(2)  # what the hint says
     eventually(lambda: _partition(kctl)["leader"] == 2, seconds=within(60), what="the eligible replica leads")
     done = kctl("leader", "elect", "--unclean", "--topic", "ledger", "--dry-run")
-    assert (done.code, "all have a leader" in done.err) == (0, True)
+    assert (done.code, "all with a leader" in done.err) == (0, True)
     (offsets,) = kctl.json("topic", "offsets", "ledger")
     assert offsets["offset"] == 80

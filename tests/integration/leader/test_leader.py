@@ -114,7 +114,7 @@ def test_elect_the_partitions_of_a_file(kctl: Kctl, skewed: str, client: Cluster
     assert kctl(*args, "--partition", "0").code == 2
     file.write_text(json.dumps({"partitions": [entries[0], entries[0]]}))
     twice = kctl(*args, "--yes")
-    assert (twice.code, "is there twice" in twice.err) == (2, True)
+    assert (twice.code, "is listed twice" in twice.err) == (2, True)
 
 
 def test_balance(kctl: Kctl, skewed: str, client: ClusterClient, tmp_path: Path) -> None:

@@ -88,10 +88,10 @@ def _look(kctl: Kctl) -> None:
 def _refuse(kctl: Kctl) -> None:
     unconfirmed = _elect(kctl, "--topic", "ledger", "--topic", "gone", "--yes")
     assert unconfirmed.code == 4, "--yes alone does not do it"
-    assert "gone-0 is left alone: all its replicas are on brokers that are down: 2" in unconfirmed.err
+    assert "gone-0 is skipped: all its replicas are on brokers that are down: 2" in unconfirmed.err
     assert (
-        "ledger-0: broker 3 would lead from offset 50 on; 50 to 69 were there (a group has committed them) and are "
-        "lost; what broker 2 had beyond is lost too, and cannot be counted"
+        "ledger-0: broker 3 would lead from offset 50; 50 to 69 existed (a group has committed them) and are "
+        "lost; further records of broker 2 are lost too, and cannot be counted"
     ) in unconfirmed.err
     assert f"--confirm-cluster {NAME}" in unconfirmed.err
     assert "ledger-0" in unconfirmed.err.splitlines()[-2], "the question names the partition"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.reassign.run.steps import Step
+from kctl.reassign.run.steps import RunStep
 from reassign_testing import Arena
 
 RESULT = [
@@ -54,8 +54,10 @@ def test_there_and_back(small_arena: Arena) -> None:
     assert arena.configs() == before["configs"]
     steps = [json.loads(line)["step"] for line in Path(done["journal"]).read_text().splitlines()]
     assert steps == [
-        Step.BEGIN, Step.THROTTLE_SET, Step.THROTTLE_DONE, Step.BATCH_START, Step.BATCH_DONE, Step.BATCH_START,
-        Step.BATCH_DONE, Step.THROTTLE_RESTORE, Step.THROTTLE_RESTORED, Step.ELECT_START, Step.ELECT_DONE, Step.END,
+        RunStep.BEGIN, RunStep.THROTTLE_SET, RunStep.THROTTLE_DONE,
+        RunStep.BATCH_START, RunStep.BATCH_DONE, RunStep.BATCH_START,
+        RunStep.BATCH_DONE, RunStep.THROTTLE_RESTORE, RunStep.THROTTLE_RESTORED,
+        RunStep.ELECT_START, RunStep.ELECT_DONE, RunStep.END,
     ]  # fmt: skip
 
     assert list(kctl.json("topic", "reassign", "verify", plan)) == VERIFICATION
@@ -125,17 +127,17 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert "1 partition is in flight (batch 1 of 1), and the brokers go on with that" in err
-    assert "its throttle of 100 kB/s is on" in err
+    assert "1 partition is in flight (batch 1 of 1), and the brokers continue to copy" in err
+    assert "the throttle of 100 kB/s is on" in err
     status = kctl.json("topic", "reassign", "status")
     assert (status["run"]["state"], status["run"]["throttle_bytes"]) == ("stopped", 100_000)
     assert "resume" in status["todo"]
     assert kctl("topic", "reassign", "cancel").code == 4, "nobody said yes"
     told = kctl.ok("topic", "reassign", "cancel", "--dry-run").err
     assert "resume" in told
-    assert "1 partition in flight goes back, 0 that were moved stay" in told
+    assert "1 partition in flight returns, 0 that were moved stay" in told
     told = kctl.ok("topic", "reassign", "resume", "--throttle", "5MB/s", "--dry-run").err
-    assert "1 replica (6 MB) in 1 of 1 batch left, at 5 MB/s for each broker" in told
+    assert "1 replica (6 MB) in 1 of 1 batch left, at 5 MB/s per broker" in told
     assert arena.moving()
 
     paused = json.loads(arena.reassign("pause", "--now", "-o", "json").out)

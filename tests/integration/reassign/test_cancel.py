@@ -115,7 +115,7 @@ def test_paused_and_resumed(arena: Arena) -> None:
         _, err = process.communicate(timeout=30)
     assert (paused.code, process.returncode) == (0, 1), f"{paused}\n{err}"
     assert "paused by `kctl topic reassign pause --now`" in err
-    assert "1 partition taken back" in paused.out, str(paused)
+    assert "1 partition returned to the original replicas" in paused.out, str(paused)
     assert arena.moving() == {}
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)]
     assert arena.configs() == configs

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.reassign.run.steps import Step
+from kctl.reassign.run.steps import RunStep
 from kctl_testing import Result
 from reassign_testing import Arena
 
@@ -39,7 +39,7 @@ def _prepare(arena: Arena, *, size: int = 0) -> tuple[str, str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("step", [step.value for step in Step])
+@pytest.mark.parametrize("step", [step.value for step in RunStep])
 def test_killed_and_resumed(arena: Arena, step: str, moment: str) -> None:
     command = AFTER_AN_APPLY.get(step)
     topic, plan, configs = _prepare(arena, size=600_000 if command else 0)

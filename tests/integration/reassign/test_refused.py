@@ -47,7 +47,7 @@ def test_foreign_reassignment(arena: Arena, inside: bool) -> None:
     arena.throttle(moved, 20_000, giver=1, receiver=3)
     arena.alter({(moved, 0): [1, 3]})
     arena.wait_moving(moved)
-    _refused(arena, plan, REFUSED, f"{moved}-0: it is being moved already")
+    _refused(arena, plan, REFUSED, f"{moved}-0: it is already being moved")
 
 
 @pytest.mark.long

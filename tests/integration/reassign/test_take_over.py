@@ -35,12 +35,15 @@ def test_what_is_in_flight_goes_back(small_arena: Arena, current: bool) -> None:
 
     done = arena.reassign("cancel", "--plan", plan)
     assert done.code == 0, str(done)
-    for said in (f"{topic}-0: goes back", "broker 1: leader.replication.throttled.rate=20000 is deleted"):
+    for said in (
+        f"{topic}-0: returns to its original replicas",
+        "broker 1: leader.replication.throttled.rate=20000 is deleted",
+    ):
         assert said in done.err, str(done)
     if current:
         assert arena.replicas(topic) == {0: (1, 2)}
     else:
-        assert "in which order the replicas were" in done.err, str(done)
+        assert "original order of the replicas" in done.err, str(done)
         assert set(arena.replicas(topic)[0]) == {1, 2}
     assert not arena.moving()
     assert arena.configs()[f"topics/{topic}"] == {

@@ -71,7 +71,7 @@ def test_throttles_go_back_to_what_an_operator_had(
     )
     told = restore_throttle(client, throttle)
     assert told == [
-        f"broker 3: someone else changed {FOLLOWER_RATE} to «7»; kctl left the value as is; it was not set before"
+        f'broker 3: someone else changed {FOLLOWER_RATE} to "7"; kctl left the value as is; it was not set before'
     ]
     assert read_dynamic(client, [B1, B2, t], NAMES) == {r: before[r] for r in (B1, B2, t)}
     assert restore_throttle(client, throttle) == told

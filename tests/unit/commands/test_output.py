@@ -17,7 +17,7 @@ from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table
 from kctl.errors import NotFound
 from kctl.model import TopicPartition
-from kctl.reassign.run.checks import Problem
+from kctl.reassign.run.checks import PlanProblem
 from kctl.reassign.run.prepare import refusal
 from kctl.reassign.run.run_state import Paused
 
@@ -114,7 +114,7 @@ def test_what_somebody_asked_for_is_no_error(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 20, 1200])
 def test_several_problems_have_a_line_each(count: int, capsys: pytest.CaptureFixture[str]) -> None:
-    error = refusal([Problem(f"t-{n}", "no\x1b such") for n in range(count)])
+    error = refusal([PlanProblem(f"t-{n}", "no\x1b such") for n in range(count)])
     output.error(error, None)
     lines = capsys.readouterr().err.splitlines()
     listed = [line for line in lines if line.startswith("  - t-")]

@@ -20,7 +20,8 @@ _PAGE = _ROOT / "docs" / "architecture.md"
 _NUMBER, _TEXT, _TRUTH = "int", "str", "bool"
 _LIST, _MAP = r"(list|tuple|Sequence)\[.*\]", r"(dict|Mapping)\[str, .*\]"
 SHAPES = {
-    "topic": _TEXT, "group": _TEXT, "log_dir": _TEXT, "node": _TEXT, "state": r"str|State|Literal\[.*\]",
+    "topic": _TEXT, "group": _TEXT, "log_dir": _TEXT, "node": _TEXT,
+    "state": r"str|State|ReassignmentPhase|Literal\[.*\]",
     "partition": _NUMBER, "broker": _NUMBER, "node_id": _NUMBER, "controller_id": _NUMBER, "coordinator": _NUMBER,
     "leader": _NUMBER, "preferred_leader": _NUMBER, "leaders": _NUMBER, "replication_factor": _NUMBER,
     "topics": _LIST, "partitions": _LIST, "topic_partitions": _LIST, "replicas": _LIST, "isr": _LIST, "members": _LIST,
@@ -34,7 +35,7 @@ NOT_RESULTS = {
     "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
     "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
-    "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
+    "LastRun", "PlanBroker", "PlanCluster", "PlanInput", "Prepared", "Reached",
     "RestartRun", "Run", "Snapshot", "TopicState",
     # of cluster.yaml, in which a cluster is written down
     "BrokerNode", "ClusterSpec", "ZooKeeperNode",

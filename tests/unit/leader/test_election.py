@@ -26,6 +26,8 @@ from kctl.topics.elect import elect_leaders
 
 NOT_NEEDED, NOT_AUTHORIZED, NOT_AVAILABLE, NO_REASSIGNMENT = 84, 31, 80, 85
 
+_PLAN = "kctl topic reassign plan"
+
 
 def partition(number: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...] | None = None) -> Any:
     return PartitionState("t", number, leader, 0, replicas, replicas if isr is None else isr)
@@ -67,8 +69,8 @@ def test_brokers_that_no_election_makes_lead_are_told() -> None:
     found = leader_status(state)
     assert (found.idle_brokers, found.empty_brokers) == ((3,), (4,))
     assert idle_lines(found) == [
-        "broker 3 is no partition's preferred leader: `kctl leader balance` spreads them",
-        "broker 4 is without any replica: `kctl topic reassign plan --add-broker 4 --balance leaders` plans a share",
+        "broker 3 is no partition's preferred leader: balance with `kctl leader balance`",
+        f"broker 4 is without any replica: plan a share with `{_PLAN} --add-broker 4 --balance leaders`",
     ]
     assert leader_status(state, whole=False).empty_brokers == ()
     few = cluster(partition(0, 1, (1, 3)), up=(1, 2, 3, 4))
@@ -98,29 +100,30 @@ def test_unclean_elections_take_the_first_replica_that_is_up() -> None:
         plan_unclean(SKEWED, SKEWED.topics["t"].partitions[:1], named=True)
 
 
-LEADS, BEYOND = "t-0: broker 3 would lead from offset 50 on", "beyond is lost too, and cannot be counted"
+GROUP = "a group has committed them"
+LEADS, BEYOND = "t-0: broker 3 would lead from offset 50", "are lost too, and cannot be counted"
 
 
 @pytest.mark.parametrize(
-    ("loss", "told"),
+    ("loss", "text"),
     [
         (
             Loss("t", 0, 3, 50, 70, {3: 50}, (2,), 70),
-            f"{LEADS}; 50 to 69 were there (a group has committed them) and are lost; what broker 2 had {BEYOND}",
+            f"{LEADS}; 50 to 69 existed ({GROUP}) and are lost; further records of broker 2 {BEYOND}",
         ),
         (
             Loss("t", 0, 3, 50, 60, {3: 50, 4: 60}, (), None),
-            f"{LEADS}; 50 to 59 were there (broker 4 has them) and are lost",
+            f"{LEADS}; 50 to 59 existed (broker 4 has them) and are lost",
         ),
         (
             Loss("t", 0, 3, 50, 50, {3: 50}, (1, 2), None),
-            f"{LEADS}; what brokers 1, 2 had {BEYOND}",
+            f"{LEADS}; further records of brokers 1, 2 {BEYOND}",
         ),
-        (Loss("t", 0, 3, None, 9, {3: None}, (), 9), "t-0: broker 3 would lead; where its log ends is not known"),
+        (Loss("t", 0, 3, None, 9, {3: None}, (), 9), "t-0: broker 3 would lead; its log end offset is unknown"),
     ],
 )
-def test_what_would_be_lost_is_told(loss: Loss, told: str) -> None:
-    assert str(loss) == told
+def test_losses_as_text(loss: Loss, text: str) -> None:
+    assert str(loss) == text
 
 
 class FakeCluster:

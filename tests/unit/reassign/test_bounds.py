@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from kctl.reassign.planner.bounds import copies_needed, copies_proven, leader_changes_proven
 from kctl.reassign.planner.cluster import PlanCluster
-from kctl.reassign.planner.goals import Balance, Goals, resolve
+from kctl.reassign.planner.goals import BalanceGoal, Goals, resolve
 from kctl.reassign.planner.moves import plan_moves
 from kctl.reassign.planner.rules import Rules, make_rules, rack_cap
 from kctl.reassign.planner.targets import Targets, replica_targets
 from reassign_clusters import cluster_of, clusters
 
-EVEN = Goals(balance=frozenset({Balance.REPLICAS}))
+EVEN = Goals(balance=frozenset({BalanceGoal.REPLICAS}))
 
 
 def prepared(cluster: PlanCluster, goals: Goals = EVEN) -> tuple[Rules, Targets]:

@@ -13,7 +13,7 @@ from kctl.errors import ConnectionTimedOut
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.checks import Problem, check, doubts
+from kctl.reassign.run.checks import PlanProblem, check, unchecked
 from kctl.reassign.run.live_state import LiveState
 
 T0 = TopicPartition("t", 0)
@@ -52,33 +52,33 @@ def log_dir(path: str, node: int, *, free: int | None = 1000, error: str | None 
 
 def test_a_plan_that_can_be_carried_out() -> None:
     assert check(plan(), live()) == []
-    assert doubts(plan(), live()) == []
+    assert unchecked(plan(), live()) == []
 
 
 @pytest.mark.parametrize(
     ("moves", "state", "problem"),
     [
         ([MOVE], live(topics={}), "topic t: it does not exist"),
-        ([replace(MOVE, topic_id="old")], live(), "topic t: it was deleted and made again"),
-        ([replace(MOVE, partition=7)], live(), "t-7: there is no such partition: the topic has 1"),
-        ([MOVE], live(partition(0, (2, 1))), "t-0: its replicas are 2,1, and were 1,2 when the plan was made"),
-        ([replace(MOVE, before=(1, 3))], live(), "t-0: its replicas are 1,2, and were 1,3"),
-        ([replace(MOVE, after=(9, 2))], live(), "t-0: broker 9, which is to get a replica, is down or not in"),
-        ([MOVE], live(moving={T0: Moving((3,), (1,))}), "t-0: it is being moved already, not by this run"),
+        ([replace(MOVE, topic_id="old")], live(), "topic t: it was deleted and created again"),
+        ([replace(MOVE, partition=7)], live(), "t-7: no such partition: the topic has 1"),
+        ([MOVE], live(partition(0, (2, 1))), "t-0: its replicas are 2,1, but were 1,2 when the plan was made"),
+        ([replace(MOVE, before=(1, 3))], live(), "t-0: its replicas are 1,2, but were 1,3"),
+        ([replace(MOVE, after=(9, 2))], live(), "t-0: broker 9, the target of a replica, is down or not in"),
+        ([MOVE], live(moving={T0: Moving((3,), (1,))}), "t-0: it is already being moved by someone else"),
         (
             [MOVE],
             live(moving={TopicPartition("other", 4): Moving((3,), (1,))}),
-            "other-4: it is being moved already, not by this run; the plan does not have it",
+            "other-4: it is already being moved by someone else; it is not in the plan",
         ),
         ([MOVE], live(partition(0, (1, 2), (1,))), "t-0: its replica on broker 2 is not in sync"),
         ([MOVE], live(partition(0, (1, 2), (2,))), "t-0: its replica on broker 1 is not in sync, although"),
         ([MOVE], live(partition(0, (1, 2), (), leader=-1)), "t-0: it has no leader to copy from"),
-        ([MOVE], live(controller_id=None), "the cluster: it has no controller now"),
-        ([MOVE], live(cluster_id="other"), "the plan: it was made for cluster c, and this is other"),
+        ([MOVE], live(controller_id=None), "the cluster: it has no active controller"),
+        ([MOVE], live(cluster_id="other"), "the plan: it was made for cluster c, but this is other"),
         (
             [MOVE],
             live(log_dirs={1: [log_dir("/d", 1)], 2: [log_dir("/d", 2)], 3: [log_dir("/d", 3, free=99)]}),
-            "broker 3: 100 B come to it, and 99 B are free",
+            "broker 3: it will receive 100 B, but has 99 B free",
         ),
         (
             [replace(MOVE, log_dirs=("/e", None))],
@@ -93,7 +93,7 @@ def test_a_plan_that_can_be_carried_out() -> None:
         (
             [replace(MOVE, log_dirs=("/e", None))],
             live(log_dirs={3: ConnectionTimedOut("broker 3 did not answer")}),
-            "t-0: log dir /e of broker 3 cannot be looked at: broker 3 did not answer",
+            "t-0: cannot read log dir /e of broker 3: broker 3 did not answer",
         ),
         (
             [replace(MOVE, log_dirs=("/e", None))],
@@ -102,12 +102,12 @@ def test_a_plan_that_can_be_carried_out() -> None:
                     1: [log_dir("/d", 1)], 2: [log_dir("/d", 2)], 3: [log_dir("/d", 3), log_dir("/e", 3, free=50)],
                 }
             ),
-            "log dir /e of broker 3: 100 B come to it, and 50 B are free",
+            "log dir /e of broker 3: it will receive 100 B, but has 50 B free",
         ),
         (
             [Reassignment("t", 0, (1, 2), (1, 2), log_dirs=("/e", None), log_dirs_before=("/d", None))],
             live(log_dirs={1: [log_dir("/d", 1), LogDir("/e", 1, 50, [])], 2: [log_dir("/d", 2)]}),
-            "log dir /e of broker 1: 100 B come to it, and 50 B are free",
+            "log dir /e of broker 1: it will receive 100 B, but has 50 B free",
         ),
     ],
 )  # fmt: skip
@@ -121,7 +121,7 @@ def test_partitions_that_were_added() -> None:
     grown = live(partition(0, (1, 2)), partition(1, (1, 2)))
     assert check(plan(partition_counts={"t": 2}), grown) == []
     assert check(plan(partition_counts={"t": 1}), grown) == [
-        Problem("topic t", "it has 2 partitions, and had 1 when the plan was made")
+        PlanProblem("topic t", "it has 2 partitions, but had 1 when the plan was made")
     ]
 
 
@@ -140,9 +140,9 @@ def test_every_bad_entry_is_named() -> None:
 @pytest.mark.parametrize(
     ("moves", "state"),
     [
-        ([MOVE], live(partition(0, (3, 2)))),  # is where it is to be
+        ([MOVE], live(partition(0, (3, 2)))),  # is at its target
         ([MOVE], live(partition(0, (3, 2), (2,)))),
-        ([replace(MOVE, before=None, topic_id=None)], live(partition(0, (2, 1)))),  # Kafka's own: no «before»
+        ([replace(MOVE, before=None, topic_id=None)], live(partition(0, (2, 1)))),  # Kafka's own: no "before"
         # what leaves a broker that is down may be out of sync
         (
             [MOVE],
@@ -163,7 +163,7 @@ def test_what_is_fine(moves: list[Reassignment], state: LiveState) -> None:
         (live(partition(0, (3, 2, 1), (1, 2)), moving={T0: Moving((3,), (1,))}), []),
         (
             live(partition(0, (4, 2, 1), (1, 2)), moving={T0: Moving((4,), (1,))}),
-            ["t-0: it is on its way to 4,2, and not to 3,2"],
+            ["t-0: it is moving to 4,2, not to 3,2"],
         ),
         (live(partition(0, (3, 2))), []),
         (live(partition(0, (1, 2))), []),
@@ -185,7 +185,7 @@ def test_what_has_arrived_already_is_not_needed_again() -> None:
     assert check(plan(), in_flight, ours=frozenset({T0})) == []
     in_flight.log_dirs[3] = [LogDir("/d", 5000, 10, [LogDirReplica("t", 0, 80, 1, False)])]
     assert [str(p) for p in check(plan(), in_flight, ours=frozenset({T0}))] == [
-        "broker 3: 20 B come to it, and 10 B are free"
+        "broker 3: it will receive 20 B, but has 10 B free"
     ]
 
 
@@ -205,14 +205,14 @@ def test_free_space_of_several_log_dirs(dirs: list[LogDir], enough: bool) -> Non
 
 def test_doubts() -> None:
     old = live(log_dirs={node: [log_dir("/d", node, free=None)] for node in (1, 2, 3)})
-    assert [str(p) for p in doubts(plan(), old)] == [
-        "broker 3: its free disk space is not known (brokers tell it from Kafka 3.3 on)"
+    assert [str(p) for p in unchecked(plan(), old)] == [
+        "broker 3: its free disk space is unknown (brokers report it since Kafka 3.3)"
     ]
     silent = live(log_dirs={1: ConnectionTimedOut("no answer"), 2: ConnectionTimedOut("no answer")})
-    assert [str(p) for p in doubts(plan(), silent)] == [
-        "disk space: the size of 1 partition is not known, and was not counted"
+    assert [str(p) for p in unchecked(plan(), silent)] == [
+        "disk space: the size of 1 partition is unknown and was not counted"
     ]
-    assert doubts(plan(replace(MOVE, size_bytes=100)), replace(silent, log_dirs={3: [log_dir("/d", 3)]})) == []
+    assert unchecked(plan(replace(MOVE, size_bytes=100)), replace(silent, log_dirs={3: [log_dir("/d", 3)]})) == []
 
 
 def cordoned(path: str, node: int) -> LogDir:
@@ -243,4 +243,4 @@ def test_only_log_dirs_that_receive_something_count_as_free() -> None:
     state = live()
     state.log_dirs[3] = [cordoned("/d", 3), log_dir("/e", 3, free=50)]
     (problem,) = check(plan(), state)
-    assert "100 B come to it, and 50 B are free" in problem.reason
+    assert "it will receive 100 B, but has 50 B free" in problem.reason

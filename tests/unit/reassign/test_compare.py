@@ -8,7 +8,16 @@ from kctl.cluster.log_dirs import LogDir, LogDirReplica
 from kctl.cluster.reassignments import Moving
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.assignment import Reassignment
-from kctl.reassign.run.compare import Place, Standing, View, is_back, misplaced, places_of, reason, standing
+from kctl.reassign.run.compare import (
+    PlanPosition,
+    PlanView,
+    ReplicaPlace,
+    is_back,
+    misplaced,
+    places_of,
+    position_of,
+    reason,
+)
 from kctl.reassign.run.live_state import LiveState
 from kctl.reassign.run.observe import copies_of
 from kctl.reassign.run.outcome import brokers_holding, judge
@@ -47,41 +56,46 @@ IN_D2 = {2: [LogDir("/d1", None, None, []), _dir("/d2", 10)]}
 @pytest.mark.parametrize(
     ("r", "live", "wanted", "said"),
     [
-        (MOVE, _live((4, 2)), Standing.REACHED, ""),
-        (MOVE, _live((1, 2)), Standing.BEFORE, "1,2 as before"),
-        (MOVE, _live((4, 2, 1), Moving((4,), (1,))), Standing.MOVING, "still being moved"),
-        (MOVE, _live((1, 2), Moving((4,), (1,))), Standing.MOVING, "still being moved"),  # metadata is a moment late
-        (MOVE, _live((3, 2, 1), Moving((3,), (1,))), Standing.FOREIGN, "another reassignment moves it to 3,2"),
-        (MOVE, _live((4, 2, 1), Moving((4,), ())), Standing.FOREIGN, "to 4,2,1"),
-        (MOVE, _live((2, 4)), Standing.ORDER, "2,4, neither 1,2 nor 4,2"),
-        (MOVE, _live((1, 3)), Standing.CHANGED, "1,3, neither 1,2 nor 4,2"),
-        (MOVE, _live((2, 1)), Standing.CHANGED, "2,1"),
-        (MOVE, _live(None), Standing.GONE, "the topic does not exist"),
-        (MOVE, _live((1, 2), topic_id="other"), Standing.ANEW, "made again"),
-        (REORDER, _live((1, 2)), Standing.BEFORE, "as before"),
-        (REORDER, _live((2, 1)), Standing.REACHED, ""),
-        (DIRS, _live((1, 2), log_dirs=IN_D1), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),
-        (DIRS, _live((1, 2), log_dirs=TO_D2), Standing.LOG_DIRS, "still being copied to /d2 of broker 2"),
-        (DIRS, _live((1, 2)), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),  # nobody told
-        (DIRS, _live((1, 2), log_dirs=IN_D2), Standing.REACHED, ""),
+        (MOVE, _live((4, 2)), PlanPosition.REACHED, ""),
+        (MOVE, _live((1, 2)), PlanPosition.BEFORE, "unchanged: 1,2"),
+        (MOVE, _live((4, 2, 1), Moving((4,), (1,))), PlanPosition.MOVING, "still being moved"),
+        (
+            MOVE,
+            _live((1, 2), Moving((4,), (1,))),
+            PlanPosition.MOVING,
+            "still being moved",
+        ),  # metadata is a moment late
+        (MOVE, _live((3, 2, 1), Moving((3,), (1,))), PlanPosition.FOREIGN, "another reassignment moves it to 3,2"),
+        (MOVE, _live((4, 2, 1), Moving((4,), ())), PlanPosition.FOREIGN, "to 4,2,1"),
+        (MOVE, _live((2, 4)), PlanPosition.ORDER, "2,4, neither 1,2 nor 4,2"),
+        (MOVE, _live((1, 3)), PlanPosition.CHANGED, "1,3, neither 1,2 nor 4,2"),
+        (MOVE, _live((2, 1)), PlanPosition.CHANGED, "2,1"),
+        (MOVE, _live(None), PlanPosition.GONE, "the topic no longer exists"),
+        (MOVE, _live((1, 2), topic_id="other"), PlanPosition.ANEW, "created again"),
+        (REORDER, _live((1, 2)), PlanPosition.BEFORE, "unchanged"),
+        (REORDER, _live((2, 1)), PlanPosition.REACHED, ""),
+        (DIRS, _live((1, 2), log_dirs=IN_D1), PlanPosition.LOG_DIRS, "it is not in /d2 of broker 2"),
+        (DIRS, _live((1, 2), log_dirs=TO_D2), PlanPosition.LOG_DIRS, "still being copied to /d2 of broker 2"),
+        (DIRS, _live((1, 2)), PlanPosition.LOG_DIRS, "it is not in /d2 of broker 2"),  # nobody told
+        (DIRS, _live((1, 2), log_dirs=IN_D2), PlanPosition.REACHED, ""),
     ],
 )
-def test_standing(r: Reassignment, live: LiveState, wanted: Standing, said: str) -> None:
-    view = View(live, places_of(live.log_dirs))
-    assert standing(r, view) is wanted
-    if wanted is not Standing.REACHED:
+def test_standing(r: Reassignment, live: LiveState, wanted: PlanPosition, said: str) -> None:
+    view = PlanView(live, places_of(live.log_dirs))
+    assert position_of(r, view) is wanted
+    if wanted is not PlanPosition.REACHED:
         assert said in reason(r, view, wanted)
         (failure,) = judge([r], live).failures
         assert (failure.topic, failure.partition, failure.standing) == ("t", 0, wanted.value)
 
 
 def test_a_partition_that_is_gone_from_its_topic() -> None:
-    view = View(_live((1, 2)))
-    assert standing(Reassignment("t", 9, after=(1,), before=(2,)), view) is Standing.GONE
+    view = PlanView(_live((1, 2)))
+    assert position_of(Reassignment("t", 9, after=(1,), before=(2,)), view) is PlanPosition.GONE
 
 
 def test_places() -> None:
-    assert places_of(TO_D2) == {(2, TP): Place("/d1", 10, "/d2", 4)}
+    assert places_of(TO_D2) == {(2, TP): ReplicaPlace("/d1", 10, "/d2", 4)}
     assert misplaced(DIRS, places_of(TO_D2)) == [(2, "/d2")]
     assert misplaced(DIRS, places_of(IN_D2)) == []
 
@@ -100,20 +114,20 @@ def test_log_dir_moves_that_are_under_way_or_went_back(
     live = _live((1, 2), log_dirs=told)
     found = judge([DIRS], live)
     assert (found.in_flight, found.as_before, found.elsewhere) == (in_flight, as_before, 0)
-    assert is_back(DIRS, View(live, places_of(told))) == bool(as_before)
+    assert is_back(DIRS, PlanView(live, places_of(told))) == bool(as_before)
 
 
 def test_copies() -> None:
     dirs = {1: [_dir("/d1", 100)], 4: [_dir("/d1", 30)]}
     live = _live((4, 2, 1), Moving((4,), (1,)), log_dirs=dirs)
-    view = View(live, places_of(dirs))
+    view = PlanView(live, places_of(dirs))
     (copy,) = copies_of([MOVE], view, ())
     assert (copy.broker, copy.size_bytes, copy.copied_bytes, copy.done) == (4, 100, 30, False)
     (copy,) = copies_of([MOVE], view, {TP})
     assert (copy.copied_bytes, copy.done) == (100, True)
     assert copies_of([REORDER], view, ()) == []
     for told, copied, done in ((IN_D1, 0, False), (TO_D2, 4, False), (IN_D2, 10, True)):
-        (copy,) = copies_of([DIRS], View(_live((1, 2)), places_of(told)), ())
+        (copy,) = copies_of([DIRS], PlanView(_live((1, 2)), places_of(told)), ())
         assert (copy.broker, copy.size_bytes, copy.copied_bytes, copy.done) == (2, 10, copied, done)
 
 

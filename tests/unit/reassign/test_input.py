@@ -10,10 +10,10 @@ import pytest
 from kctl.errors import InvalidFile, KctlError, NotFound, Refused, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.reassign.planner.cluster import NONE, from_export, from_state
-from kctl.reassign.planner.goals import Balance, Goals, resolve
+from kctl.reassign.planner.goals import BalanceGoal, Goals, resolve
 from reassign_clusters import cluster_of
 
-EVEN = frozenset({Balance.REPLICAS})
+EVEN = frozenset({BalanceGoal.REPLICAS})
 
 
 def export() -> dict[str, Any]:
@@ -92,12 +92,12 @@ def put(path: tuple[Any, ...], value: object) -> Callable[[dict[str, Any]], None
         (("topics", 0), "t", "no list of topics"),
         (("brokers", 0, "id"), "1", "id of a broker is '1'"),
         (("brokers", 0, "id"), True, "id of a broker is True"),
-        (("brokers", 0, "id"), 10, "two brokers have one id"),
+        (("brokers", 0, "id"), 10, "two brokers have the same id"),
         (("brokers", 0, "rack"), 3, "rack of broker 20 is 3"),
         (("topics", 0, "name"), "", "a topic's name is ''"),
-        (("topics", 0, "name"), "a", "a topic is there twice"),
+        (("topics", 0, "name"), "a", "a topic is listed twice"),
         (("topics", 0, "partitions"), 1, "topic z has no list of partitions"),
-        (("topics", 1, "partitions", 0, "partition"), 0, "a partition of topic a is there twice"),
+        (("topics", 1, "partitions", 0, "partition"), 0, "a partition of topic a is listed twice"),
         (("topics", 0, "partitions", 0, "partition"), -1, "partition of topic z is -1"),
         (("topics", 0, "partitions", 0, "replicas"), [], "replicas of partition 0 of topic z are"),
         (("topics", 0, "partitions", 0, "replicas"), [1, "2"], "replicas of partition 0 of topic z are"),
@@ -113,7 +113,7 @@ def test_a_broken_file_is_refused_with_the_place(path: tuple[Any, ...], value: o
 
 
 def test_a_file_that_is_no_object_is_refused() -> None:
-    with pytest.raises(InvalidFile, match="no JSON object"):
+    with pytest.raises(InvalidFile, match="not a JSON object"):
         from_export([])
 
 
@@ -124,11 +124,11 @@ def test_a_file_that_is_no_object_is_refused() -> None:
         (Goals(remove_brokers=frozenset({9})), NotFound, "broker 9 is not in the cluster"),
         (Goals(add_brokers=frozenset({8, 9})), NotFound, "brokers 8, 9 are not in the cluster"),
         (Goals(add_brokers=frozenset({3})), Refused, "broker 3 is down"),
-        (Goals(remove_brokers=frozenset({1}), add_brokers=frozenset({1})), UsageError, "both to be removed"),
+        (Goals(remove_brokers=frozenset({1}), add_brokers=frozenset({1})), UsageError, "both removed"),
         (Goals(exclude_brokers=frozenset({1}), brokers=frozenset({1})), UsageError, "both excluded"),
         (Goals(replication_factor=0), UsageError, "less than 1"),
-        (Goals(replication_factor=4), Refused, "t-0 needs 4 brokers and 3 can receive"),
-        (Goals(remove_brokers=frozenset({0, 1})), Refused, "needs 2 brokers and 1 can receive"),
+        (Goals(replication_factor=4), Refused, "t-0 needs 4 brokers, but only 3 can receive"),
+        (Goals(remove_brokers=frozenset({0, 1})), Refused, "needs 2 brokers, but only 1 can receive"),
         (Goals(remove_brokers=frozenset({0, 1, 2})), Refused, "no broker can receive a replica"),
         (Goals(balance=EVEN, tolerance=1.5), UsageError, "tolerance"),
         (Goals(balance=EVEN, max_moves=-1), UsageError, "--max-moves -1"),

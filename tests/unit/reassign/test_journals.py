@@ -16,8 +16,8 @@ from kctl.base import journal
 from kctl.errors import Busy, Refused
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals, outcome
-from kctl.reassign.run.journals import Request
-from kctl.reassign.run.reached import BrokerLeft, NotReached, Reached
+from kctl.reassign.run.journals import RunRequest
+from kctl.reassign.run.reached import BrokerLeft, NotReached, PlanPositions
 from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_status import last_run
 from kctl.reassign.run.steps import RunState, replay
@@ -67,8 +67,8 @@ def test_a_run_that_has_not_ended_comes_first_whatever_its_name() -> None:
 @pytest.mark.parametrize("kind", ["fifo", "writable", "link"])
 def test_a_request_that_somebody_else_may_have_left_is_none(state: Path, kind: str) -> None:
     with journals.begin(_plan()) as held:
-        journals.leave_request(held.path, Request.PAUSE)
-        assert journals.read_request(held.path) is Request.PAUSE
+        journals.leave_request(held.path, RunRequest.PAUSE)
+        assert journals.read_request(held.path) is RunRequest.PAUSE
         beside = held.path.with_suffix(".request")
         if kind == "writable":
             beside.chmod(0o666)
@@ -83,10 +83,10 @@ def test_one_unfinished_run(partitions: int) -> None:
     assert journals.unfinished("c1") is None
     with journals.begin(_plan(partitions)) as held:
         assert journals.unfinished("c1") == held.path
-        with pytest.raises(Busy, match=rf"is running \(pid {os.getpid()}\), begun at 2.*: apply of p.json \(run 2"):
+        with pytest.raises(Busy, match=rf"is running \(pid {os.getpid()}\), started at 2.*: apply of p.json \(run 2"):
             journals.begin(_plan())
         journals.begin(_plan(cluster_id="c2")).close()
-    with pytest.raises(Refused, match=r"has not ended, begun at 2.*: apply of p.json"):
+    with pytest.raises(Refused, match=r"has not ended, started at 2.*: apply of p.json"):
         journals.begin(_plan())
     with journal.resume(held.path) as again:
         again.append("end", outcome="completed", result={})
@@ -126,7 +126,7 @@ def test_requests() -> None:
     with journals.begin(_plan()) as held:
         assert journals.read_request(held.path) is None
         journals.withdraw_request(held.path)
-        for request in Request:
+        for request in RunRequest:
             journals.leave_request(held.path, request)
             assert journals.read_request(held.path) is request
         held.path.with_suffix(".request").write_bytes(b"\xff nonsense" * 100)
@@ -157,7 +157,7 @@ def test_two_that_begin_at_once(state: Path) -> None:
 
 def test_the_result_that_a_journal_keeps_is_read_again() -> None:
     """Its keys are those of earlier releases, whatever the fields are called now."""
-    found = Reached(4, 1, 1, 1, 1, [NotReached("t", 0, "before", "…")])
+    found = PlanPositions(4, 1, 1, 1, 1, [NotReached("t", 0, "before", "…")])
     left = [BrokerLeft(3, 2, ["t-0"], 1)]
     entry = outcome._entry(found, left)
     assert [entry[key] for key in ("partitions", "reached", "in_flight", "as_before", "elsewhere")] == [4, 1, 1, 1, 1]

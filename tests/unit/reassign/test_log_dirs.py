@@ -84,7 +84,7 @@ def test_a_disk_takes_no_more_than_it_has_room_for_while_the_originals_are_still
     plan = plan_log_dirs([broker([40] * 10, [], usable=100)])
     assert (len(plan.moves), loads(plan)) == (2, [320, 80])
     assert plan.unmet == [
-        "log dirs of broker 1 stay off their share of bytes (large partitions, or too little disk space): /d0, /d1"
+        "log dirs of broker 1 do not reach their share of bytes (large partitions, or too little disk space): /d0, /d1"
     ]
     shared = broker([40] * 10, [], [])
     for disk in shared.disks:
@@ -95,7 +95,7 @@ def test_a_disk_takes_no_more_than_it_has_room_for_while_the_originals_are_still
 def test_limits_leave_moves_for_another_plan() -> None:
     plan = plan_log_dirs([broker([10] * 10, [])], max_moves=2)
     assert (len(plan.moves), plan.lower_bound) == (2, 2)
-    assert plan.unmet == ["3 moves between log dirs are left for another plan: --max-moves or --max-bytes"]
+    assert plan.unmet == ["3 moves between log dirs are left for another plan (--max-moves or --max-bytes)"]
     assert plan_log_dirs([broker([10] * 10, [])], max_bytes=25).bytes == 20
     assert loads(plan) == [80, 20]
 
@@ -197,7 +197,7 @@ def test_excluded_brokers_and_dirs_that_are_offline_are_left_alone() -> None:
 
 def test_a_copy_under_way_is_refused_and_so_are_leaders_only() -> None:
     cluster = cluster_of(["a"], [[0]])
-    with pytest.raises(Refused, match="t-0 on broker 0 is on its way to /b"):
+    with pytest.raises(Refused, match="t-0 on broker 0 is already moving to /b"):
         make_plan(cluster, Goals(log_dirs=True), {0: [log_dir("/a", 0), log_dir("/b", 0, future=True)]})
     with pytest.raises(UsageError, match="leaders-only"):
         make_plan(cluster, Goals(log_dirs=True, leaders_only=True), {})

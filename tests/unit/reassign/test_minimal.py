@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from kctl.errors import Refused
 from kctl.reassign.planner.cluster import PlanCluster
-from kctl.reassign.planner.goals import Balance, Goals, resolve
+from kctl.reassign.planner.goals import BalanceGoal, Goals, resolve
 from kctl.reassign.planner.plan import make_plan
 from kctl.reassign.planner.rules import make_rules
 from reassign_clusters import cluster_of, clusters
 from reassign_oracle import fewest_copies, fewest_leader_changes, squares
 
-EVEN = frozenset({Balance.REPLICAS})
+EVEN = frozenset({BalanceGoal.REPLICAS})
 EXAMPLES = settings(max_examples=150, derandomize=True)
 
 

@@ -12,10 +12,10 @@ from kctl.base import journal
 from kctl.errors import Busy, TimedOut
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
-from kctl.reassign.run.journals import Request
+from kctl.reassign.run.journals import RunRequest
 from kctl.reassign.run.operations import take
 from kctl.reassign.run.run_plan import RunPlan
-from kctl.reassign.run.run_state import Listener
+from kctl.reassign.run.run_state import RunListener
 
 PLAN = RunPlan("apply", "p.json", "d", "c1", "dev", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))
 
@@ -31,7 +31,7 @@ class _Script:
     def warn(self, line: str) -> None: ...
 
     @contextmanager
-    def watching(self) -> Iterator[Listener]:
+    def watching(self) -> Iterator[RunListener]:
         raise AssertionError("no run goes on here")
         yield
 
@@ -52,13 +52,15 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_journal_is_held_when_the_other_process_lets_go() -> None:
     other = journals.begin(PLAN)
-    with take(other.path, _Script(other, 2), Request.CANCEL) as held:
+    with take(other.path, _Script(other, 2), RunRequest.CANCEL) as held:
         assert held.path == other.path
         assert journals.read_request(other.path) is None, "the request is withdrawn"
 
 
-@pytest.mark.parametrize(("request_", "error"), [(None, Busy), (Request.CANCEL, TimedOut), (Request.PAUSE, TimedOut)])
-def test_a_process_that_does_not_let_go(request_: Request | None, error: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("request_", "error"), [(None, Busy), (RunRequest.CANCEL, TimedOut), (RunRequest.PAUSE, TimedOut)]
+)
+def test_a_process_that_does_not_let_go(request_: RunRequest | None, error: type[Exception]) -> None:
     with journals.begin(PLAN) as other:
         with pytest.raises(error):
             take(other.path, _Script(other, 0), request_, timeout_s=0.01)

@@ -13,12 +13,12 @@ from kctl.errors import Refused
 from kctl.reassign.plan_file.document import document, text_of
 from kctl.reassign.planner.cluster import PlanCluster
 from kctl.reassign.planner.execution import Execution
-from kctl.reassign.planner.goals import Balance, Goals, resolve
+from kctl.reassign.planner.goals import BalanceGoal, Goals, resolve
 from kctl.reassign.planner.plan import Plan, make_plan
 from kctl.reassign.planner.rules import make_rules
 from reassign_clusters import cluster_of, clusters, striped
 
-EVEN = frozenset({Balance.REPLICAS})
+EVEN = frozenset({BalanceGoal.REPLICAS})
 
 
 def placed(plan: Plan) -> list[list[int]]:
@@ -42,7 +42,7 @@ def spread(plan: Plan, counted: str, brokers: set[int] | None = None) -> int:
     "goals",
     [
         Goals(balance=EVEN),
-        Goals(balance=frozenset({Balance.REPLICAS, Balance.LEADERS, Balance.BYTES})),
+        Goals(balance=frozenset({BalanceGoal.REPLICAS, BalanceGoal.LEADERS, BalanceGoal.BYTES})),
         Goals(leaders_only=True),
         Goals(fix_racks=True),
         Goals(replication_factor=3),
@@ -133,7 +133,7 @@ def test_disks_take_no_more_than_is_free() -> None:
     assert plan.after[3].bytes <= 150
     assert not plan.complete
     assert "disk" in plan.unmet[0]
-    with pytest.raises(Refused, match="6 partitions find no broker"):
+    with pytest.raises(Refused, match="6 partitions with a replica that fits on no broker"):
         make_plan(cluster_of([None] * 3, [[0, 1]] * 6, usable={2: 0}), Goals(remove_brokers=frozenset({1})))
 
 
@@ -142,14 +142,14 @@ def test_limits_cut_the_plan_and_say_so(max_moves: int | None, max_bytes: int | 
     goals = Goals(remove_brokers=frozenset({7}), max_moves=max_moves, max_bytes=max_bytes)
     plan = make_plan(striped(20, 2000, 3, 5), goals)
     assert plan.moves == plan.lower_bound == moves
-    assert plan.unmet == [f"{300 - moves} moves are left for another plan: --max-moves or --max-bytes"]
+    assert plan.unmet == [f"{300 - moves} moves are left for another plan (--max-moves or --max-bytes)"]
 
 
 def test_bytes_are_balanced_within_the_tolerance() -> None:
     rows = [[b, (b + 1) % 6] for b in range(6) for _ in range(20)]
     cluster = cluster_of([None] * 6, rows, sizes=[10 * (1 + b // 2) + p for b in range(6) for p in range(20)])
-    alone = make_plan(cluster, Goals(balance=frozenset({Balance.BYTES}), tolerance=0.05))
-    both = make_plan(cluster, Goals(balance=frozenset({Balance.BYTES, Balance.REPLICAS}), tolerance=0.05))
+    alone = make_plan(cluster, Goals(balance=frozenset({BalanceGoal.BYTES}), tolerance=0.05))
+    both = make_plan(cluster, Goals(balance=frozenset({BalanceGoal.BYTES, BalanceGoal.REPLICAS}), tolerance=0.05))
     for plan in (alone, both):
         counts = [load.bytes for load in plan.after]
         mean = sum(counts) / 6
@@ -174,7 +174,7 @@ def any_goals(draw: st.DrawFn) -> tuple[PlanCluster, Goals]:
         exclude_brokers=excluded - removed,
         replication_factor=draw(st.sampled_from([None, 1, 2, 3])),
         fix_racks=draw(st.booleans()) and cluster.brokers[0].rack is not None,
-        balance=draw(st.sets(st.sampled_from(Balance), min_size=1).map(frozenset)),
+        balance=draw(st.sets(st.sampled_from(BalanceGoal), min_size=1).map(frozenset)),
         tolerance=draw(st.sampled_from([0.0, 0.1, 0.3])),
         max_moves=draw(st.sampled_from([None, 0, 3])),
         max_bytes=draw(st.sampled_from([None, 40])),
@@ -210,7 +210,7 @@ def test_every_plan_keeps_the_rules(case: tuple[PlanCluster, Goals]) -> None:
 @given(clusters())
 @settings(max_examples=60, derandomize=True)
 def test_a_plan_done_leaves_nothing_to_do(cluster: PlanCluster) -> None:
-    goals = Goals(balance=frozenset({Balance.REPLICAS, Balance.LEADERS}))
+    goals = Goals(balance=frozenset({BalanceGoal.REPLICAS, BalanceGoal.LEADERS}))
     done = cluster_of([broker.rack for broker in cluster.brokers], placed(make_plan(cluster, goals)))
     assert make_plan(done, goals).moves == 0
 
@@ -251,6 +251,6 @@ def test_the_text_of_a_plan_is_its_document() -> None:
 def test_bytes_come_nearer_where_racks_keep_them_from_being_even() -> None:
     """The fullest broker is alone in its rack and can give nothing: the others still can."""
     cluster = cluster_of(["a", "a", "b"], [[0, 2]] * 10)
-    plan = make_plan(cluster, Goals(balance=frozenset({Balance.BYTES})))
+    plan = make_plan(cluster, Goals(balance=frozenset({BalanceGoal.BYTES})))
     assert [load.bytes for load in plan.after] == [600, 400, 1000]
     assert plan.unmet == ["2 brokers stay outside 600 B to 734 B: 1, 2"]

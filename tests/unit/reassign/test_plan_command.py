@@ -15,8 +15,8 @@ from kctl.commands.terminal.bars import change_bar
 from kctl.errors import InvalidFile, NotAuthorized
 from kctl.reassign.plan_file.read import parse_plan
 from kctl.reassign.planner.cluster import from_export
-from kctl.reassign.planner.goals import Balance, Goals
-from kctl.reassign.planner.loads import BrokerLoad, Change
+from kctl.reassign.planner.goals import BalanceGoal, Goals
+from kctl.reassign.planner.loads import BrokerLoad, PartitionChange
 from kctl.reassign.planner.warnings import about_leaders, about_min_isr, lowered_topics
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -63,26 +63,26 @@ def test_the_plan_is_shown_with_its_proof(plan: Callable[..., tuple[int, str, st
     lines = out.splitlines()
     # Rack a is left with broker 1, which takes over three replicas; counts come out as even as the racks allow.
     assert lines[1] == "7 moves; no plan needs fewer than 7"
-    assert lines[2] == "3 of them have to be made; 4 even out the brokers"
-    assert "7 MB to copy: at least 4s at 1 MB/s for each broker" in out
-    assert "Brokers; bar: replicas, + comes, - goes" in out
+    assert lines[2] == "3 of them are mandatory; 4 balance the brokers"
+    assert "7 MB to copy: at least 4s at 1 MB/s per broker" in out
+    assert "Brokers; bar: replicas, + added, - removed" in out
     assert any(line.split()[:6] == ["3", "a", "3", "->", "0", "2"] for line in lines), out
     assert "leaves" in out
     assert "Racks" in out
     assert "replicas" in out
     assert max(map(len, lines)) <= 80
-    assert err == "to carry it out, save it with --out FILE; then `kctl topic reassign apply FILE`\n"
+    assert err == "to carry it out, save it with --out FILE, then run `kctl topic reassign apply FILE`\n"
 
 
 def test_fewer_replicas_are_said(plan: Callable[..., tuple[int, str, str]]) -> None:
-    """«0 moves, no data is copied» is not all that a lower replication factor does."""
+    """'0 moves, no data is copied' is not all that a lower replication factor does."""
     code, out, err = plan("--topic", "t", "--replication-factor", "1", "--tolerance", "0.9")
     assert (code, "6 replicas are removed\n" in out) == (0, True), out + err
 
 
-_ONE_DOWN = "while one broker of them is down, acks=all is refused"
+_ONE_DOWN = "acks=all is rejected while one of these brokers is down"
 _REFUSED = f"min.insync.replicas=2: {_ONE_DOWN}"
-_COUNTS = ", which counts as {} since Kafka 3.7; before, acks=all is always refused"
+_COUNTS = ", which counts as {} since Kafka 3.7; before 3.7, acks=all is always rejected"
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,13 @@ _COUNTS = ", which counts as {} since Kafka 3.7; before, acks=all is always refu
         (2, 1, []),
         (1, 1, []),
         (2, NotAuthorized("no"),
-         ["whether t has enough replicas for its min.insync.replicas is not known: no"]),
+         ["cannot check min.insync.replicas of t: no"]),
     ],
 )  # fmt: skip
 def test_fewer_replicas_than_acks_all_needs(replicas: int, least: int | NotAuthorized, said: list[str]) -> None:
-    lowered = lowered_topics(["s", "t"], [0, 1, 1], [Change(2, [1, 2, 3], [1, 2, 3][:replicas]), Change(0, [1], [2])])
+    lowered = lowered_topics(
+        ["s", "t"], [0, 1, 1], [PartitionChange(2, [1, 2, 3], [1, 2, 3][:replicas]), PartitionChange(0, [1], [2])]
+    )
     assert lowered == {"t": replicas}
     assert about_min_isr(lowered, {"t": least}) == said
 
@@ -145,7 +147,7 @@ def test_a_saved_plan_is_never_replaced_unasked(plan: Callable[..., tuple[int, s
 
 def test_nothing_to_do_says_so_and_is_an_empty_plan(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     code, out, err = plan("--remove-broker", "4", "--topic", "t", "--tolerance", "50%")
-    assert (code, out, err) == (0, "PLAN\nnothing to do: the goals are reached as it is\n", "")
+    assert (code, out, err) == (0, "PLAN\nnothing to do: the goals are already reached\n", "")
     code, out, _ = plan("--remove-broker", "4", "--topic", "t", "--tolerance", "50%", "-o", "json")
     assert (code, json.loads(out)["partitions"], json.loads(out)["moves"]) == (0, [], 0)
 
@@ -153,7 +155,7 @@ def test_nothing_to_do_says_so_and_is_an_empty_plan(plan: Callable[..., tuple[in
 def test_a_plan_that_does_not_get_there_is_exit_1(plan: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = plan("--remove-broker", "3", "--max-moves", "1")
     assert code == 1
-    assert "1 move, and 6 left for another plan; at least 7 are needed in all" in out
+    assert "1 move, and 6 left for another plan; at least 7 are needed in total" in out
     assert "error: the plan does not reach its goals: 6 moves are left for another plan" in err
 
 
@@ -169,20 +171,20 @@ def test_a_dead_broker_can_be_removed_and_what_has_no_leader_stays(plan: Callabl
     cluster["topics"][0]["partitions"][2].update(leader=None, replicas=[3])
     code, out, err = plan("--remove-broker", "3", "-o", "json", cluster=cluster)
     assert code == 1
-    assert "t-2 is only on broker 3, which is down: its records come back only with the broker" in err
-    assert "else delete the topic and create the topic again" in err
+    assert "t-2 is only on broker 3, which is down: its records return only with the broker" in err
+    assert "otherwise delete and recreate the topic" in err
     assert "t-2" not in [str(r.tp) for r in parse_plan(out.encode(), "p").reassignments]
 
     cluster["topics"][0]["partitions"][2].update(replicas=[3, 2])
     code, out, err = plan("--remove-broker", "3", "-o", "json", cluster=cluster)
     assert code == 1
-    assert "t-2 has no leader and cannot be copied: it stays as it is; `kctl leader elect --unclean` gives" in err
+    assert "t-2 has no leader and cannot be copied: it stays as it is; `kctl leader elect --unclean` elects" in err
 
 
 def test_a_broker_keeps_what_was_not_named(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     listed = tmp_path / "topics"
     listed.write_text("t\n")
-    said = "warning: broker 1 keeps 2 replicas of topics that were not named\n"
+    said = "warning: broker 1 keeps 2 replicas of topics that are not in the plan\n"
     for options in (["--topic", "t"], ["--match", "t"], ["--topic-regex", "t"], ["--topics-file", str(listed)]):
         code, out, err = plan("--remove-broker", "1", *options, "-o", "json")
         assert (code, err) == (0, said)
@@ -203,7 +205,7 @@ def test_a_cluster_without_racks_and_one_with_some(plan: Callable[..., tuple[int
     cluster["brokers"][0]["rack"] = "a"
     code, _, err = plan("--balance", "replicas", cluster=cluster)
     assert code == 0
-    assert "warning: racks are not looked at, because some brokers have none: 2, 3, 4" in err
+    assert "warning: racks are ignored, because some brokers have none: 2, 3, 4" in err
 
 
 def test_a_reassignment_under_way_is_refused_where_it_is_in_the_way(plan: Callable[..., tuple[int, str, str]]) -> None:
@@ -211,7 +213,7 @@ def test_a_reassignment_under_way_is_refused_where_it_is_in_the_way(plan: Callab
     cluster["topics"][0]["partitions"][0].update(adding=[4], removing=[1])
     code, out, err = plan("--remove-broker", "3", cluster=cluster)
     assert (code, out) == (4, "")
-    assert "1 partition is being reassigned already: t-0" in err
+    assert "1 partition is already being reassigned: t-0" in err
     assert plan("--remove-broker", "1", "--topic", "__consumer_offsets", cluster=cluster)[0] == 0
 
 
@@ -227,7 +229,7 @@ def test_replication_factors(plan: Callable[..., tuple[int, str, str]]) -> None:
         row["replicas"] = [1, 2]
     code, _, err = plan("--replication-factor", "1", cluster=cluster)
     assert code == 0
-    assert "warning: fewer replicas of Kafka's own __consumer_offsets" in err
+    assert "warning: fewer replicas of the internal topics __consumer_offsets" in err
 
 
 def test_moves_that_a_lower_factor_does_not_need_are_explained(plan: Callable[..., tuple[int, str, str]]) -> None:
@@ -235,31 +237,30 @@ def test_moves_that_a_lower_factor_does_not_need_are_explained(plan: Callable[..
     code, out, err = plan("--replication-factor", "1", "--topic", "t")
     assert code == 0
     assert "1 move; no plan needs fewer than 1" in out
-    assert "warning: fewer replicas need no copy: 1 move only to even out the brokers; --exclude-broker 4, or a" in err
+    assert "needs no copy: 1 move only to balance the brokers; --exclude-broker 4, or a" in err
     code, out, err = plan("--replication-factor", "1", "--topic", "t", "--exclude-broker", "4", "-o", "json")
     assert (code, json.loads(out)["moves"]) == (0, 0)
-    assert err.startswith(
-        "warning: t will have 1 replica: while its broker is down a partition cannot be written or read"
-    )
+    assert err.startswith("warning: t will have 1 replica: while its broker is down, a partition is unavailable")
     assert "need no copy" not in plan("--replication-factor", "3", "--topic", "t")[2]
 
 
 _GIVES = "--balance leaders gives"
-_NO_COPY = "without a copy more"
+_NO_COPY = "without more copies"
 
 
 @pytest.mark.parametrize(
     ("leaders", "said"),
     [
-        ([4, 4, 4, 0], ["broker 4 will lead nothing: --balance leaders gives it its share, without a copy more"]),
-        ([6, 5, 0, 1], [f"brokers 3, 4 will lead less than half a share: {_GIVES} them their share, {_NO_COPY}"]),
+        ([4, 4, 4, 0], ["broker 4 will lead nothing: --balance leaders gives it its share, without more copies"]),
+        ([6, 5, 0, 1],
+         [f"brokers 3, 4 will lead less than half of an even share: {_GIVES} them their share, {_NO_COPY}"]),
         ([4, 4, 2, 2], []),
         ([0, 0, 0, 0], []),
     ],
 )  # fmt: skip
 def test_brokers_that_would_lead_little_are_told(leaders: list[int], said: list[str]) -> None:
     after = [BrokerLoad(node, None, True, 3, led, 0) for node, led in enumerate(leaders, start=1)]
-    asked = Goals(add_brokers=frozenset({4}), balance=frozenset({Balance.LEADERS}))
+    asked = Goals(add_brokers=frozenset({4}), balance=frozenset({BalanceGoal.LEADERS}))
     assert about_leaders(after, (1, 2, 3, 4), Goals(add_brokers=frozenset({4}))) == said
     assert about_leaders(after, (1, 2, 3, 4), asked) == []
     assert about_leaders(after, (1, 2), Goals()) == [], "the others may not receive"
@@ -280,10 +281,10 @@ def test_files_that_are_something_else_are_named(plan: Callable[..., tuple[int, 
     file = tmp_path / "plan.json"
     assert plan("--remove-broker", "3", "--out", str(file))[0] == 0
     code, _, err = plan("--remove-broker", "3", cluster=json.loads(file.read_text()))
-    assert (code, f"{tmp_path}/cluster.json is a plan, no export of a cluster" in err) == (2, True)
+    assert (code, f"{tmp_path}/cluster.json is a plan, not an export of a cluster" in err) == (2, True)
     code, _, err = plan("--remove-broker", "3", cluster={"brokers": [{"id": "x"}], "topics": []})
-    assert (code, f"{tmp_path}/cluster.json is no export of a cluster: id of a broker is 'x'" in err) == (2, True)
-    with pytest.raises(InvalidFile, match=r"c\.json is an export of a cluster, no plan"):
+    assert (code, f"{tmp_path}/cluster.json is not an export of a cluster: id of a broker is 'x'" in err) == (2, True)
+    with pytest.raises(InvalidFile, match=r"c\.json is an export of a cluster, not a plan"):
         parse_plan(json.dumps(export()).encode(), "c.json")
 
 
@@ -312,19 +313,19 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ([], 2, "no goal for the plan"),
+        ([], 2, "the plan has no goal"),
         (["--remove-broker", "x"], 2, "--remove-broker: 'x' is not a broker id"),
         (["--brokers", "1,,2"], 2, "--brokers: '' is not a broker id"),
         (["--add-broker", "99999999999"], 2, "is not a broker id"),
-        (["--remove-broker", "9"], 4, "broker 9 is not in the cluster\n  its brokers are 1, 2, 3, 4"),
-        (["--remove-broker", "1,2", "--exclude-broker", "2"], 2, "broker 2 is both excluded and to be removed"),
+        (["--remove-broker", "9"], 4, "broker 9 is not in the cluster\n  its brokers: 1, 2, 3, 4"),
+        (["--remove-broker", "1,2", "--exclude-broker", "2"], 2, "broker 2 is both excluded and removed"),
         (["--remove-broker", "1", "--out", "-"], 2, "for stdout, use -o json"),
-        (["--remove-broker", "1,2,3"], 4, "t-0 needs 2 brokers and 1 can receive"),
-        (["--remove-broker", "1", "--add-broker", "1"], 2, "both to be removed and to receive"),
+        (["--remove-broker", "1,2,3"], 4, "t-0 needs 2 brokers, but only 1 can receive"),
+        (["--remove-broker", "1", "--add-broker", "1"], 2, "both removed and receiving"),
         (["--leaders-only", "--remove-broker", "1"], 2, "--leaders-only moves no data"),
         (["--balance", "disks"], 2, "--balance"),
-        (["--balance", "bytes", "--tolerance", "x"], 2, "--tolerance: 'x' is not a share"),
-        (["--balance", "bytes", "--tolerance", "100%"], 2, "not from 0 to 1"),
+        (["--balance", "bytes", "--tolerance", "x"], 2, "--tolerance: 'x' is not a fraction or percentage"),
+        (["--balance", "bytes", "--tolerance", "100%"], 2, "not between 0 and 1"),
         (["--balance", "bytes", "--max-bytes", "1XB"], 2, "--max-bytes: '1XB' is not a size"),
         (["--balance", "bytes", "--throttle", "0"], 2, "is not a rate"),
         (["--balance", "bytes", "--throttle", "50"], 2, "it has no unit\n  write 50MB/s"),
@@ -353,7 +354,7 @@ def test_a_hundred_brokers_do_not_flood_the_terminal(plan: Callable[..., tuple[i
     code, out, _ = plan("--add-broker", "99", cluster=cluster)
     assert code == 0
     assert len(out.splitlines()) < 60
-    assert "Brokers: the 20 of 100 that change most (-o wide: all)" in out
+    assert "Brokers: the 20 of 100 that change most (all: -o wide)" in out
     assert any(line.split()[:1] == ["99"] and line.endswith("new") for line in out.splitlines()), "the new one is there"
     assert len(plan("--add-broker", "99", "-o", "wide", cluster=cluster)[1].splitlines()) > 120
 
@@ -364,8 +365,8 @@ def test_a_hundred_brokers_do_not_flood_the_terminal(plan: Callable[..., tuple[i
         (3000, 3000, 0, "3,000 moves; no plan needs fewer than 3,000"),
         (3010, 2950, 0, "3,010 moves; at least 2,950 are needed"),
         (1, 1, 0, "1 move; no plan needs fewer than 1"),
-        (5, 0, 0, "5 moves; how few would do is not proven"),
-        (10, 10, 90, "10 moves, and 90 left for another plan; at least 100 are needed in all"),
+        (5, 0, 0, "5 moves; no lower bound is proven"),
+        (10, 10, 90, "10 moves, and 90 left for another plan; at least 100 are needed in total"),
     ],
 )
 def test_the_certificate(moves: int, bound: int, left: int, said: str) -> None:

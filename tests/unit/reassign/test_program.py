@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from kctl.errors import Refused
 from kctl.reassign.planner.cluster import PlanCluster
-from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.goals import BalanceGoal, Goals
 from kctl.reassign.planner.plan import make_plan
 from reassign_clusters import cluster_of, clusters, striped
 from reassign_program import Wish, smallest_plan
 
-EVEN, LEADERS = frozenset({Balance.REPLICAS}), frozenset({Balance.LEADERS})
+EVEN, LEADERS = frozenset({BalanceGoal.REPLICAS}), frozenset({BalanceGoal.LEADERS})
 
 
 def wish_of(cluster: PlanCluster, goals: Goals) -> Wish:

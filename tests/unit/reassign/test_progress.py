@@ -9,14 +9,14 @@ import pytest
 from kctl.model import TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.batch import missing
-from kctl.reassign.run.progress import Cause, Copy, Meter, StallWatch, eta_ms, waits_for
+from kctl.reassign.run.progress import Meter, ReplicaCopy, StallCause, StallWatch, eta_ms, waits_for
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
 
 
-def _copy(copied: int, size: int | None = 1000, broker: int = 4, *, done: bool = False) -> Copy:
-    return Copy(TP, broker, size, copied, done)
+def _copy(copied: int, size: int | None = 1000, broker: int = 4, *, done: bool = False) -> ReplicaCopy:
+    return ReplicaCopy(TP, broker, size, copied, done)
 
 
 def test_the_rate_is_of_the_last_seconds() -> None:
@@ -37,7 +37,7 @@ def test_eta(rest: int, rate: float | None, wanted: int | None) -> None:
     assert eta_ms(rest, rate) == wanted
 
 
-def _watch(readings: list[list[Copy]], waiting: list[int] | None = None) -> StallWatch:
+def _watch(readings: list[list[ReplicaCopy]], waiting: list[int] | None = None) -> StallWatch:
     """One reading each second, a standstill after 10."""
     watch = StallWatch(10_000)
     for second, copies in enumerate(readings):
@@ -62,7 +62,7 @@ def _watch(readings: list[list[Copy]], waiting: list[int] | None = None) -> Stal
         ([[]] * 12, True),  # nothing to copy, and the partition waits all the same
     ],
 )
-def test_stalled(readings: list[list[Copy]], stalled: bool) -> None:
+def test_stalled(readings: list[list[ReplicaCopy]], stalled: bool) -> None:
     assert _watch(readings).stalled is stalled
 
 
@@ -74,7 +74,7 @@ def test_partitions_that_come_to_their_end_are_progress() -> None:
 def test_a_cluster_that_was_away_is_given_time() -> None:
     watch = _watch([[_copy(0)]] * 11)
     assert watch.stalled
-    watch.forget()
+    watch.reset()
     watch.add(11.0, [_copy(0)], 1)
     assert not watch.stalled
 
@@ -82,20 +82,20 @@ def test_a_cluster_that_was_away_is_given_time() -> None:
 @pytest.mark.parametrize(
     ("copies", "asked", "cause", "said"),
     [
-        ([[_copy(0)]] * 12, {"down": {4: 1}}, Cause.BROKER_DOWN, "broker 4 is down, and 1 partition waits for it"),
-        ([[_copy(0)]] * 12, {"leaderless": [TP]}, Cause.NO_LEADER, "t-0 is without a leader"),
-        ([[_copy(0)]] * 12, {"leaderless": [TP, OTHER]}, Cause.NO_LEADER, "t-0, t-1 are without a leader"),
+        ([[_copy(0)]] * 12, {"down": {4: 1}}, StallCause.BROKER_DOWN, "broker 4 is down, and 1 partition waits for it"),
+        ([[_copy(0)]] * 12, {"leaderless": [TP]}, StallCause.NO_LEADER, "t-0 is without a leader"),
+        ([[_copy(0)]] * 12, {"leaderless": [TP, OTHER]}, StallCause.NO_LEADER, "t-0, t-1 are without a leader"),
         (
-            [[_copy(10_000 * s, 20_000 * s)] for s in range(12)], {"throttle_bytes": 10_000}, Cause.THROTTLE,
-            "grow by 20 kB/s and only 10 kB/s are copied (the throttle is 10 kB/s for each broker)",
+            [[_copy(10_000 * s, 20_000 * s)] for s in range(12)], {"throttle_bytes": 10_000}, StallCause.THROTTLE,
+            "grow by 20 kB/s, but only 10 kB/s are copied (throttle: 10 kB/s per broker)",
         ),
-        ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, Cause.THROTTLE, "although 5 kB/s are allowed"),
-        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, Cause.UNKNOWN, "on broker 3 do not"),
-        ([[_copy(0)]] * 12, {"behind": {4: 1}}, Cause.UNKNOWN, "nothing is copied to broker 4"),
-        ([[_copy(0)]] * 12, {"silent": {2}, "throttle_bytes": 5000}, Cause.NO_LEADER, "broker 2, which is to be"),
+        ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, StallCause.THROTTLE, "throttle allows 5 kB/s"),
+        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, StallCause.UNKNOWN, "on broker 3 are not"),
+        ([[_copy(0)]] * 12, {"behind": {4: 1}}, StallCause.UNKNOWN, "nothing is copied to broker 4"),
+        ([[_copy(0)]] * 12, {"silent": {2}, "throttle_bytes": 5000}, StallCause.NO_LEADER, "broker 2, the source of"),
     ],
 )  # fmt: skip
-def test_causes(copies: list[list[Copy]], asked: dict[str, Any], cause: Cause, said: str) -> None:
+def test_causes(copies: list[list[ReplicaCopy]], asked: dict[str, Any], cause: StallCause, said: str) -> None:
     watch = _watch(copies)
     assert watch.stalled
     known = {"down": {}, "behind": {}, "leaderless": [], "silent": (), "throttle_bytes": None, **asked}

@@ -9,7 +9,7 @@ import pytest
 from kctl.errors import InvalidFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.run_plan import RunPlan, begin_entry, plan_of
-from kctl.reassign.run.steps import Mode, Step, ThrottlePhase, next_step, replay
+from kctl.reassign.run.steps import Mode, RunStep, ThrottlePhase, next_step, replay
 
 ROWS = (
     Reassignment("a", 0, after=(4, 2), before=(1, 2), size_bytes=10, topic_id="id-a"),
@@ -171,7 +171,7 @@ def test_entries_that_do_not_fit(entries: list[Entry]) -> None:
 def test_every_step_is_replayed_by_the_tables_above() -> None:
     """So that a new step gets its rows."""
     names = {row[0] for row in (S, D, B0, B0_DONE, R, RD, E, ED, P, BC, BCD, GO, C, CD, END)}
-    assert names | {"begin"} == {step.value for step in Step}
+    assert names | {"begin"} == {step.value for step in RunStep}
 
 
 def test_the_plan_survives() -> None:

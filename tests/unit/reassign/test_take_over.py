@@ -21,8 +21,8 @@ from kctl.reassign.run.settings import (
     summarize_settings,
     throttle_of,
 )
-from kctl.reassign.run.steps import Step, next_step, replay
-from kctl.reassign.run.take_over import TakenOver, begin, with_before
+from kctl.reassign.run.steps import RunStep, next_step, replay
+from kctl.reassign.run.take_over import PlanInFlight, begin, with_before
 from kctl.reassign.run.throttle import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -78,13 +78,13 @@ def test_the_journal_is_one_of_a_run_in_work(in_flight: bool, tmp_path: Path, mo
     monkeypatch.setattr(paths, "state_dir", lambda: tmp_path)
     throttle = throttle_of([MOVE], {B1: {LEADER_RATE: "1000"}})
     plan = RunPlan("apply", "p.json", "d", "c", "prod", (MOVE,), ((0,),) if in_flight else (), throttle_bytes=1000)
-    with begin(TakenOver(plan, ["t-0"], [], throttle, active_settings(throttle.set), {})) as held:
+    with begin(PlanInFlight(plan, ["t-0"], [], throttle, active_settings(throttle.set), {})) as held:
         path = held.path
     state = replay(journal.read(path))
     assert (state.batch_open, state.throttled, state.outcome) == (in_flight, True, None)
     assert state.throttle is not None
     assert Throttle.from_json(state.throttle) == throttle
-    assert next_step(state) is (Step.BATCH_START if in_flight else Step.THROTTLE_RESTORE)
+    assert next_step(state) is (RunStep.BATCH_START if in_flight else RunStep.THROTTLE_RESTORE)
 
 
 def test_whose_rates_are_looked_at() -> None:

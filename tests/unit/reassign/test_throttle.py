@@ -127,21 +127,21 @@ def test_rates_go_back_to_what_they_were(before: str | None) -> None:
     ("name", "before", "now", "left", "told"),
     [
         # what someone else has set meanwhile stays
-        (LEADER_RATE, None, "777", "777", "changed leader.replication.throttled.rate to «777»"),
-        (LEADER_RATE, "5", "777", "777", "it was «5» before"),
+        (LEADER_RATE, None, "777", "777", 'changed leader.replication.throttled.rate to "777"'),
+        (LEADER_RATE, "5", "777", "777", 'it was "5" before'),
         (LEADER_RATE, "5", None, None, "deleted leader.replication.throttled.rate"),
         (LEADER_RATE, None, None, None, None),  # deleted by someone else: as before, nothing to tell
         (LEADER_RATE, "5", "5", "5", None),
         # of lists only our entries go
-        (LEADER_REPLICAS, None, "0:1,0:2,7:3", "7:3", "left «7:3»; it was not set before"),
-        (LEADER_REPLICAS, "7:3", "0:1,0:2,7:3,8:3", "7:3,8:3", "left «7:3,8:3»; it was «7:3» before"),
-        (LEADER_REPLICAS, "7:3", "0:1,0:2", None, "left not set; it was «7:3» before"),
+        (LEADER_REPLICAS, None, "0:1,0:2,7:3", "7:3", 'left "7:3"; it was not set before'),
+        (LEADER_REPLICAS, "7:3", "0:1,0:2,7:3,8:3", "7:3,8:3", 'left "7:3,8:3"; it was "7:3" before'),
+        (LEADER_REPLICAS, "7:3", "0:1,0:2", None, 'left not set; it was "7:3" before'),
         (LEADER_REPLICAS, "7:3", "0:2,7:3", "7:3", None),  # one of ours was gone: as before
-        (LEADER_REPLICAS, "7:3", "*", "*", "to «*»"),
-        (LEADER_REPLICAS, None, "*", "*", "to «*»"),
+        (LEADER_REPLICAS, "7:3", "*", "*", 'to "*"'),
+        (LEADER_REPLICAS, None, "*", "*", 'to "*"'),
         (LEADER_REPLICAS, "7:3", None, None, "deleted leader.replication.throttled.replicas"),
         (LEADER_REPLICAS, None, None, None, None),
-        (LEADER_REPLICAS, "7:3,0:1", "0:1,0:2,9:9", "0:1,9:9", "left «0:1,9:9»"),  # 0:1 was theirs
+        (LEADER_REPLICAS, "7:3,0:1", "0:1,0:2,9:9", "0:1,9:9", 'left "0:1,9:9"'),  # 0:1 was theirs
         (LEADER_REPLICAS, "", "0:1,0:2", "", None),
         (LEADER_REPLICAS, "7:3", "0:2,7:3,0:1", "7:3", None),  # the order does not matter
     ],
@@ -165,9 +165,9 @@ def test_what_somebody_else_changed_survives(
 AGAIN = [
     (LEADER_RATE, None, "1000", "2000", None, None),
     (LEADER_RATE, "5", "1000", "2000", "5", None),
-    (LEADER_RATE, None, "777", "777", "777", "set leader.replication.throttled.rate to «777»; kctl keeps that value"),
-    (LEADER_RATE, "5", "777", "777", "777", "«777»"),
-    (LEADER_RATE, "5", "+0777", "+0777", "+0777", "«+0777»"),
+    (LEADER_RATE, None, "777", "777", "777", 'set leader.replication.throttled.rate to "777"; kctl keeps that value'),
+    (LEADER_RATE, "5", "777", "777", "777", '"777"'),
+    (LEADER_RATE, "5", "+0777", "+0777", "+0777", '"+0777"'),
     (LEADER_RATE, "5", "+1000", "2000", "5", None),  # as a broker may have kept it: still the run's
     (LEADER_RATE, None, None, "2000", None, None),  # taken away: the command sets it again
     (LEADER_RATE, "5", None, "2000", None, None),  # and what was there before is gone as well
@@ -175,14 +175,14 @@ AGAIN = [
     (LEADER_REPLICAS, None, "0:1,0:2", "0:1,0:2", None, None),
     (LEADER_REPLICAS, None, "0:2,0:1", "0:2,0:1", None, None),
     (LEADER_REPLICAS, "7:3", "7:3,0:1,0:2", "7:3,0:1,0:2", "7:3", None),
-    (LEADER_REPLICAS, None, "0:1,0:2,7:3", "0:1,0:2,7:3", "7:3", "«0:1,0:2,7:3»; kctl keeps that value"),
+    (LEADER_REPLICAS, None, "0:1,0:2,7:3", "0:1,0:2,7:3", "7:3", '"0:1,0:2,7:3"; kctl keeps that value'),
     (LEADER_REPLICAS, "7:3", "7:3,0:1,0:2,8:3", "7:3,0:1,0:2,8:3", "7:3,8:3", "8:3"),
-    (LEADER_REPLICAS, "7:3", "0:1,0:2", "0:1,0:2", None, "«0:1,0:2»"),
+    (LEADER_REPLICAS, "7:3", "0:1,0:2", "0:1,0:2", None, '"0:1,0:2"'),
     (LEADER_REPLICAS, "7:3", None, "0:1,0:2", None, "to not set"),
     (LEADER_REPLICAS, None, None, "0:1,0:2", None, None),
-    (LEADER_REPLICAS, None, "8:3", "8:3,0:1,0:2", "8:3", "«8:3»"),
-    (LEADER_REPLICAS, None, "*", "*", "*", "«*»"),
-    (LEADER_REPLICAS, "7:3", "*", "*", "*", "«*»"),
+    (LEADER_REPLICAS, None, "8:3", "8:3,0:1,0:2", "8:3", '"8:3"'),
+    (LEADER_REPLICAS, None, "*", "*", "*", '"*"'),
+    (LEADER_REPLICAS, "7:3", "*", "*", "*", '"*"'),
 ]
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from kctl.cluster.log_dirs import LogDir, LogDirReplica, is_cordoned
 from kctl.configs.diff import OF_ONE_BROKER
-from kctl.errors import Refused
+from kctl.errors import NotAuthorized, Refused
 from kctl.reassign.plan_file.read import parse_plan, reversed_plan
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.cluster import PlanCluster, from_export
 from kctl.reassign.planner.disks import log_dirs_of_export
-from kctl.reassign.planner.goals import Balance, Goals
+from kctl.reassign.planner.goals import BalanceGoal, Goals
 from kctl.reassign.planner.plan import Plan, make_plan
-from kctl.reassign.planner.warnings import about_one_replica, lowered_by
+from kctl.reassign.planner.warnings import about_min_isr, about_one_replica, lowered_by
 
 
 def racks_of(sizes: tuple[int, ...], factor: int, partitions: int = 12) -> PlanCluster:
@@ -40,7 +40,7 @@ def racks_of(sizes: tuple[int, ...], factor: int, partitions: int = 12) -> PlanC
     )
 
 
-FIX = Goals(fix_racks=True, balance=frozenset({Balance.REPLICAS}))
+FIX = Goals(fix_racks=True, balance=frozenset({BalanceGoal.REPLICAS}))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,19 @@ def test_one_replica_is_warned_of_in_words_of_its_own(factor: int, said: bool) -
     assert bool(lines) is said
     if said:
         (line,) = lines
-        assert line.startswith("t will have 1 replica: while its broker is down a partition cannot be written or read,")
+        assert line.startswith("t will have 1 replica: while its broker is down, a partition is unavailable,")
         assert line.endswith("a lost disk loses its records")
+
+
+def test_topics_with_the_same_min_isr_share_a_line() -> None:
+    names = [f"t{n:02}" for n in range(21)]
+    limits = {name: 2 if name < "t18" else NotAuthorized(f"{name}: no") for name in names}
+    effect = "acks=all is rejected while one of these brokers is down"
+    lines = about_min_isr(dict.fromkeys(names, 2), limits)
+    assert lines == [
+        f"18 topics (t00, t01, t02 and 15 more) will have 2 replicas and min.insync.replicas=2: {effect}",
+        "cannot check min.insync.replicas of 3 topics (t18, t19, t20): t18: no",
+    ]
 
 
 # --- cordoned log dirs ------------------------------------------------------------------------------------------------
@@ -145,7 +156,7 @@ def receivers(plan: Plan) -> set[int]:
     ],
 )
 def test_cordoned_brokers_receive_nothing(brokers: tuple[list[dict[str, Any]], ...], gets: set[int]) -> None:
-    plan = planned(export(*brokers), Goals(balance=frozenset({Balance.REPLICAS})))
+    plan = planned(export(*brokers), Goals(balance=frozenset({BalanceGoal.REPLICAS})))
     assert receivers(plan) == gets
     closed = [node for node, dirs in enumerate(brokers, 1) if all(each.get("cordoned") for each in dirs)]
     lines = [line for line in plan.warnings if "cordoned" in line]
@@ -159,7 +170,7 @@ def test_a_cordoned_broker_can_be_emptied_and_not_be_named_to_receive() -> None:
         planned(export([OPEN], [CORDONED]), Goals(add_brokers=frozenset({2})))
     assert "kctl config unset broker/2 cordoned.log.dirs" in (caught.value.hint or "")
     with pytest.raises(Refused, match="no broker can receive a replica") as caught:
-        planned(export([CORDONED]), Goals(balance=frozenset({Balance.REPLICAS})))
+        planned(export([CORDONED]), Goals(balance=frozenset({BalanceGoal.REPLICAS})))
     assert "broker 1 is cordoned in all log dirs" in (caught.value.hint or "")
 
 

@@ -62,7 +62,7 @@ ALIKE = (  # one after the other changes nothing for the next: they may run at t
 )  # fmt: skip
 SILENT = "did not respond to DescribeConfigs"
 UNTOLD = "a stopped broker could not start without ZooKeeper"
-UNMOVED = "nothing is in flight; no throttle of it is on"
+UNMOVED = "nothing is in flight; no throttle of the run is on"
 WITHOUT_ZOOKEEPER = (
     Case("topic-audit", {}, 1, "readable", SILENT),
     Case("consumer-lag-gate", {"groups": "billing", "max_lag": "20"}, 0),
