@@ -1,4 +1,4 @@
-"""The rows of a lag report, evaluated by kctl's own processes."""
+"""The rows of a lag report, evaluated in processes started by kctl."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kctl.history.lag.status_rows import LagStatus
 
 
 def evaluate(plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
-    """Return the rows, sorted by group, topic and partition, and what could not be read, each once."""
+    """Return the rows, sorted by group, topic and partition, and the distinct read failures."""
     rows: list[LagStatus] = []
     errors: dict[str, None] = {}
-    for own, failures in each_share(partial(_read, plan.question), plan.ranges):
-        rows += own
+    for part, failures in each_share(partial(_read, plan.question), plan.ranges):
+        rows += part
         errors |= dict.fromkeys(failures)
     return sorted_rows(rows), list(errors)
 

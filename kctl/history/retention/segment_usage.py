@@ -97,7 +97,7 @@ class FilesReport:
 
 
 @dataclass(frozen=True)
-class FilesAsked:
+class SegmentRequest:
     """configs: of topics by name; logs of others are left out. now_ms: ages are counted to it. cleaner: only compacted
     logs are looked at, for the cleaner; else those with retention. keys: count them, which reads every record.
 
@@ -128,8 +128,8 @@ def topics_of(folders: Sequence[Path]) -> set[str]:
     return {name for name in names if name is not None}
 
 
-def look_into(
-    folders: Sequence[Path], asked: FilesAsked, progress: Callable[[int, int], None] | None = None
+def read_segments(
+    folders: Sequence[Path], asked: SegmentRequest, progress: Callable[[int, int], None] | None = None
 ) -> FilesReport:
     """Look into logs one after the other. What cannot be read is a failure, and the next one is looked into."""
     report = FilesReport()
@@ -157,7 +157,7 @@ def look_into(
     return report
 
 
-def _tally(folder: Path, asked: FilesAsked) -> LogTally:
+def _tally(folder: Path, asked: SegmentRequest) -> LogTally:
     options = TallyOptions(asked.now_ms, _EXACT_KEYS, records=asked.keys)
     (log,) = read_logs(select_logs([folder]), options).logs
     return log
@@ -218,7 +218,7 @@ def _row(
 
 
 def _cleaner(
-    folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, asked: FilesAsked
+    folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, asked: SegmentRequest
 ) -> CleanerRow:
     cleaned_to = checkpointed(folder, CLEANED)
     seen = [

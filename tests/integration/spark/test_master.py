@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from kctl.deploy.runtime.java_launcher import java_home_for_spark
-from kctl.history.lag.plan import Wanted, plan_live, plan_span
+from kctl.history.lag.plan import LagRequest, plan_live, plan_span
 from kctl.history.lag.row_batches import read as read_lag
 from kctl.history.lag.status_rows import PartitionStatus
 from kctl.history.report.build import read_here, report_of
@@ -205,7 +205,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 HOUR = (at_ms(0), at_ms(PASSES))
-WANTED = Wanted(groups=EVERY, topics=EVERY, tasks=2)
+WANTED = LagRequest(groups=EVERY, topics=EVERY, tasks=2)
 
 
 def test_live_lag(application: Application, kctl: Kctl, read_topic: tuple[str, str]) -> None:

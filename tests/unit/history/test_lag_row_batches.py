@@ -22,7 +22,7 @@ from kctl.errors import NotFound, Refused
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag import plan as lag_planning
 from kctl.history.lag.limits import parse_limit
-from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_moment, plan_span
+from kctl.history.lag.plan import LagPlan, LagRequest, plan_live, plan_moment, plan_span
 from kctl.history.lag.row_batches import ROWS, arrow_schema, kinds, read
 from kctl.history.lag.status_rows import (
     Key,
@@ -55,7 +55,7 @@ GROUPS = ["a-keeps", "a-slow", "b-stopped", "b-none", "c-empty", "d-vanishes", "
 PASSES = 45  # a minute apart
 LIMITS = Limits("delete", 7_200_000, 50_000)
 BACK_MS = 30 * MINUTE_MS  # as a window reaches
-EVERYTHING = Wanted(groups=names_of(None), topics=names_of(None), lookback_ms=BACK_MS)
+EVERYTHING = LagRequest(groups=names_of(None), topics=names_of(None), lookback_ms=BACK_MS)
 
 
 def _state(group: str) -> str:
@@ -418,7 +418,7 @@ def _live(
     monkeypatch: pytest.MonkeyPatch,
     found: Pass,
     store: Path | None,
-    wanted: Wanted = EVERYTHING,
+    wanted: LagRequest = EVERYTHING,
     *,
     number: int = PASSES,
     points: Any = ({}, {}),

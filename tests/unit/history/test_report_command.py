@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.report.build import report_of
 from kctl.history.report.group_series import Most
 from kctl.history.report.model import FindingKind, Report
@@ -43,8 +43,8 @@ def report(store: Path) -> Report:
     return _report(store)
 
 
-def _report(store: Path, wanted: Wanted | None = None, most: Most | None = None) -> Report:
-    plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or Wanted(EVERY, EVERY))
+def _report(store: Path, wanted: LagRequest | None = None, most: Most | None = None) -> Report:
+    plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or LagRequest(EVERY, EVERY))
     return report_of(plan, made_at=FROM, most=most or Most())
 
 
@@ -142,14 +142,14 @@ def test_what_is_unread_when_a_disk_is_full(tmp_path: Path) -> None:
     assert found.losses[0].sole == 0
     assert [(each.name, each.broker) for each in found.findings[:2]] == [("/lost", 3), ("/data", 2)]
     assert "filled by" in found.findings[1].what
-    assert _report(few.root, Wanted(names_of(["keeps-up"]), EVERY)).losses == []
+    assert _report(few.root, LagRequest(names_of(["keeps-up"]), EVERY)).losses == []
 
 
 def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> None:
     from kctl.history.evaluate.group_ranges import EVERY_GROUP
     from kctl.history.lag.rows import partition_rows
 
-    plan = plan_span(store, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+    plan = plan_span(store, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
     rows = [row for rows in partition_rows(plan.question, EVERY_GROUP, []) for row in rows]
     assert sorted(map(repr, map(with_verdict, rows))) == sorted(map(repr, report.partitions))
 
@@ -176,7 +176,7 @@ def test_most_bounds_the_lists_and_not_the_overview(store: Path, report: Report)
 
 
 def test_globs_choose_groups_and_topics(store: Path) -> None:
-    some = _report(store, Wanted(names_of(["*e*", "!ghost"]), names_of(["orders"])))
+    some = _report(store, LagRequest(names_of(["*e*", "!ghost"]), names_of(["orders"])))
     assert sorted(_by_group(some)) == ["falls-behind", "keeps-up", "left", "stopped"]
     assert [row.now.topic for row in some.topics] == ["orders"]
     assert _by_group(some)["stopped"] == _by_group(_report(store))["stopped"]

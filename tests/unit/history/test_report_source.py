@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
-from kctl.history.lag.plan import LagPlan, Wanted, plan_span
+from kctl.history.lag.plan import LagPlan, LagRequest, plan_span
 from kctl.history.report.build import read_here, report_of
 from kctl.history.report.group_series import GroupsPart, Listed, Most, group_reports, merged, read_part, times_of
 from kctl.history.report.model import GroupSeries, Report, State
@@ -29,7 +29,7 @@ MOST = Most()
 def plan(tmp_path_factory: pytest.TempPathFactory) -> LagPlan:
     store = small_cluster(tmp_path_factory.mktemp("source") / "store")
     compact_all(store)
-    return plan_span(store.root, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+    return plan_span(store.root, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_told_with_the_rest(tmp_path: Path) -> None:
     store = small_cluster(tmp_path / "store", passes=12)
     broken = next((store.root / "owners").glob(f"date=*/hour=*/pass-{at_ms(5)}.parquet"))
     broken.write_bytes(b"no Parquet")
-    plan = plan_span(store.root, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+    plan = plan_span(store.root, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
     lacking: list[str] = []
     part = unpacked(read(plan.question, EVERY_GROUP, PASSES[:12], MOST), lacking)
     assert len(part.listed) == 5

@@ -13,7 +13,7 @@ import pytest
 
 from kctl.__main__ import main
 from kctl.errors import NotFound, UsageError
-from kctl.history.retention.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
+from kctl.history.retention.segment_usage import CleanerRow, SegmentRequest, SegmentRow, log_folders, read_segments, topics_of
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.store import create_store
@@ -62,7 +62,7 @@ def test_segments_that_go_and_what_keeps_others(tmp_path: Path) -> None:
     known = configs(old=day, future=day, behind=day, gone=day, many={"retention_ms": -1, "retention_bytes": 2 * size})
     folders = log_folders([tmp_path])
     assert topics_of(folders) == {"old", "future", "behind", "many"}
-    found = look_into(folders, FilesAsked(known, NOW))
+    found = read_segments(folders, SegmentRequest(known, NOW))
     assert (found.logs, found.segments_seen, found.failures) == (4, 14, [])
     rows = {(row.topic, row.base_offset): row for row in found.segments}
     assert {key: (row.reason, row.pinned_by, row.pinned_by_segment, row.expired) for key, row in rows.items()} == {
@@ -87,7 +87,7 @@ def test_what_the_cleaner_has_before_it(tmp_path: Path) -> None:
     checkpoint(tmp_path, "cleaner-offset-checkpoint", {"dirty-0": 10, "clean-0": 30}, age_s=3600)
     compact = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.5}
     known = configs(dirty=compact, clean=compact, deleted={})
-    found = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4))
+    found = read_segments(log_folders([tmp_path]), SegmentRequest(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4))
     assert [row.topic for row in found.cleaner] == ["dirty", "clean"]
     row, clean = found.cleaner
     size = row.size_bytes // 4
@@ -118,7 +118,7 @@ def test_when_a_cleaner_stands_still(
     if checkpoint_age_s is not None:
         checkpoint(tmp_path, "cleaner-offset-checkpoint", {"other-0": 10}, age_s=checkpoint_age_s)
     known = configs(dirty={"cleanup_policy": "compact"})
-    (row,) = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    (row,) = read_segments(log_folders([tmp_path]), SegmentRequest(known, NOW, cleaner=True)).cleaner
     assert (row.wants_cleaning, row.stands_still, row.keys, row.cleaned_to_offset) == (True, stands_still, None, None)
     assert row.waiting_ms == int(hours[0] * HOUR)
 
@@ -129,10 +129,10 @@ def test_checkpoints_lie_beside_the_folder_that_was_given(tmp_path: Path) -> Non
     (tmp_path / "seen" / "keys-0").symlink_to(log(tmp_path / "elsewhere", "keys-0", 4, 3, 2))
     known = configs(keys={"cleanup_policy": "compact"})
     checkpoint(tmp_path / "elsewhere", "cleaner-offset-checkpoint", {"keys-0": 10}, age_s=60)
-    (row,) = look_into(log_folders([tmp_path / "seen"]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    (row,) = read_segments(log_folders([tmp_path / "seen"]), SegmentRequest(known, NOW, cleaner=True)).cleaner
     assert (row.cleaned_to_offset, row.silent_ms) == (10, 60_000)
     checkpoint(tmp_path / "seen", "cleaner-offset-checkpoint", {"keys-0": 20}, age_s=30)
-    (row,) = look_into(log_folders([tmp_path / "seen"]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    (row,) = read_segments(log_folders([tmp_path / "seen"]), SegmentRequest(known, NOW, cleaner=True)).cleaner
     assert (row.cleaned_to_offset, row.silent_ms) == (20, 30_000)
 
 
@@ -141,7 +141,7 @@ def test_logs_that_cannot_be_read_are_told_and_passed_over(tmp_path: Path) -> No
     (tmp_path / "b-0").mkdir()
     (tmp_path / "b-0" / f"{0:020d}.index").write_bytes(b"")
     day = {"retention_ms": HOUR}
-    found = look_into(log_folders([tmp_path]), FilesAsked(configs(a=day, b=day), NOW))
+    found = read_segments(log_folders([tmp_path]), SegmentRequest(configs(a=day, b=day), NOW))
     assert found.logs == 1
     assert len(found.failures) == 1
     assert "b-0" in found.failures[0]

@@ -13,7 +13,7 @@ from kctl.commands.history import snapshot
 from kctl.commands.history.options import check_span
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
-from kctl.history.lag.plan import Wanted, plan_moment
+from kctl.history.lag.plan import LagRequest, plan_moment
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import PassReport, report
 from kctl.history.snapshots.passes import oldest_ms
@@ -94,7 +94,7 @@ def test_a_moment_without_snapshots_names_the_times_that_have_some(tmp_path: Pat
     for _ in range(2):
         assert oldest_ms(store) == HOUR.start_ms + 60_000
         with pytest.raises(NotFound) as caught:
-            plan_moment(store.root, HOUR.start_ms - 1, Wanted(EVERY, EVERY))
+            plan_moment(store.root, HOUR.start_ms - 1, LagRequest(EVERY, EVERY))
         assert caught.value.hint == f"it has some from {first} to {last}"
         compact_all(store)
 
