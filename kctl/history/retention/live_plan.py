@@ -40,7 +40,7 @@ def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = No
     state = client.metadata(None if topics is None else sorted(topics))
     for name in sorted(topics or ()):
         if name not in state.topics:
-            raise NotFound(f"topic {name!r} does not exist", hint="`kctl topic list` shows the topics")
+            raise NotFound(f"topic {name!r} does not exist", hint="list topics with `kctl topic list`")
     wanted = frozenset(topics) if topics is not None else None
     names = sorted(state.topics)
     chunks = [names[start : start + _TOPICS_PER_TASK] for start in range(0, len(names), _TOPICS_PER_TASK)]

@@ -110,7 +110,7 @@ def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
             continue
         found, first = offsets.get(tp), oldest.get(tp)
         if found is None:
-            reason = unread[tp].message if tp in unread else "nothing was answered"
+            reason = unread[tp].message if tp in unread else "the response does not include it"
             yield LogRow(*tp, leader, error=reason)
         elif isinstance(first, KctlError):
             yield LogRow(*tp, leader, found.start, found.end, error=first.message)

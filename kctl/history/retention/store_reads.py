@@ -68,7 +68,7 @@ class StoreReads:
         moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._tell)
         if moment is None:
             raise NotFound(
-                f"{self.store.root} has no snapshot of that time", hint="`kctl history snapshot` collects them"
+                f"{self.store.root} has no snapshot of that time", hint="collect snapshots with `kctl history snapshot`"
             )
         asked = SizesAsked(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
         replicas, errors = replica_growth.replicas_of(self._sizes(asked))

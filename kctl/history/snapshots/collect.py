@@ -37,7 +37,7 @@ _MOST_FAILURES, _MOST_TEXT = 50, 300
 _LONG_MS = 60_000
 # A leader tells no offsets until its high watermark has come to where its epoch began (Partition.scala:
 # fetchOffsetForTimestamp), and that stands still while too few replicas are in sync (KIP-966).
-_WHY_NO_OFFSETS = ", for over a minute: are as many replicas in sync as its min.insync.replicas asks for?"
+_WHY_NO_OFFSETS = ", for over a minute: check whether the partition has min.insync.replicas replicas in sync"
 _CONFIGS = {
     name: name.replace("_", ".")
     for name, _, _ in schema.COLUMNS[schema.CONFIGS]
@@ -109,7 +109,7 @@ class Collector:
         state = client.metadata()
         if state.cluster_id != self._cluster_id:
             raise AnotherCluster(
-                f"the brokers are of cluster {state.cluster_id} now, and the snapshots of {self._cluster_id}",
+                f"the brokers now belong to cluster {state.cluster_id}, but the snapshots to {self._cluster_id}",
                 hint="use a store for each cluster",
             )
         _note_absent_brokers(state, found)

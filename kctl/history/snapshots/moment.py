@@ -1,7 +1,7 @@
-"""What a cluster was like at a moment, beside its commits: groups, owners, logs, configs, as the newest passes tell.
+"""The state of a cluster at a time, beside its commits: groups, owners, logs, configs, by the newest passes.
 
-The rows of several passes are looked at, because the last one may lack something: of each key the newest counts. What
-the newest row of a group says of its members holds for all owners: older ones have none any more.
+Rows of several passes are combined, because the last one may be incomplete: the newest row of each key counts. If the
+newest row of a group has no members, its older owners are dropped.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def test_passes_at_a_pace_and_its_ends(cluster: TestCluster, kctl: Kctl, tmp_pat
             eventually(lambda n=before: len(rows(store, schema.PASSES)) > n, seconds=30, what="a pass")  # type: ignore[misc]
             refused = kctl("spark", "snapshot", "--store", str(store), "--once")
             assert refused.code == 4
-            assert f"process {process.pid} collects into" in refused.err
+            assert f"process {process.pid} is collecting into" in refused.err
             code, err = stop(process, number)
         assert code == 130
         assert "Traceback" not in err
@@ -265,7 +265,7 @@ def test_a_store_of_another_cluster_and_a_newer_one(cluster: TestCluster, kctl: 
     about = store / "kctl-store.json"
     entry = json.loads(about.read_text())
     before = sorted(store.rglob("*"))
-    for change, text in (({"cluster_id": "other"}, "holds snapshots of cluster other"), ({"version": 2}, "version 2")):
+    for change, text in (({"cluster_id": "other"}, "has snapshots of cluster other"), ({"version": 2}, "version 2")):
         about.write_text(json.dumps({**entry, **change}))
         done = kctl("spark", "snapshot", "--store", str(store), "--once")
         assert (done.code, text in done.err) == (4, True), done

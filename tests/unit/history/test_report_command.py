@@ -218,7 +218,7 @@ def test_a_broker_that_died_is_named_and_its_figures_are_marked(tmp_path: Path) 
 
 
 def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An alarm since minute 40, and nothing collected from minute 46 to 50."""
+    """An alarm since minute 40, and no snapshots from minute 46 to 50."""
     store = small_cluster(tmp_path / "store")
     for minute in range(46, 50):
         for file in store.root.glob(f"*/date=*/hour=*/pass-{at_ms(minute)}.parquet"):
@@ -232,7 +232,7 @@ def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, caps
     out = capsys.readouterr().out
     assert code == 0
     assert re.search(
-        r"^lacking +nothing collected from 09-21 14:45:00 to 14:50:00 \(5m\): 4 passes missing$", out, re.MULTILINE
+        r"^incomplete +no snapshots from 09-21 14:45:00 to 14:50:00 \(5m\): 4 passes missing$", out, re.MULTILINE
     )
 
 
@@ -248,7 +248,7 @@ def test_a_table_that_is_missing_is_one_thing(tmp_path: Path, capsys: pytest.Cap
     out, err = capsys.readouterr()
     assert code == 5
     assert err.count("commits is missing") == err.count("commits/") + 1 == 1
-    assert re.search(r"^groups +not known", out, re.MULTILINE)
+    assert re.search(r"^groups +unknown", out, re.MULTILINE)
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_a_table_that_is_missing_is_one_thing(tmp_path: Path, capsys: pytest.Cap
 def test_tables(run: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = run()
     assert (code, err) == (0, "")
-    assert re.search(r"^ERR +log dir /lost of broker 3 +is offline: KAFKA_STORAGE_ERROR +- +-$", out, re.MULTILINE)
+    assert re.search(r"^ERR +log dir /lost on broker 3 +is offline: KAFKA_STORAGE_ERROR +- +-$", out, re.MULTILINE)
     assert re.search(r"^lag +10,520 messages$", out, re.MULTILINE)
     assert re.search(r"^stopped +ERR +5800 +\S{12} +\.{8}E{4} ", out, re.MULTILINE)
     code, out, _ = run("-o", "wide")
@@ -295,11 +295,11 @@ def test_the_page(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [
-        (("-o", "csv"), 2, "a report is no one table"),
+        (("-o", "csv"), 2, "a report has several tables and cannot be written as CSV"),
         (("--html", "/nowhere/report.html"), 2, "the folder /nowhere does not exist"),
         (("--last", "1h"), 2, "do not go together"),
-        (("--conf", "spark.ui.enabled=true"), 2, "they need --master"),
-        (("--driver-memory", "2g"), 2, "they need --master"),
+        (("--conf", "spark.ui.enabled=true"), 2, "need --master"),
+        (("--driver-memory", "2g"), 2, "need --master"),
         (("--master", "mesos://h:5050"), 2, "mesos"),
         (("--group", "nobody"), 4, "group 'nobody' does not exist"),
     ],

@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 def a_pass(number: int) -> Pass:
-    """Rows with gaps: partitions that are not seen, commits and offsets that are not known, rewinds."""
+    """Rows with gaps: partitions that are not seen, commits and offsets that are unknown, rewinds."""
     rng = random.Random(number)
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schema.TABLES}
     for topic in ("a", "b", "é"):
@@ -464,7 +464,7 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
     [
         (("--of", "topics", "--group", "g"), "--group does not apply"),
         (("--of", "log-dirs", "--topic", "g"), "--topic has no meaning"),
-        (("--last", "0s"), "--last is more than 0"),
+        (("--last", "0s"), "--last must be greater than 0"),
         (("--conf", "a=b"), "it needs --master"),
         (("--overwrite",), "--overwrite needs --parquet DIR"),
     ],

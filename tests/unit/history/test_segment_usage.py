@@ -13,7 +13,14 @@ import pytest
 
 from kctl.__main__ import main
 from kctl.errors import NotFound, UsageError
-from kctl.history.retention.segment_usage import CleanerRow, SegmentRequest, SegmentRow, log_folders, read_segments, topics_of
+from kctl.history.retention.segment_usage import (
+    CleanerRow,
+    SegmentRequest,
+    SegmentRow,
+    log_folders,
+    read_segments,
+    topics_of,
+)
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.store import create_store
@@ -87,7 +94,9 @@ def test_what_the_cleaner_has_before_it(tmp_path: Path) -> None:
     checkpoint(tmp_path, "cleaner-offset-checkpoint", {"dirty-0": 10, "clean-0": 30}, age_s=3600)
     compact = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.5}
     known = configs(dirty=compact, clean=compact, deleted={})
-    found = read_segments(log_folders([tmp_path]), SegmentRequest(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4))
+    found = read_segments(
+        log_folders([tmp_path]), SegmentRequest(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4)
+    )
     assert [row.topic for row in found.cleaner] == ["dirty", "clean"]
     row, clean = found.cleaner
     size = row.size_bytes // 4
@@ -179,7 +188,7 @@ def test_the_command_takes_configs_from_a_store(
         ("old", 0, "retention_ms"), ("old", 10, "retention_ms"), ("old", 20, "retention_ms"),
     ]  # fmt: skip
     assert list(found[0]) == [field.name for field in fields(SegmentRow)]
-    assert "looked into 1 log of 3 segments" in err
+    assert "read 1 log of 3 segments" in err
     code, out, err = run(monkeypatch, capsys, "--show", "cleaner", "--count-keys", "--dedupe-buffer", "96", *common)
     assert code == 0, err
     assert [(row["topic"], row["keys"], row["rounds"]) for row in json.loads(out)] == [("keys", 5, 2)]
@@ -202,7 +211,7 @@ def test_the_command_takes_configs_from_a_store(
         (("--show", "skew"), "--show skew needs --store DIR"),
         (("--by", "replica"), "--by replica needs --store DIR"),
         (("--full-within", "1d"), "--full-within needs --store DIR"),
-        (("--count-keys",), "--count-keys is for --show cleaner"),
+        (("--count-keys",), "--count-keys needs --show cleaner"),
         (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "leave --show out"),
         (("--store", "{store}", "--what-if", "segment.ms=1d"), "is no change of retention"),
         (("--store", "{store}", "--explain", "--by", "broker"), "--explain tells of topics"),
