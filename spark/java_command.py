@@ -115,7 +115,7 @@ def _words(conf: Mapping[str, str], key: str) -> list[str]:
     try:
         return shlex.split(conf.get(key, ""))
     except ValueError as exc:
-        raise UsageError(f"--conf {key} cannot be taken apart: {exc}", hint="close its quotes") from exc
+        raise UsageError(f"--conf {key} cannot be split into words: {exc}", hint="check its quotes") from exc
 
 
 def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -97,8 +97,8 @@ def _train(
             progress.update("writing the class archive")
         code = driver.finish()
     if not partial.is_file():
-        how = "it did not end in time" if code is None else f"its JVM ended with exit code {code}"
-        raise OperationFailed(f"Spark wrote no class archive: {how}", hint="run it again with -v")
+        how = "it timed out" if code is None else f"its JVM ended with exit code {code}"
+        raise OperationFailed(f"Spark wrote no class archive: {how}", hint="run the command again with -v")
 
 
 def exercise(spark: SparkSession) -> None:
@@ -162,7 +162,7 @@ def _alone(path: Path, deadline: Deadline) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if deadline.expired:
-                    raise Busy("another kctl is making the class archive", hint="wait for it") from None
+                    raise Busy("another kctl is creating the class archive", hint="wait until it is done") from None
                 time.sleep(_LOCK_POLL_S)
         yield
     finally:

@@ -1,10 +1,8 @@
-"""What groups committed and when, from the log of __consumer_offsets: partitions' folders of brokers, or copies.
+"""Commits of groups and their times, from the log of __consumer_offsets: partition folders of brokers, or copies.
 
-Rows are commits that took effect, in the order in which they did (kctl.segment.format.offset_commits has the rules),
-decoded in Arrow batches. What is damaged, or cannot be read, is a row with nothing but `error`: other rows are still
-true, and the report says that some are missing.
-
-Copies of a log that a broker writes to may end within a batch: that is no damage, the broker was writing.
+Rows are commits that took effect, in that order (rules: kctl.segment.format.offset_commits), decoded into Arrow
+batches. Damage and read failures are rows with only `error` set: other rows remain valid, and the report states that
+some are missing. A copy of a log that a broker writes to may end within a batch; that is not damage.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ class Span:
     upper: str | None = None
 
     def has_group(self, group: str) -> bool:
-        """Whether a group is in it."""
+        """Return True if the group is in the span."""
         return (self.lower is None or group >= self.lower) and (self.upper is None or group < self.upper)
 
 
@@ -102,7 +100,7 @@ def _of_log_dir(path: Path) -> list[PartitionLog]:
 
 
 def log_partition(log: PartitionLog) -> int | None:
-    """The partition's number, of the folder's name; None where it does not tell."""
+    """Return the partition number from the folder's name; None if the name has none."""
     folder = log.path if log.path.suffix != ".log" else log.path.parent
     topic, number, _ = parse_folder_name(folder.resolve().name)
     return number if topic == TOPIC else None
@@ -117,7 +115,7 @@ def _length(log: PartitionLog) -> tuple[int, int]:
 
 
 def read_log(log: PartitionLog, span: Span = EVERYTHING, *, told: Told | None = None) -> Iterator[pa.RecordBatch]:
-    """A log's commits as batches of ARROW's schema; then what could not be read. Raises what Source raises."""
+    """Yield a log's commits as batches of ARROW's schema, then read failures. Raises what Source raises."""
     told = told or Told()
     number = log_partition(log)
     reader = _Reader(told)
@@ -165,7 +163,7 @@ def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """`read_log` of each; one that cannot be read is a row with its error."""
+    """Yield `read_log` of each log. A log that cannot be read is a row with its error."""
     for log in logs:
         told = Told()
         try:
@@ -296,7 +294,7 @@ def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.R
 
 
 def errors_of(told: Told) -> pa.RecordBatch:
-    """What could not be read, as rows of ARROW."""
+    """Return read failures as rows of ARROW."""
     more = told.damaged + told.unreadable - len(told.texts)
     texts = told.texts + ([f"and {more} more"] if more > 0 else [])
     arrays = [

@@ -1,8 +1,8 @@
-"""Commit times for a report, asked of the live cluster: for where no log dir of a broker can be read as a folder.
+"""Commit times for a report, read from the live cluster, if no broker's log dir is readable as a folder.
 
-kctl's own process reads the log of __consumer_offsets, while Spark starts, keeps what the report's passes can ask for
-(some 33 bytes for each partition and pass), and gives it to the tasks. That is for reports of some thousand partitions;
-for larger ones tasks read the logs themselves (LagQuestion.offsets_logs).
+kctl's main process reads the log of __consumer_offsets, keeps what the passes of the report need (about 33 bytes per
+partition and pass) and adds it to the plan. This suits reports of some thousand partitions; for larger ones the tasks
+read the logs (LagQuery.offsets_logs).
 """
 
 from __future__ import annotations

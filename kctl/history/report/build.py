@@ -1,8 +1,8 @@
-"""A report over a store of snapshots: everything is read once, as it streams by.
+"""A report over a store of snapshots, in one streaming pass.
 
-The rows of groups are those of `kctl spark lag` over the same span (kctl.history.lag.rows): their series are taken from
-the readings on the way. Sizes likewise, on the way to retention.store_reads. Groups are read here, or by
-Spark's tasks (kctl.spark.report_source); disks, which are fewer, always here.
+The rows of groups are those of `kctl history lag` over the same span (kctl.history.lag.rows); series are taken from the
+readings as they stream by. Sizes likewise, in retention.store_reads. Groups are read in processes of kctl or in Spark's
+tasks (kctl.spark.report_source); disks, which are fewer, always in this process.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ReadGroups: TypeAlias = Callable[[LagPlan, Times, Most, list[str]], Iterable[Gro
 
 
 def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
-    """All groups, in this process."""
+    """Read all groups in this process."""
     damaged: list[Damaged] = []
     yield read_part(plan.question, EVERY_GROUP, times, most, damaged)
     lacking += map(str, damaged)
 
 
 def read_in_processes(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
-    """Read the groups of each range of the plan, at the same time."""
+    """Read each range of groups of the plan in parallel processes."""
     parts = each_share(partial(_read_range, plan.question, times, most), plan.ranges)
     for part, failures in parts:
         lacking += failures
@@ -65,9 +65,10 @@ def report_of(
     most: Most = DEFAULT_MOST,
     read_groups: ReadGroups = read_here,
 ) -> Report:
-    """The report of a plan over a store (kctl.history.lag.plan.plan_span).
+    """Return the report of a plan over a store (kctl.history.lag.plan.plan_span). Raises KctlError, NotSorted,
+    BadRows.
 
-    until_ms: the end of the time that was asked for; None: the newest pass. Raises KctlError, NotSorted, BadRows.
+    until_ms: end of the requested time; None: the newest pass.
     """
     question = plan.question
     assert question.store is not None
@@ -107,17 +108,17 @@ def report_of(
 
 
 def _has_earlier(store: Store, question: LagQuestion) -> bool:
-    """Whether there were passes before the span: in what was read as history, or in hours before."""
+    """Return True if there are passes before the span."""
     return question.began_ms < question.from_ms or newest_ms(store, hour_of(question.from_ms).start_ms) is not None
 
 
 def _missing_tables(store: Store) -> list[str]:
-    """The tables that a store with passes has no folder of."""
+    """Return the tables without a folder in a store that has passes."""
     return [table for table in schema.TABLES if not store.hours(table)]
 
 
 def _without_tables(root: str, missing: Sequence[str], lacking: Sequence[str]) -> list[str]:
-    """A table that is missing as one thing, instead of each of its files."""
+    """Return the errors, with those of a missing table merged into one."""
     found = []
     for text in lacking:
         table = next((name for name in missing if text.startswith(f"{root}/{name}/")), None)
@@ -126,7 +127,7 @@ def _without_tables(root: str, missing: Sequence[str], lacking: Sequence[str]) -
 
 
 def _some(lacking: Iterable[str]) -> list[str]:
-    """Each thing once, and not too many of them."""
+    """Return distinct errors, at most a limited number."""
     told = list(dict.fromkeys(lacking))
     more = len(told) - MOST_LACKING
     return told if more <= 0 else [*told[:MOST_LACKING], f"and {more} more"]
@@ -147,7 +148,7 @@ def _span(seen: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> S
 
 
 def _missed(store: Store, from_ms: int, to_ms: int, damaged: list[Damaged]) -> dict[int, int]:
-    """By the time of a pass: how many were left out before it."""
+    """Return the number of skipped passes before each pass, by its time."""
     batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged.append, columns=["at_ms", "missed"])
     return {row["at_ms"]: row["missed"] for batch in batches for row in batch.to_pylist() if row["missed"]}
 

@@ -1,4 +1,4 @@
-"""Log dirs and topics of a report: those of kctl.history.retention.store_reads, with sizes over time, from a store."""
+"""Log dirs and topics of a report: rows of kctl.history.retention.store_reads, with sizes over time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DiskReports(NamedTuple):
 
 
 def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequence[PassInfo]) -> DiskReports:
-    """Of the passes that the question has, which are `seen`; losses of the groups and topics that it asks for.
+    """Return the reports on disks for the passes `seen`, and losses of the selected groups and topics.
 
     Raises KctlError.
     """
@@ -72,7 +72,7 @@ def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequen
 
 
 def _answered_ms(outlook: Outlook) -> dict[int, int]:
-    """When each broker last told of its log dirs."""
+    """Return when each broker last reported its log dirs."""
     found: dict[int, int] = {}
     replicas = ((each.broker, each.growth.last_ms) for each in outlook.disks.replicas)
     for broker, last_ms in (*((each.broker, each.growth.last_ms) for each in outlook.disks.volumes), *replicas):

@@ -42,7 +42,7 @@ class Most(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A group; gone: later passes have no commits of it."""
+    """A group. gone: later passes have no commits of it."""
 
     status: GroupStatus
     gone: bool
@@ -58,7 +58,7 @@ class GroupsPart:
 
 
 def times_of(passes: Iterable[int]) -> Times:
-    """The passes of a report (ms, sorted, at least one) in their buckets."""
+    """Return the passes of a report (ms, sorted, at least one) with their buckets."""
     at = list(passes)
     return Times(np.array(at, dtype=np.int64), buckets_of(at))
 
@@ -66,7 +66,7 @@ def times_of(passes: Iterable[int]) -> Times:
 def read_part(
     question: LagQuestion, groups: GroupRange, times: Times, most: Most, damaged: list[Damaged]
 ) -> GroupsPart:
-    """Read a range of groups of a store. Raises KctlError, kctl.history.evaluate.windows.NotSorted."""
+    """Read a range of groups from a store. Raises KctlError, kctl.history.evaluate.windows.NotSorted."""
     assert question.store is not None
     store = store_here(question.store)
     inside = narrowed(groups, question.groups)
@@ -98,7 +98,7 @@ def read_part(
 
 
 def merged(parts: Iterable[GroupsPart], most: Most) -> GroupsPart:
-    """Parts of ranges that have no group in common, as one."""
+    """Merge parts of ranges that share no group."""
     whole = GroupsPart()
     for part in parts:
         whole.listed += part.listed
@@ -110,7 +110,7 @@ def merged(parts: Iterable[GroupsPart], most: Most) -> GroupsPart:
 
 
 def group_reports(part: GroupsPart, most: Most) -> list[GroupReport]:
-    """The worst groups, the worst first, those that are gone last."""
+    """Return the worst groups, worst first, deleted ones last."""
     found = []
     for status, gone in _worst_groups(part.listed, most):
         series = part.series[status.group]

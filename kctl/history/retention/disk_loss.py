@@ -1,13 +1,14 @@
-"""The join of both halves: when a volume is full, how far each group is by then, and what it loses. Pure.
+"""Losses when a volume is full: how far each group is by then, and what it loses. Pure.
 
-Until that moment each group reads, and each log is written, as fast as now:
+Until then each group reads, and each log is written, at its current rate:
 
-- unread: messages of partitions on the volume that the group has not read yet when it is full. A broker stops at a full
-  log dir (LogDirFailureChannel): these can then be read only from other replicas;
-- sole: those of them that have no other replica;
-- deleted: messages that retention will have deleted before the group has read them. A group that stands still loses
-  what is unread now one after the other, by its age, and then what is written. More is lost if space is made by a
-  shorter retention: kctl.history.retention.what_if.
+- unread: messages of partitions on the volume that the group has not read when it is full. A broker stops on a full log
+  dir (LogDirFailureChannel): these can then be read only from other replicas;
+- sole: unread messages without another replica;
+- deleted: messages that retention deletes before the group has read them. A group that does not advance loses its
+  unread messages one after the other, by age, then newly written ones.
+
+More is lost if space is freed by a shorter retention: kctl.history.retention.what_if.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Reader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLoss:
-    """What a group stands to lose when the volume is full, in messages; loss_eta_ms: the soonest of its partitions."""
+    """Messages that a group loses when the volume is full. loss_eta_ms: the earliest of its partitions."""
 
     group: str
     partition_count: int
@@ -58,7 +59,7 @@ class GroupLoss:
 
 
 def lag_in(reader: Reader, duration_ms: int) -> int | None:
-    """The lag after so long, if both rates stay; what is not known is taken for standing still."""
+    """Return the lag after this time at the current rates. Unknown rates count as 0."""
     if reader.lag is None:
         return None
     rate = (reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0)
@@ -91,7 +92,7 @@ def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
 
 
 def loss_ms(reader: Reader, limits: Limits) -> int | None:
-    """When the group first loses a message if these were the limits; None: never, or not known."""
+    """Return when the group first loses a message under these limits; None: never, or unknown."""
     if reader.log is None:
         return None
     found = deletion(reader.committed_offset, reader.time_lag_ms, reader.log, limits)
@@ -99,7 +100,7 @@ def loss_ms(reader: Reader, limits: Limits) -> int | None:
 
 
 def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
-    """What each group stands to lose in so long; those that lose most first, those that lose nothing left out."""
+    """Return what each group loses within this time, largest first, without groups that lose nothing."""
     by_group: dict[str, list[Reader]] = {}
     for reader in readers:
         by_group.setdefault(reader.group, []).append(reader)

@@ -1,4 +1,4 @@
-"""How the figures of kctl.history.retention.outlook came about, in sentences. Pure."""
+"""Explanations of how the values of kctl.history.retention.outlook were computed. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _MOST_CAUSES = 5
 
 
 def explain_log_dir(row: LogDirOutlook) -> list[Line]:
-    """The lines of a log dir."""
+    """Yield the explanations of a log dir."""
     return [*_volume(row), *_full(row), *_causes(row.causes)]
 
 
 def explain_logs(row: PartitionOutlook | TopicOutlook) -> list[Line]:
-    """The lines of a topic or a partition."""
+    """Yield the explanations of a topic or partition."""
     return [*_growth(row), *_ceiling(row), *_cleaner(row)]
 
 
 def rate(bytes_per_hour: float) -> str:
-    """«1.5 GB/h»."""
+    """Format a rate as "1.5 GB/h"."""
     return f"{format_size(int(bytes_per_hour))}/h"
 
 

@@ -1,7 +1,7 @@
-"""Which task asks which broker: planned by kctl's own process, in one Metadata.
+"""Which task reads which brokers: planned in kctl's main process with one Metadata request.
 
-A share keeps a leader's partitions together, so that a task sends few requests; there are at most
-`parallelism` shares, because a Python worker costs more than what it reads.
+A share keeps a leader's partitions together, so that a task sends few requests. There are at most `parallelism` shares:
+starting a Python worker costs more than what it reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetentionPlan:
-    """Shares for the retention report. brokers: those that are up. failures: what cannot be asked at all."""
+    """Shares for the retention report. brokers: live brokers. failures: what cannot be read."""
 
     brokers: tuple[BrokersShare, ...]
     partitions: tuple[PartitionsShare, ...]
@@ -36,7 +36,7 @@ class RetentionPlan:
 
 
 def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int) -> RetentionPlan:
-    """The shares for `topics` (None: all). Raises NotFound for a topic that was named and does not exist."""
+    """Return the shares for `topics` (None: all). Raises NotFound for a requested topic that does not exist."""
     state = client.metadata(None if topics is None else sorted(topics))
     for name in sorted(topics or ()):
         if name not in state.topics:
@@ -55,7 +55,7 @@ def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = No
 
 
 def _absent_brokers(state: ClusterState) -> Iterator[str]:
-    """A line for each broker that should hold replicas, and is not in the cluster now."""
+    """Yield a line for each broker that should hold replicas and is not in the cluster."""
     every = (partition for topic in state.topics.values() for partition in topic.partitions)
     replicas = Counter(node for partition in every for node in partition.replicas)
     for node in sorted(replicas.keys() - state.brokers.keys()):

@@ -121,7 +121,7 @@ class ReplicaOutlook:
 
 @dataclass(frozen=True, slots=True)
 class SkewRow(Skew):
-    """How evenly bytes are spread: over «brokers», «log dirs» of a broker, «partitions» of a topic (their leaders)."""
+    """How evenly bytes are spread: over "brokers", "log dirs" of a broker, or "partitions" of a topic (leaders)."""
 
     over: str
     broker: int | None
@@ -157,16 +157,16 @@ class Outlook:
         self._on_broker = grouped(self._current, lambda each: each.broker)
 
     def by_partition(self) -> list[PartitionOutlook]:
-        """Each partition, sorted."""
+        """Return each partition, sorted."""
         return [PartitionOutlook(**_values(row), **self._of_partition(row)) for row in self._usage.by_partition()]
 
     def by_topic(self) -> list[TopicOutlook]:
-        """Each topic, sorted."""
+        """Return each topic, sorted."""
         partitions = grouped(self.by_partition(), lambda row: row.topic)
         return [TopicOutlook(**_values(row), **self._of_topic(partitions[row.topic])) for row in self._usage.by_topic()]
 
     def by_broker(self) -> list[BrokerOutlook]:
-        """Each broker, sorted."""
+        """Return each broker, sorted."""
         found = []
         for row in self._usage.by_broker():
             own = self._on_broker.get(row.broker, [])
@@ -194,7 +194,7 @@ class Outlook:
         return found
 
     def by_log_dir(self) -> list[LogDirOutlook]:
-        """Each log dir, sorted by broker and path."""
+        """Return each log dir, sorted by broker and path."""
         together = {
             (each.broker, each.log_dir): [other.log_dir for other in group if other is not each]
             for group in same_volumes(self.disks.volumes)
@@ -221,7 +221,7 @@ class Outlook:
         return found
 
     def by_replica(self) -> list[ReplicaOutlook]:
-        """Each replica, sorted by topic, partition, broker and log dir."""
+        """Return each replica, sorted by topic, partition, broker and log dir."""
         leaders = {(log.topic, log.partition): log.leader for log in self.disks.logs}
         shares = {(row.topic, row.partition): row for row in self._usage.by_partition()}
         return [

@@ -1,9 +1,8 @@
-"""What log dirs' own files tell of retention and compaction, log by log: segments that may be deleted, those that are
-kept for longer than they should be, and what the cleaner has before it.
+"""Retention and compaction as seen in the files of log dirs, log by log: segments due for deletion, segments retained
+too long, and pending compaction.
 
-It takes the folders of a broker's log dirs (on its machine, or copies), and the topics' configs. Rules:
-kctl.segment.log.segment_retention, retention.tombstones. Batch headers are read, not records, unless keys are
-counted.
+Input: the folders of a broker's log dirs (on its host, or copies) and the topics' configs. Rules:
+kctl.segment.log.segment_retention, retention.tombstones. Only batch headers are read, unless keys are counted.
 """
 
 from __future__ import annotations
@@ -87,7 +86,10 @@ class CleanerRow:
 
 @dataclass
 class FilesReport:
-    """What was found. logs, segments: that were looked at. failures: logs that could not be read, and why."""
+    """The result of reading logs.
+
+    logs, segments_seen: how many were read. failures: logs that could not be read, and why.
+    """
 
     segments: list[SegmentRow] = field(default_factory=list)
     cleaner: list[CleanerRow] = field(default_factory=list)
@@ -123,7 +125,7 @@ def log_folders(log_dirs: Sequence[Path]) -> list[Path]:
 
 
 def topics_of(folders: Sequence[Path]) -> set[str]:
-    """The topics of partitions' folders."""
+    """Return the topics of partition folders."""
     names = (parse_folder_name(each.resolve().name)[0] for each in folders)
     return {name for name in names if name is not None}
 
@@ -131,7 +133,7 @@ def topics_of(folders: Sequence[Path]) -> set[str]:
 def read_segments(
     folders: Sequence[Path], asked: SegmentRequest, progress: Callable[[int, int], None] | None = None
 ) -> FilesReport:
-    """Look into logs one after the other. What cannot be read is a failure, and the next one is looked into."""
+    """Read logs one after the other. A log that cannot be read is a failure, and the next one is read."""
     report = FilesReport()
     for number, folder in enumerate(folders):
         if progress is not None:

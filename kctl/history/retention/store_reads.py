@@ -60,11 +60,11 @@ class StoreReads:
 
     @property
     def errors(self) -> list[str]:
-        """One line for each."""
+        """Return a line for each read failure."""
         return as_given(self._damaged, self.store.root)
 
     def outlook(self) -> tuple[Outlook, DiskMoment]:
-        """What was seen of disks. Raises NotFound when the store has no pass in the span."""
+        """Return the state of the disks. Raises NotFound if the store has no pass in the span."""
         moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._tell)
         if moment is None:
             raise NotFound(
@@ -80,7 +80,7 @@ class StoreReads:
         return Outlook(disks, moment.log_dirs, now_ms=moment.at_ms), moment
 
     def readers(self, outlook: Outlook, *, chosen: Names = EVERY) -> list[Reader]:
-        """Each group's last reading of each partition of the topics that are chosen."""
+        """Return each group's last reading of each partition of the selected topics."""
         replicas: dict[Partition, int] = {}
         for each in outlook.disks.current():
             if not each.future:
@@ -98,7 +98,7 @@ class StoreReads:
         return found
 
     def ends_near(self, moments_ms: Iterable[int], until_ms: int) -> dict[Partition, list[LogEnd]]:
-        """Where logs ended about those moments, in order of time."""
+        """Return the log ends at about these times, in order of time."""
         found: dict[Partition, list[LogEnd]] = {}
         for moment_ms in sorted(set(moments_ms)):
             for partition, ends in ends_near(self.store, moment_ms, until_ms, damaged=self._tell).items():
@@ -143,7 +143,7 @@ def _reading_rows(question: ReadingsQuestion, groups: GroupRange) -> list[dict[s
 
 
 def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> StoreReads:
-    """Return the reads of a store in a folder. Raises what open_store does."""
+    """Return the reads of a store. Raises what open_store raises."""
     return StoreReads(open_store(place(store)), from_ms, to_ms, at_once=at_once)
 
 

@@ -54,11 +54,11 @@ class Disks:
             self._last[broker] = max(self._last.get(broker, 0), last_ms)
 
     def current(self) -> list[GrownReplica]:
-        """The replicas that their brokers have."""
+        """Return the replicas that brokers still have."""
         return [each for each in self.replicas if each.growth.last_ms == self._last[each.broker]]
 
     def rates(self) -> dict[Partition, Rate]:
-        """How fast each partition is written."""
+        """Return the write rate of each partition."""
         leaders = {(log.topic, log.partition): log.leader for log in self.logs}
         copies: dict[Partition, list[GrownReplica]] = {}
         for each in self.current():
@@ -67,7 +67,7 @@ class Disks:
         return {partition: _rate(each, leaders.get(partition, -1)) for partition, each in copies.items()}
 
     def full(self) -> dict[Place, DiskFull]:
-        """When the volume of each log dir is full."""
+        """Return when the volume of each log dir is full."""
         rates = self.rates()
         on: dict[Place, list[ReplicaGrowth]] = {}
         for each in self.current():
@@ -126,7 +126,7 @@ def _most(rates: Iterable[float | None]) -> float | None:
 
 
 def same_volumes(volumes: Iterable[GrownVolume]) -> list[list[GrownVolume]]:
-    """Log dirs, those together that lie on one volume."""
+    """Return log dirs grouped by volume."""
     found: list[list[GrownVolume]] = []
     for each in sorted(volumes, key=lambda row: (row.broker, row.log_dir)):
         group = next((group for group in found if _same(group[0], each)), None)

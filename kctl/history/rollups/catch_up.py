@@ -70,7 +70,7 @@ def catch_up(
 
 
 def make_hour(store: Store, hour: Hour) -> list[Damaged]:
-    """Roll an hour up; what could not be read. An hour without passes that can be read has empty roll-ups."""
+    """Roll up an hour; return read failures. An hour without readable passes has empty rollups."""
     found = roll_up(store, hour)
     for table in WRITTEN:
         rollup_files.write(store, hour_path(store, table, hour), table, found.rows[table])
@@ -78,7 +78,7 @@ def make_hour(store: Store, hour: Hour) -> list[Damaged]:
 
 
 def make_day(store: Store, day_ms: int) -> list[Damaged]:
-    """Roll the hours of a day up; what could not be read."""
+    """Roll up the hours of a day; return read failures."""
     damaged: list[Damaged] = []
     for table in WRITTEN:
         rows, bad = rollup_files.rows_of(store, table, day_ms, day_ms + DAY_MS, days=False)
@@ -98,6 +98,6 @@ def _missing_days(store: Store) -> list[int]:
 
 
 def hours_here(store: Store, hours: Sequence[Hour]) -> Iterator[tuple[int, list[str]]]:
-    """Make the roll-ups of each hour in this process: see MakeHours."""
+    """Roll up each hour in this process; see MakeHours."""
     for hour in hours:
         yield hour.start_ms, [str(each) for each in make_hour(store, hour)]

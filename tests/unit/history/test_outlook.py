@@ -347,7 +347,8 @@ def test_a_disk_that_is_full_later_than_can_be_foretold(
     retention_store.judge(asked(store, full_within="4d"), retention_store.StoreResult(log_dirs=[row]))
     assert capsys.readouterr().err == ""
     retention_store.judge(asked(store, full_within="5d"), retention_store.StoreResult(log_dirs=[row]))
-    assert "/a on broker 1 will not be full within 4d 4h: 1h of snapshots are too few to predict 5d" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "/a on broker 1 will not be full within 4d 4h: 1h of snapshots are too few to predict 5d" in err
 
 
 # --- what the command makes of it, but for Spark --------------------------------------------------------------------
