@@ -51,8 +51,8 @@ def sweep() -> None:
 def _remove_abandoned(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        found = os.fstat(fd)
-        if found.st_uid != os.getuid() or time.time() - found.st_mtime < _YOUNG_S:
+        result = os.fstat(fd)
+        if result.st_uid != os.getuid() or time.time() - result.st_mtime < _YOUNG_S:
             return
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its owner lives
         shutil.rmtree(folder, ignore_errors=True)

@@ -109,13 +109,13 @@ def need_packages() -> None:
             f"kctl spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT
         )
     try:
-        found = importlib.metadata.version("pyspark")
+        result = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:  # spark-submit's own, a folder without metadata
         return
-    numbers = tuple(int(text) for text in re.findall(r"\d+", found)[:2])
+    numbers = tuple(int(text) for text in re.findall(r"\d+", result)[:2])
     if numbers < OLDEST_PYSPARK:
         oldest = ".".join(map(str, OLDEST_PYSPARK))
-        raise NotSupported(f"kctl spark needs pyspark {oldest} or newer; {found} is installed", hint=EXTRA_HINT)
+        raise NotSupported(f"kctl spark needs pyspark {oldest} or newer; {result} is installed", hint=EXTRA_HINT)
 
 
 def standalone_masters(master: str) -> list[Address]:

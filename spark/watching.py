@@ -97,10 +97,10 @@ def _show(context: SparkContext, message: str, progress: Progress) -> None:
     """Show the tasks of the running stages."""
     try:
         tracker = context.statusTracker()
-        found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        result = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     except Exception:  # noqa: BLE001 - a display must not fail a job; the job tells its own failure
         return
-    stages = [stage for stage in found if stage is not None]
+    stages = [stage for stage in result if stage is not None]
     if stages:
         names = ", ".join(str(stage.stageId) for stage in stages)
         done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)

@@ -154,7 +154,7 @@ class _OwnRun(Run):
         from kctl.history.lag.row_batches import ROWS
 
         rows, errors = evaluate(plan)
-        self.write(rows, ROWS[plan.question.by])
+        self.write(rows, ROWS[plan.query.by])
         return rows, errors
 
     def usage(self, target: Target, plan: RetentionPlan, by: str, timeout_s: float) -> tuple[list[Any], list[str]]:

@@ -111,7 +111,7 @@ class LagOptions:
 
 @takes_options(LagOptions)
 def lag(ctx: typer.Context, options: LagOptions) -> None:
-    """Compute consumer lag, rates and loss risks from snapshots and the cluster.
+    """Report consumer lag, rates and losses, now or over time.
 
     The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
     when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
@@ -142,7 +142,7 @@ def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine
         with run.watched("reading snapshots" if when.store else "reading offsets"):
             rows, errors = run.lag(plan)
         shown = _shown(rows, options.worst)
-        rules = plan.question.rules if options.explain else None
+        rules = plan.query.rules if options.explain else None
         run.emit(inv, _result(shown, rules), lambda: _tables(shown, options.by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
     gate = bool(limits) or options.max_lag is not None

@@ -50,7 +50,7 @@ class ReportOptions:
 
 @takes_options(ReportOptions)
 def report(ctx: typer.Context, options: ReportOptions) -> None:
-    """Report on groups, log dirs and topics over time, as tables or an HTML page.
+    """Report on a cluster over time, as tables or an HTML page.
 
     Problems come first. The HTML page is one file that needs no network: charts, a status timeline for each group,
     upcoming message losses and full disks, and tables to sort and filter. Values match `kctl history lag` and `kctl

@@ -103,7 +103,7 @@ class RetentionOptions:
 
 @takes_options(RetentionOptions)
 def retention(ctx: typer.Context, options: RetentionOptions) -> None:
-    """Compute disk usage of logs and how much of their retention limits is used.
+    """Report disk usage, growth and retention of logs.
 
     With --store also growth, when each disk is full and which topics fill it (usage), messages that groups lose by then
     (losses), how evenly bytes are distributed (skew), how long a lagging group still sees tombstones of compacted

@@ -53,10 +53,10 @@ class SnapshotOptions:
 
 @takes_options(SnapshotOptions)
 def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
-    """Collect offsets, groups, logs, log dirs and configs into a store.
+    """Collect snapshots of a cluster into a store.
 
-    Reports over time read the store. A pass is stored completely or not at all. Hours that have ended are compacted.
-    With -o json, prints one line per pass.
+    A snapshot has offsets, groups, logs, log dirs and configs. Reports over time read the store. A pass is stored
+    completely or not at all. Hours that have ended are compacted. With -o json, prints one line per pass.
 
     Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
     """

@@ -68,7 +68,7 @@ class TrendsOptions:
 
 @takes_options(TrendsOptions)
 def trends(ctx: typer.Context, options: TrendsOptions) -> None:
-    """Show how lag, topic sizes or disks changed over weeks and months.
+    """Show trends of lag, topics or disks over weeks and months.
 
     Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
     a line for each group and topic, topic, or log dir; other formats have a row for each period.

@@ -22,9 +22,10 @@ def bundle(
     ] = "spark://HOST:7077",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Pack kctl and its dependencies for the executors of a Spark cluster.
+    """Pack kctl for the executors of a Spark cluster.
 
-    Prints the commands that use the archive. Executors need the same Python version and platform, but no kctl.
+    The archive has kctl and its dependencies. Prints the commands that use it. Executors need the same Python version
+    and platform, but no kctl.
 
     Example: kctl spark bundle --out kctl.tgz --master spark://master:7077
     """

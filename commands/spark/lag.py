@@ -14,7 +14,7 @@ from kctl.commands.terminal.option_sets import takes_options
 def lag(
     ctx: typer.Context, options: LagOptions, master: Master = "local", conf: Conf = None, driver_memory: Memory = "1g"
 ) -> None:
-    """Compute consumer lag, rates and loss risks with Spark.
+    """Report consumer lag, rates and losses with Spark.
 
     The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
     when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL

@@ -27,7 +27,7 @@ def report(
     conf: Conf = None,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Report on groups, log dirs and topics over time, as tables or an HTML page.
+    """Report on a cluster over time, as tables or an HTML page.
 
     Problems come first. The HTML page is one file that needs no network: charts, a status timeline for each group,
     upcoming message losses and full disks, and tables to sort and filter. Values match `kctl spark lag` and `kctl spark

@@ -18,7 +18,7 @@ def retention(
     conf: Conf = None,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Compute disk usage of logs and retention usage with Spark.
+    """Report disk usage, growth and retention of logs with Spark.
 
     With --store also growth, when each disk is full and which topics fill it (usage), messages that groups lose by then
     (losses), how evenly bytes are distributed (skew), how long a lagging group still sees tombstones of compacted

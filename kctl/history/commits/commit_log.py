@@ -72,18 +72,18 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
     Of several replicas of a partition the longest. A folder that is called otherwise (a copy) counts as it is; in a log
     dir only what has the topic's name. Raises NotFound, NotAuthorized, UsageError.
     """
-    found: list[PartitionLog] = []
+    result: list[PartitionLog] = []
     files: dict[Path, list[Path]] = {}
     for path in paths:
         if not is_folder(path):
             files.setdefault(path.parent, []).append(path)
         elif holds_segments(path):
-            found.append(partition_log(path))
+            result.append(partition_log(path))
         else:
-            found += _of_log_dir(path)
-    found += [partition_log_of_files(each) for each in files.values()]
+            result += _of_log_dir(path)
+    result += [partition_log_of_files(each) for each in files.values()]
     by_partition: dict[object, PartitionLog] = {}
-    for log in found:
+    for log in result:
         number = log_partition(log)
         key: object = log.path.resolve() if number is None else number
         if key not in by_partition or _length(log) > _length(by_partition[key]):
@@ -93,10 +93,10 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
 
 def _of_log_dir(path: Path) -> list[PartitionLog]:
     folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
-    found = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
-    if not found:
+    result = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
+    if not result:
         raise NotFound(f"{path} has no partition of {TOPIC}", hint=f"give log dirs, or folders {TOPIC}-N")
-    return found
+    return result
 
 
 def log_partition(log: PartitionLog) -> int | None:
@@ -146,9 +146,9 @@ def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) 
 
 
 def _batches_of(
-    found: Iterable[Commits | list[OffsetCommit]], number: int | None, span: Span
+    result: Iterable[Commits | list[OffsetCommit]], number: int | None, span: Span
 ) -> Iterator[pa.RecordBatch]:
-    for events in found:
+    for events in result:
         batch = _batch(events, number, span)
         if batch.num_rows:
             yield batch
@@ -188,9 +188,9 @@ class _Reader:
         while position < source.size:
             commits, following = read_piece(source, position, size)
             if following > position:
-                found = applied(commits, self.pending)
-                if len(found):
-                    yield found
+                result = applied(commits, self.pending)
+                if len(result):
+                    yield result
                 # What is not ordinary ends a piece: where there is much of it, pieces must not be read for nothing.
                 if (following - position) * 2 >= min(size, source.size - position):
                     size, plain = min(size * 2, PIECE_BYTES), 1
@@ -205,7 +205,7 @@ class _Reader:
 
     def _plainly(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
         """What takes effect by so many batches from `position` on, and what follows them."""
-        found: list[OffsetCommit] = []
+        result: list[OffsetCommit] = []
         following = position
         for item in islice(batches(source, position), count):
             where = f"{name} at {item.position}"
@@ -215,8 +215,8 @@ class _Reader:
                     self.told.damage(f"{where}: {item.message}")
             else:
                 following = item.next_position
-                found += self._batch(source, item, where)
-        return found, following if following > position else source.size
+                result += self._batch(source, item, where)
+        return result, following if following > position else source.size
 
     def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
         if batch.magic < 0 or not is_valid(source, batch):
@@ -238,15 +238,15 @@ def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span)
 
 
 def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
-    kept = np.ones(len(commits), dtype=bool)
+    retained = np.ones(len(commits), dtype=bool)
     if span.from_ms is not None:
-        kept &= commits.at_ms >= span.from_ms
+        retained &= commits.at_ms >= span.from_ms
     if span.to_ms is not None:
-        kept &= commits.at_ms < span.to_ms
+        retained &= commits.at_ms < span.to_ms
     if span.lower is not None or span.upper is not None:
-        kept &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
-    if not kept.all():
-        commits = commits.at(np.flatnonzero(kept))
+        retained &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
+    if not retained.all():
+        commits = commits.at(np.flatnonzero(retained))
     size = len(commits)
     which = numeric(commits.key, pa.int64())
     names = [column([each[i] for each in commits.keys], kind) for i, kind in enumerate(_KEY_TYPES)]

@@ -17,7 +17,7 @@ from kctl.cluster.groups.model import SHARE
 from kctl.errors import KctlError, NotFound, Refused
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, group_ranges, split
 from kctl.history.lag.live_pass import LivePass, live_pass
-from kctl.history.lag.request import PARTITION, LagQuestion
+from kctl.history.lag.request import PARTITION, LagQuery
 from kctl.history.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.history.lag.window import MINUTE_MS, WindowRules
 from kctl.history.snapshots import moment, schema
@@ -46,7 +46,7 @@ _MOMENT_BACK_MS = 60 * MINUTE_MS  # maximum age of the snapshot for a point in t
 class LagRequest:
     """The request of a lag command. observations, allowed_lag: see kctl.history.lag.window.WindowRules.
 
-    lookback_ms: how far back history is read, in addition to the windows. offsets_logs: see LagQuestion. commit_times:
+    lookback_ms: how far back history is read, in addition to the windows. offsets_logs: see LagQuery. commit_times:
     commit times are added to the plan later (kctl.history.commits.live_commit_times).
     """
 
@@ -72,7 +72,7 @@ class LagPlan:
     need.
     """
 
-    question: LagQuestion
+    query: LagQuery
     ranges: tuple[GroupRange, ...]
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], snapshot: Pass, 
         before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
     read = [*(each.at_ms for each in before), *(each.at_ms for each in live)]
     long_ago_ms = None if store is None else _long_ago_ms(store, at_ms, read[0], request, damaged)
-    question = LagQuestion(
+    query = LagQuery(
         store=text_of(store.root) if store is not None and before else None,
         from_ms=at_ms,
         to_ms=at_ms + 1,
@@ -195,7 +195,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], snapshot: Pass, 
     requested = [row for row in snapshot.rows.get(schema.GROUPS, ()) if _is_requested(row[0], row[1], request)]
     silent = _silent(snapshot, requested)
     share = tuple(sorted(row[0] for row in requested if row[2] == SHARE))
-    return LagPlan(question, ranges, failures, tuple(notes), silent, share, None if store is None else store.root)
+    return LagPlan(query, ranges, failures, tuple(notes), silent, share, None if store is None else store.root)
 
 
 def _windows(before: list[PassInfo], request: LagRequest) -> tuple[WindowRules, int]:
@@ -316,7 +316,7 @@ def _plan(
     rules, lookback_ms = _windows(available, request)
     available = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)
     long_ago_ms = _long_ago_ms(store, last.at_ms, available[0].at_ms, request, damaged)
-    question = LagQuestion(
+    query = LagQuery(
         store=text_of(store.root),  # tasks have working directories of their own
         from_ms=from_ms,
         to_ms=to_ms,
@@ -341,7 +341,7 @@ def _plan(
         )
     )
     tasks = _tasks(max(rows, rows * len(available) // (BATCH_ROWS // _ROWS_PER_TASK)), request)
-    ranges = group_ranges(store, question.from_ms, to_ms, tasks, damaged=damaged.append)
+    ranges = group_ranges(store, query.from_ms, to_ms, tasks, damaged=damaged.append)
     failures = [f"the snapshot of {iso(last.at_ms)} is incomplete: {text}" for text in last.failures]
     if not last.complete and not failures:
         failures = [f"the snapshot of {iso(last.at_ms)} is incomplete"]
@@ -349,7 +349,7 @@ def _plan(
     notes = [f"{partial} of {len(inside)} snapshots are incomplete"] if partial else []
     reasons = (*failures, *map(str, dict.fromkeys(damaged)))
     share = _stored_share_groups(store, last.at_ms, request)
-    return LagPlan(question, tuple(ranges), reasons, tuple(notes), share=share, root=store.root)
+    return LagPlan(query, tuple(ranges), reasons, tuple(notes), share=share, root=store.root)
 
 
 def _stored_share_groups(store: Store, at_ms: int, request: LagRequest) -> tuple[str, ...]:

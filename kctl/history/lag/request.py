@@ -18,7 +18,7 @@ PARTITION, TOPIC, GROUP = "partition", "topic", "group"
 
 
 @dataclass(frozen=True, slots=True)
-class LagQuestion:
+class LagQuery:
     """A lag query: the last reading with from_ms ≤ at_ms < to_ms of each partition of the selected groups and topics.
 
     store: None if only the passes in `live`, which were just taken, are read. lookback_ms: how far before from_ms

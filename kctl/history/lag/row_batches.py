@@ -18,7 +18,7 @@ import pyarrow as pa
 from kctl.errors import KctlError
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.evaluate.windows import NotSorted
-from kctl.history.lag.request import GROUP, PARTITION, TOPIC, LagQuestion
+from kctl.history.lag.request import GROUP, PARTITION, TOPIC, LagQuery
 from kctl.history.lag.rows import partition_rows
 from kctl.history.lag.status_rows import GroupStatus, LagStatus, PartitionStatus, TopicStatus
 from kctl.history.lag.totals import by_group, by_topic
@@ -33,24 +33,24 @@ _ARROW: dict[type, pa.DataType] = {
 }  # fmt: skip
 
 
-def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+def read(query: LagQuery, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range of groups, then read failures, as batches of `arrow_schema`. Needs no Spark."""
     errors: list[str] = []
-    for rows in read_rows(question, groups, errors):
-        yield _batch(rows, question.by)
+    for rows in read_rows(query, groups, errors):
+        yield _batch(rows, query.by)
     if errors:
-        yield _error_batch(list(dict.fromkeys(errors)), question.by)
+        yield _error_batch(list(dict.fromkeys(errors)), query.by)
 
 
-def read_rows(question: LagQuestion, groups: GroupRange, errors: list[str]) -> Iterator[list[LagStatus]]:
+def read_rows(query: LagQuery, groups: GroupRange, errors: list[str]) -> Iterator[list[LagStatus]]:
     """Yield the rows of a range of groups in chunks. errors: receives read failures."""
     damaged: list[Damaged] = []
     try:
-        yield from _chunks(partition_rows(question, groups, damaged, errors=errors), question.by)
+        yield from _chunks(partition_rows(query, groups, damaged, errors=errors), query.by)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
-        errors.append(f"{question.store}: {exc}")
+        errors.append(f"{query.store}: {exc}")
     errors += map(str, damaged)
 
 

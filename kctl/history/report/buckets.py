@@ -41,10 +41,10 @@ def buckets_of(times: Sequence[int], most: int = MOST_BUCKETS) -> Buckets:
 
 def status_spans(states: Iterable[State | None]) -> list[StatusSpan]:
     """Return a state per bucket as spans of equal states."""
-    found = []
+    result = []
     first = 0
     for state, same in groupby(states):
         count = sum(1 for _ in same)
-        found.append(StatusSpan(first, count, state))
+        result.append(StatusSpan(first, count, state))
         first += count
-    return found
+    return result

@@ -46,9 +46,9 @@ class StateStream:
     def of(self, group: str) -> GroupStates:
         """Return the states of this group if it is next."""
         if self._next is not None and self._next[0] == group:
-            found = self._next[1]
+            result = self._next[1]
             self._next = next(self._rest, None)
-            return found
+            return result
         return GroupStates(np.zeros(len(self._times), dtype=np.int8), "Unknown", None)
 
     def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, GroupStates]]:

@@ -52,11 +52,11 @@ def html_page(report: Report) -> str:
 
 def report_json(report: Report) -> str:
     """Return the report as JSON that is safe in a script element, with rows as columns so that each key occurs once."""
-    found = _plain(report)
-    for name, value in found.items():
+    result = _plain(report)
+    for name, value in result.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            found[name] = _columns(value)
-    return json.dumps(found, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+            result[name] = _columns(value)
+    return json.dumps(result, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -71,8 +71,8 @@ def _filled(template: str, parts: dict[str, str]) -> str:
     made = []
     rest = template
     for mark, text in sorted(parts.items(), key=lambda item: template.index(item[0])):
-        before, found, rest = rest.partition(mark)
-        assert found, mark
+        before, result, rest = rest.partition(mark)
+        assert result, mark
         made += [before, text]
     return "".join([*made, rest])
 

@@ -72,12 +72,12 @@ def deleted_in(reader: Reader, duration_ms: int) -> int:
     if reader.loss_eta_ms is None or reader.loss_eta_ms > duration_ms:
         return 0
     rate = max((reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0), 0.0)
-    found = int(rate * (duration_ms - reader.loss_eta_ms) / HOUR_MS * _S_PER_HOUR)
+    result = int(rate * (duration_ms - reader.loss_eta_ms) / HOUR_MS * _S_PER_HOUR)
     by_time = _deleted_by_time(reader, duration_ms)
     if by_time is not None:  # unless retention.bytes deletes sooner
-        found = by_time if reader.by_time_ms == reader.loss_eta_ms else max(found, by_time)
+        result = by_time if reader.by_time_ms == reader.loss_eta_ms else max(result, by_time)
     left = lag_in(reader, duration_ms)
-    return max(found, 1) if left is None else min(max(found, 1), left)
+    return max(result, 1) if left is None else min(max(result, 1), left)
 
 
 def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
@@ -95,8 +95,8 @@ def loss_ms(reader: Reader, limits: Limits) -> int | None:
     """Return when the group first loses a message under these limits; None: never, or unknown."""
     if reader.log is None:
         return None
-    found = deletion(reader.committed_offset, reader.time_lag_ms, reader.log, limits)
-    return loss_eta_ms(found, reader.consumed_per_s, reader.produced_per_s, keeps_up=reader.keeps_up)
+    result = deletion(reader.committed_offset, reader.time_lag_ms, reader.log, limits)
+    return loss_eta_ms(result, reader.consumed_per_s, reader.produced_per_s, keeps_up=reader.keeps_up)
 
 
 def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
@@ -105,8 +105,8 @@ def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
     for reader in readers:
         by_group.setdefault(reader.group, []).append(reader)
     rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
-    found = [row for row in rows if row.unread or row.deleted]
-    return sorted(found, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
+    result = [row for row in rows if row.unread or row.deleted]
+    return sorted(result, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
 
 
 def _of_group(group: str, readers: list[Reader], duration_ms: int) -> GroupLoss:

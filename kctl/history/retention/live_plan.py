@@ -41,15 +41,16 @@ def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = No
     for name in sorted(topics or ()):
         if name not in state.topics:
             raise NotFound(f"topic {name!r} does not exist", hint="list topics with `kctl topic list`")
-    wanted = frozenset(topics) if topics is not None else None
+    selected = frozenset(topics) if topics is not None else None
     names = sorted(state.topics)
     chunks = [names[start : start + _TOPICS_PER_TASK] for start in range(0, len(names), _TOPICS_PER_TASK)]
     return RetentionPlan(
         brokers=tuple(
-            BrokersShare(tuple(share), wanted) for share in deal([[node] for node in state.brokers], parallelism)
+            BrokersShare(tuple(share), selected)
+            for share in split_evenly([[node] for node in state.brokers], parallelism)
         ),
         partitions=_partition_shares(state, parallelism, oldest=True),
-        topics=tuple(TopicsShare(tuple(share)) for share in deal(chunks, parallelism)),
+        topics=tuple(TopicsShare(tuple(share)) for share in split_evenly(chunks, parallelism)),
         failures=tuple(_absent_brokers(state)),
     )
 
@@ -67,14 +68,14 @@ def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) ->
     for topic in state.topics.values():
         for partition in topic.partitions:
             by_leader.setdefault(partition.leader, []).append((partition.tp, partition.leader))
-    return tuple(PartitionsShare(tuple(share), oldest) for share in deal(by_leader.values(), parallelism))
+    return tuple(PartitionsShare(tuple(share), oldest) for share in split_evenly(by_leader.values(), parallelism))
 
 
-def deal(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
+def split_evenly(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
     """Bundles that stay whole, dealt to at most `hands` hands of about the same size: the largest bundle first,
     each to the smallest hand (Graham's rule, at most 4/3 of the best). No hand is empty."""
     largest_first = sorted((bundle for bundle in bundles if bundle), key=len, reverse=True)
-    dealt: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
+    shares: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
     for bundle in largest_first:
-        min(dealt, key=len).extend(bundle)
-    return dealt
+        min(shares, key=len).extend(bundle)
+    return shares

@@ -108,14 +108,14 @@ def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
     for tp, leader in share.leaders:
         if tp in deleted:
             continue
-        found, first = offsets.get(tp), oldest.get(tp)
-        if found is None:
+        result, first = offsets.get(tp), oldest.get(tp)
+        if result is None:
             reason = unread[tp].message if tp in unread else "the response does not include it"
             yield LogRow(*tp, leader, error=reason)
         elif isinstance(first, KctlError):
-            yield LogRow(*tp, leader, found.start, found.end, error=first.message)
+            yield LogRow(*tp, leader, result.start, result.end, error=first.message)
         else:
-            yield LogRow(*tp, leader, found.start, found.end, first)
+            yield LogRow(*tp, leader, result.start, result.end, first)
 
 
 def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> Iterator[LogDirRow]:
@@ -125,11 +125,11 @@ def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> I
             answers = fetch_log_dirs(client, share.brokers)
     except KctlError as exc:
         answers = dict.fromkeys(share.brokers, exc)
-    for broker, found in answers.items():
-        if isinstance(found, KctlError):
-            yield LogDirRow(broker, error=found.message)
+    for broker, result in answers.items():
+        if isinstance(result, KctlError):
+            yield LogDirRow(broker, error=result.message)
             continue
-        for log_dir in found:
+        for log_dir in result:
             sizes = (log_dir.total_bytes, log_dir.usable_bytes)
             yield LogDirRow(broker, log_dir.path, *sizes, error=log_dir.error)
             for row in log_dir.replicas:
@@ -148,10 +148,10 @@ def read_configs(target: Target, share: TopicsShare, *, timeout_s: float) -> Ite
             answers = list(fetch_retention(client, share.topics).items())
     except KctlError as exc:
         answers = [(name, exc) for name in share.topics]
-    for name, found in answers:
-        if isinstance(found, NotFound):
+    for name, result in answers:
+        if isinstance(result, NotFound):
             continue
-        if isinstance(found, KctlError):
-            yield ConfigRow(name, error=found.message)
-        elif isinstance(found, tuple):
-            yield ConfigRow(*found)
+        if isinstance(result, KctlError):
+            yield ConfigRow(name, error=result.message)
+        elif isinstance(result, tuple):
+            yield ConfigRow(*result)

@@ -80,8 +80,8 @@ class Usage:
 
     def by_topic(self) -> list[TopicUsage]:
         """Return each topic in `logs`, sorted."""
-        found = grouped(self.by_partition(), lambda row: row.topic)
-        return [_topic(rows) for rows in found.values()]
+        result = grouped(self.by_partition(), lambda row: row.topic)
+        return [_topic(rows) for rows in result.values()]
 
     def by_broker(self) -> list[BrokerUsage]:
         """Return each broker in `log_dirs`, sorted."""
@@ -98,19 +98,19 @@ class Usage:
         ]
 
     def _shares(self, copies: Iterable[ReplicaSize]) -> list[_Shares]:
-        found = []
+        result = []
         for copy in copies:
             policy = self._configs.get(copy.topic, TopicRetention(copy.topic))
             log = self._log_of.get((copy.topic, copy.partition))
             oldest = log.oldest_timestamp_ms if log else None
-            found.append(
+            result.append(
                 _Shares(
                     used(copy.size_bytes, policy.retention_bytes, policy.cleanup_policy),
                     oldest,
                     used(age_ms(self.now_ms, oldest), policy.retention_ms, policy.cleanup_policy),
                 )
             )
-        return found
+        return result
 
     def _broker(self, node: int, dirs: list[LogDirSize], copies: list[ReplicaSize]) -> BrokerUsage:
         shares = self._shares(copies)

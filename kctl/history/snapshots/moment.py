@@ -77,11 +77,11 @@ def _logs(rows: Mapping[str, Iterable[Row]]) -> dict[tuple[str, int], TopicParti
 
 def _newest(rows: Iterable[Row], key_columns: int) -> dict[tuple[Any, ...], Row]:
     """The newest row of each key."""
-    found: dict[tuple[Any, ...], Row] = {}
+    result: dict[tuple[Any, ...], Row] = {}
     until = 1 + key_columns
     for row in rows:
         key = row[1:until]
-        before = found.get(key)
+        before = result.get(key)
         if before is None or before[0] <= row[0]:
-            found[key] = row
-    return found
+            result[key] = row
+    return result

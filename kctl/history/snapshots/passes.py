@@ -27,12 +27,12 @@ def passes(store: Store, from_ms: int, to_ms: int, *, damaged: Callable[[Damaged
 
     damaged: see kctl.history.snapshots.read.read_table.
     """
-    found = [
+    result = [
         PassInfo(row["at_ms"], row["complete"], tuple(row["failures"]), row["interval_ms"])
         for batch in read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged)
         for row in batch.to_pylist()
     ]
-    return sorted(found)
+    return sorted(result)
 
 
 def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
@@ -56,8 +56,8 @@ def oldest_ms(store: Store) -> int | None:
         for file in store.counting(hour).files:
             if not file.compacted:
                 return file.at_ms
-            found = passes(store, hour.start_ms, file.at_ms + 1, damaged=lambda _: None)
-            return found[0].at_ms if found else hour.start_ms
+            result = passes(store, hour.start_ms, file.at_ms + 1, damaged=lambda _: None)
+            return result[0].at_ms if result else hour.start_ms
     return None
 
 

@@ -61,7 +61,7 @@ class RemotePath:
         from pyarrow.fs import FileSelector
 
         system, path = self._where()
-        return sorted(found.base_name for found in system.get_file_info(FileSelector(path, allow_not_found=True)))
+        return sorted(result.base_name for result in system.get_file_info(FileSelector(path, allow_not_found=True)))
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -86,22 +86,22 @@ def place(text: str) -> Path:
     if not _URI.match(text):
         return Path(text)
     try:
-        found = urlsplit(text)
-        _ = found.port
+        result = urlsplit(text)
+        _ = result.port
     except ValueError as exc:
         raise UsageError(f"--store is not a valid URI: {exc}") from None
-    scheme = found.scheme.lower()
-    if found.password is not None or "secret" in found.query.lower() or "key" in found.query.lower():
+    scheme = result.scheme.lower()
+    if result.password is not None or "secret" in result.query.lower() or "key" in result.query.lower():
         raise UsageError(
             "the URI of the store contains credentials",
             hint="put them into ~/.aws, AWS_ variables or the machine's role: others can see command lines",
         )
-    if scheme == "file" and not found.netloc and not found.query:
-        return Path(unquote(found.path))
+    if scheme == "file" and not result.netloc and not result.query:
+        return Path(unquote(result.path))
     if scheme not in _SCHEMES:
         raise UsageError(f"kctl cannot read stores at {scheme}://", hint=f"{_SUPPORTED}, or a folder")
-    root = f"{_SCHEMES[scheme]}://{found.netloc}{found.path.rstrip('/')}"
-    return cast("Path", RemotePath(root, found.query))
+    root = f"{_SCHEMES[scheme]}://{result.netloc}{result.path.rstrip('/')}"
+    return cast("Path", RemotePath(root, result.query))
 
 
 def text_of(root: Path) -> str:

@@ -97,15 +97,15 @@ def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) 
     """Write a file completely or not at all. Raises OperationFailed, NotAuthorized."""
     import pyarrow.parquet as pq
 
-    found = table_of(table, rows)
+    result = table_of(table, rows)
     try:
         files.make_folder(store.root, path.parent)
         with files.writing(path) as stream:
             writer = pq.ParquetWriter(
-                stream, found.schema, compression="zstd", write_page_checksum=True, store_schema=False
+                stream, result.schema, compression="zstd", write_page_checksum=True, store_schema=False
             )
             try:
-                writer.write_table(found, row_group_size=max(len(rows), 1))
+                writer.write_table(result, row_group_size=max(len(rows), 1))
                 writer.add_key_value_metadata({footer.KEY: footer.PLACEHOLDER, _VERSION: json.dumps(VERSION)})
             finally:
                 writer.close()
@@ -135,8 +135,8 @@ def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[d
                     return Damaged(
                         path, f"it is of version {str(version)[:20]}, but this kctl supports version {VERSION}"
                     )
-                there, wanted = file.schema_arrow, _schema(table)
-                if there.names != wanted.names or any(a.type != b.type for a, b in zip(there, wanted, strict=True)):
+                there, selected = file.schema_arrow, _schema(table)
+                if there.names != selected.names or any(a.type != b.type for a, b in zip(there, selected, strict=True)):
                     return Damaged(path, "its columns do not match the table")
                 return file.read(columns=None if columns is None else list(columns)).to_pylist()
     except FileNotFoundError:
@@ -162,11 +162,11 @@ def rows_of(
     for start_ms in starts:
         if from_ms <= start_ms < to_ms:
             path = day_path(store, table, start_ms) if days else hour_path(store, table, Hour(start_ms))
-            found = read(path, table, columns)
-            if isinstance(found, Damaged):
-                damaged.append(found)
+            result = read(path, table, columns)
+            if isinstance(result, Damaged):
+                damaged.append(result)
             else:
-                rows += found if chosen is None else filter(chosen, found)
+                rows += result if chosen is None else filter(chosen, result)
     return rows, damaged
 
 

@@ -94,10 +94,10 @@ class RowWriter:
         self._waiting.append(table.cast(self._schema))
         if sum(each.num_rows for each in self._waiting) < schema.ROW_GROUP_ROWS:
             return
-        found = pa.concat_tables(self._waiting)
-        whole = found.num_rows - found.num_rows % schema.ROW_GROUP_ROWS
-        self._write_groups(found.slice(0, whole))
-        self._waiting = [found.slice(whole)]
+        result = pa.concat_tables(self._waiting)
+        whole = result.num_rows - result.num_rows % schema.ROW_GROUP_ROWS
+        self._write_groups(result.slice(0, whole))
+        self._waiting = [result.slice(whole)]
 
     def close(self) -> None:
         """Write pending rows and the footer."""
@@ -153,10 +153,10 @@ def row_groups(stream: BinaryIO, table: str) -> list[Range]:
         footer.check(stream)
         file = _opened(stream)
         _checked_columns(file, table)
-        found = _ranges(file.metadata)
+        result = _ranges(file.metadata)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
         raise BadRows(footer.reason_of(exc)) from exc
-    return [each for each in found if each is not None] if None not in found else []
+    return [each for each in result if each is not None] if None not in result else []
 
 
 def _read(
@@ -201,14 +201,14 @@ def _checked_columns(file: ParquetFile, table: str) -> list[str]:
     """Return the table's columns that the file has. Raises BadRows for a wrong type or a missing required column."""
     import pyarrow as pa
 
-    found = {field.name: field.type for field in file.schema_arrow}
+    result = {field.name: field.type for field in file.schema_arrow}
     present = []
     for field in schema.arrow_schema(table):
-        if field.name not in found:
+        if field.name not in result:
             if not field.nullable:
                 raise BadRows(f"column {field.name} is missing")
             continue
-        kind = found[field.name]
+        kind = result[field.name]
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         if plain != field.type and not (pa.types.is_list(field.type) and pa.types.is_list(plain)):
             raise BadRows(f"column {field.name} is {_type_name(plain)}, not {field.type}")
@@ -269,8 +269,8 @@ def _ranges(metadata: FileMetaData) -> list[Range | None]:
     count = metadata.num_row_groups
     text = (metadata.metadata or {}).get(_RANGES, b"[]")
     try:
-        found = json.loads(text)
-        ranges = [Range(*each) for each in found]
+        result = json.loads(text)
+        ranges = [Range(*each) for each in result]
     except (ValueError, TypeError, RecursionError):
         return [None] * count
     if len(ranges) != count or not all(map(_possible, ranges)):
@@ -278,9 +278,9 @@ def _ranges(metadata: FileMetaData) -> list[Range | None]:
     return [each if each.rows == metadata.row_group(i).num_rows else None for i, each in enumerate(ranges)]
 
 
-def _possible(found: Range) -> bool:
-    numbers = (found.rows, found.first_ms, found.last_ms)
-    return all(type(each) is int for each in numbers) and type(found.lowest) is type(found.highest)
+def _possible(result: Range) -> bool:
+    numbers = (result.rows, result.first_ms, result.last_ms)
+    return all(type(each) is int for each in numbers) and type(result.lowest) is type(result.highest)
 
 
 def _within(batch: pa.RecordBatch, key: str, part: Part) -> pa.RecordBatch:

@@ -111,13 +111,13 @@ def _one(
     try:
         check_clock(store, at_ms)  # before a cluster is asked for nothing
         try:
-            found = look(at_ms)
+            result = look(at_ms)
         except AnotherCluster:
             raise
         except KctlError as exc:
-            found = Pass(failures=[exc.message])
+            result = Pass(failures=[exc.message])
         ended_ms = at_ms + round((clock.steady_s() - began) * 1000)
-        done = put_pass(store, at_ms, ended_ms, found, interval_ms=interval_ms, missed=missed)
+        done = put_pass(store, at_ms, ended_ms, result, interval_ms=interval_ms, missed=missed)
         return replace(done, storing_ms=max(at_ms + round((clock.steady_s() - began) * 1000) - ended_ms, 0))
     except AnotherCluster:
         raise

@@ -49,11 +49,11 @@ class Store:
 
     def hours(self, table: str = schema.PASSES) -> list[Hour]:
         """Return the hours that have a folder for `table`, in order. Foreign names are skipped."""
-        found = []
+        result = []
         top = self.root / table
         for date in files.names(top):
-            found += [hour for name in files.names(top / date) if (hour := parse_hour(date, name))]
-        return sorted(found)
+            result += [hour for name in files.names(top / date) if (hour := parse_hour(date, name))]
+        return sorted(result)
 
     def counting(self, hour: Hour) -> Counting:
         """Return which files of an hour are valid."""
@@ -131,14 +131,14 @@ def open_store(path: Path) -> Store:
 def _cluster_id(about: Path, data: bytes) -> str | None:
     """Return the cluster named in a valid kctl-store.json."""
     try:
-        found = json.loads(data) if len(data) <= _MOST_BYTES else None
+        result = json.loads(data) if len(data) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != schema.FORMAT:
+        result = None
+    if not isinstance(result, dict) or result.get("format") != schema.FORMAT:
         raise InvalidFile(
             f"{about} does not belong to a store of snapshots", hint="check the file, or use another folder"
         )
-    version, cluster_id = found.get("version"), found.get("cluster_id")
+    version, cluster_id = result.get("version"), result.get("cluster_id")
     if type(version) is not int or version < 1 or not (cluster_id is None or isinstance(cluster_id, str)):
         raise InvalidFile(f"{about} has no valid version and cluster id", hint="check the file")
     if version > schema.VERSION:

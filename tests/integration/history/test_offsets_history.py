@@ -212,7 +212,7 @@ def _verdicts(looks: Looks, *, live: bool = False, **options: Any) -> dict[str, 
         with connect(looks.target) as client:
             plan = with_commit_times(client, plan)
     assert plan.failures == ()
-    rows = [row for each in plan.ranges for batch in read_lag(plan.question, each) for row in batch.to_pylist()]
+    rows = [row for each in plan.ranges for batch in read_lag(plan.query, each) for row in batch.to_pylist()]
     assert [row["error"] for row in rows if row["error"]] == []
     return {name: {row["status"] for row in rows if row["group"] == name} for name in (looks.steady, looks.stopped)}
 

@@ -227,7 +227,7 @@ def test_lag_of_a_store(application: Application, store: Store) -> None:
     plan = plan_span(store.root, *HOUR, WANTED)
     read, errors = LagReportJob(application.driver.session(), plan).read()
     rows = [row for row in read if isinstance(row, PartitionStatus)]
-    here = [row for batch in read_lag(plan.question) for row in batch.to_pylist()]
+    here = [row for batch in read_lag(plan.query) for row in batch.to_pylist()]
     assert errors == []
     assert len(rows) == len(here) > 5
     assert {(row.group, row.partition, row.lag, row.status, row.consumed_per_s) for row in rows} == {

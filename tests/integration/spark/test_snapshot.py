@@ -151,7 +151,7 @@ def test_a_topic_made_anew_is_another_one(cluster: TestCluster, kctl: Kctl, topi
     assert [(row["committed_offset"], row["log_end_offset"]) for row in mine] == [(30, 30), (4, 4)]
     assert len({row["topic_id"] for row in mine}) == 2
     plan = plan_span(store, 0, 10**13, LagRequest(Names((group,)), EVERY, observations=2))
-    (row,) = (row for batch in read_lag(plan.question) for row in batch.to_pylist())
+    (row,) = (row for batch in read_lag(plan.query) for row in batch.to_pylist())
     assert (row["lag"], row["lost"], row["status"], row["error"]) == (0, 0, "OK", None)
     assert row["consumed_per_s"] is None  # there is one look at the new one
 

@@ -33,7 +33,7 @@ NOT_RESULTS = {
     "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange",
     "TopicSpec", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
-    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
+    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "Wanted", "LagReport",
     "LagRequest",
     "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
     "Run", "Snapshot", "TopicState",

@@ -21,7 +21,7 @@ from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.lag import evaluate
-from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.request import LagQuery
 from kctl.history.lag.status_rows import PartitionStatus
 from kctl.history.lag.window import MINUTE_MS
 from kctl.history.snapshots import schema
@@ -254,8 +254,8 @@ def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(store.parent)
     asked: list[str | None] = []
 
-    def read(question: LagQuestion, _groups: GroupRange) -> tuple[list[Any], list[str]]:
-        asked.append(question.store)
+    def read(query: LagQuery, _groups: GroupRange) -> tuple[list[Any], list[str]]:
+        asked.append(query.store)
         return [], []
 
     monkeypatch.setattr(evaluate, "_read", read)

@@ -133,9 +133,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def _rows(plan: LagPlan, ranges: Iterable[GroupRange] | None = None) -> list[Any]:
     """What all tasks give, sorted."""
     found = []
-    by = plan.question.by
+    by = plan.query.by
     for each in plan.ranges if ranges is None else ranges:
-        for part in read(plan.question, each):
+        for part in read(plan.query, each):
             part.validate(full=True)
             assert part.schema.equals(arrow_schema(by))
             for row in part.to_pylist():
@@ -338,7 +338,7 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     (damaged,) = (store.root / schema.OWNERS).rglob(f"pass-{_at(2):013d}.parquet")
     damaged.write_bytes(b"PAR1" + bytes(100))
     plan = plan_span(store.root, _at(0), _at(3), EVERYTHING)
-    rows = [row for part in read(plan.question) for row in part.to_pylist()]
+    rows = [row for part in read(plan.query) for row in part.to_pylist()]
     errors = [row["error"] for row in rows if row["error"] is not None]
     assert len(errors) == 1
     assert str(damaged) in errors[0]
@@ -351,8 +351,8 @@ def test_slow_collectors_have_longer_windows(tmp_path: Path) -> None:
     for number in range(20):
         put(store, number * 5 * MINUTE_MS, _pass(number))
     plan = plan_moment(store.root, _at(95), EVERYTHING)
-    assert plan.question.began_ms == _at(0)
-    assert plan.question.rules.span_ms == 100 * MINUTE_MS
+    assert plan.query.began_ms == _at(0)
+    assert plan.query.rules.span_ms == 100 * MINUTE_MS
     (row,) = (row for row in _rows(plan) if (row.group, row.topic, row.partition) == ("c-empty", "u", 0))
     assert (row.observations, row.status) == (10, "STOP")
 
@@ -376,7 +376,7 @@ def test_commit_times_of_the_offsets_topic(store: Store, tmp_path: Path) -> None
     with (tmp_path / "__consumer_offsets-7" / f"{0:020d}.log").open("ab") as file:
         file.write(bytes(80))
     plan = plan_moment(store.root, _at(37), replace(EVERYTHING, offsets_logs=(str(tmp_path / "__consumer_offsets-7"),)))
-    errors = [row["error"] for part in read(plan.question) for row in part.to_pylist() if row["error"]]
+    errors = [row["error"] for part in read(plan.query) for row in part.to_pylist() if row["error"]]
     assert len(errors) == 1
     assert "__consumer_offsets-7" in errors[0]
 
@@ -573,11 +573,11 @@ def test_what_travels_to_executors(store: Store, monkeypatch: pytest.MonkeyPatch
     def copied(value: Any) -> Any:
         return untyped.loads(untyped.dumps(value))
 
-    copy = copied(TaskReader(partial(read, plan.question), plan.ranges))
+    copy = copied(TaskReader(partial(read, plan.query), plan.ranges))
     partitions = [copied(each) for each in copy.partitions()]
     assert len(partitions) == 2
     rows = [row for each in partitions for part in copy.read(each) for row in part.to_pylist()]
-    assert rows == [row for each in plan.ranges for part in read(plan.question, each) for row in part.to_pylist()]
+    assert rows == [row for each in plan.ranges for part in read(plan.query, each) for row in part.to_pylist()]
     assert {row["group"] for row in rows} == {"a-keeps", "a-slow"}
 
 

@@ -150,7 +150,7 @@ def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> Non
     from kctl.history.lag.rows import partition_rows
 
     plan = plan_span(store, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
-    rows = [row for rows in partition_rows(plan.question, EVERY_GROUP, []) for row in rows]
+    rows = [row for rows in partition_rows(plan.query, EVERY_GROUP, []) for row in rows]
     assert sorted(map(repr, map(with_verdict, rows))) == sorted(map(repr, report.partitions))
 
 
