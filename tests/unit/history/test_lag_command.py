@@ -230,8 +230,8 @@ def test_a_moment(run: Run, store: Path) -> None:
         (("--store", "x", "--last", "0s"), "--last 0s: must be greater than 0"),
         (("--store", "x", "--from", "2100-01-01"), "is in the future"),
         (("--store", "x", "--from", "-5m", "--to", "-10m"), "ends before it starts"),
-        (("--store", "mesos://host/x", "--last", "5m"), "reads no store at mesos://"),
-        (("--store", "s3a://key:secret@bucket/x", "--last", "5m"), "has credentials in it"),
+        (("--store", "mesos://host/x", "--last", "5m"), "cannot read stores at mesos://"),
+        (("--store", "s3a://key:secret@bucket/x", "--last", "5m"), "contains credentials"),
         (("--observe", "5s", "--store", "x", "--last", "5m"), "--observe needs the live cluster"),
         (("--observe", "1h"), "at most 10m"),
         (("--fail-on", "lag"), "is not a limit"),
@@ -265,7 +265,7 @@ def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_no_store(run: Run, tmp_path: Path) -> None:
     code, _, err = run("--store", str(tmp_path), "--last", "5m")
-    assert (code, "is no store of snapshots" in err) == (4, True)
+    assert (code, "is not a store of snapshots" in err) == (4, True)
 
 
 def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) -> None:

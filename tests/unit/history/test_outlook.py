@@ -338,7 +338,7 @@ def test_a_disk_that_is_full_later_than_can_be_foretold(
     assert (row.full_ms, row.full_at, row.full_after_ms) == (None, None, 100 * HOUR_MS)
     (broker,) = rows.by_broker()
     assert (broker.full_ms, broker.full_after_ms) == (None, 100 * HOUR_MS)
-    assert "foretells 100 times as far as the long" in next(
+    assert "predictions reach 100 times as far" in next(
         line.text for line in explain_log_dir(row) if line.name == "full_after_ms"
     )
     assert [

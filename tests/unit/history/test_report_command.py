@@ -126,7 +126,7 @@ def test_what_needs_a_person_comes_first(report: Report) -> None:
     ]
     stopped = report.findings[1]
     assert stopped.what == "commits nothing, 5,800 messages behind (29m), will lose messages"
-    assert stopped.advice == "it has no members: start its consumers"
+    assert stopped.advice == "the group has no members: start its consumers"
     assert stopped.since == report.span.from_at + timedelta(minutes=39)
 
 
@@ -314,7 +314,7 @@ def test_refused(run: Callable[..., tuple[int, str, str]], options: tuple[str, .
     ("span", "code", "text"),
     [
         (("--to", "2026-09-21T15:00:00Z"), 2, "--to needs --from"),
-        (("--from", "2026-09-21T15:00:00Z", "--to", "2026-09-21T14:00:00Z"), 2, "ends before it begins"),
+        (("--from", "2026-09-21T15:00:00Z", "--to", "2026-09-21T14:00:00Z"), 2, "ends before it starts"),
         (("--from", "2026-09-22T15:00:00Z", "--to", "2026-09-22T16:00:00Z"), 4, "has no snapshots from"),
     ],
 )

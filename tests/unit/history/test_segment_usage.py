@@ -188,7 +188,7 @@ def test_the_command_takes_configs_from_a_store(
         ("old", 0, "retention_ms"), ("old", 10, "retention_ms"), ("old", 20, "retention_ms"),
     ]  # fmt: skip
     assert list(found[0]) == [field.name for field in fields(SegmentRow)]
-    assert "read 1 log of 3 segments" in err
+    assert "read 1 log with 3 segments" in err
     code, out, err = run(monkeypatch, capsys, "--show", "cleaner", "--count-keys", "--dedupe-buffer", "96", *common)
     assert code == 0, err
     assert [(row["topic"], row["keys"], row["rounds"]) for row in json.loads(out)] == [("keys", 5, 2)]
@@ -206,18 +206,18 @@ def test_the_command_takes_configs_from_a_store(
     ("argv", "message"),
     [
         (("--show", "segments"), "it needs --log-dir DIR"),
-        (("--log-dir", "/x"), "--log-dir is for --show segments"),
+        (("--log-dir", "/x"), "--log-dir needs --show segments"),
         (("--what-if", "retention.ms=1d"), "--what-if needs --store DIR"),
         (("--show", "skew"), "--show skew needs --store DIR"),
         (("--by", "replica"), "--by replica needs --store DIR"),
         (("--full-within", "1d"), "--full-within needs --store DIR"),
         (("--count-keys",), "--count-keys needs --show cleaner"),
-        (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "leave --show out"),
+        (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "does not go with --show"),
         (("--store", "{store}", "--what-if", "segment.ms=1d"), "is no change of retention"),
-        (("--store", "{store}", "--explain", "--by", "broker"), "--explain tells of topics"),
+        (("--store", "{store}", "--explain", "--by", "broker"), "--explain works for topics"),
         (("--store", "{store}", "--from", "2020-01-01", "--to", "2019-01-01"), "no snapshot of that time"),
         (("--store", "{store}", "--full-within", "soon"), "'soon' is not a duration"),
-        (("--store", "/nowhere"), "/nowhere is no store of snapshots"),
+        (("--store", "/nowhere"), "/nowhere is not a store of snapshots"),
     ],
 )
 def test_options_that_make_no_sense(

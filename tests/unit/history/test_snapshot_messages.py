@@ -42,9 +42,9 @@ def test_a_failure_is_told_when_it_begins_and_when_it_ends(capsys: pytest.Captur
     out, err = shown(capsys, whole, part, part, a_report(DOWN, "x", "y"), whole, whole)
     assert [line.partition(" in ")[2] for line in out.splitlines()] == [
         "900ms",
-        "900ms, not complete",
-        "900ms, not complete as before",
-        "900ms, not complete",
+        "900ms, incomplete",
+        "900ms, incomplete as before",
+        "900ms, incomplete",
         "900ms",
         "900ms",
     ]
@@ -76,9 +76,9 @@ def test_what_an_error_is_of_is_said_once() -> None:
     ("from_ms", "to_ms", "last", "text"),
     [
         (1000, 1001, "0s", "--last 0s: must be greater than 0"),
-        (5000, 1001, None, "lies in the future"),
-        (5000, 9000, None, "lies in the future"),
-        (900, 800, None, "ends before it begins"),
+        (5000, 1001, None, "is in the future"),
+        (5000, 9000, None, "is in the future"),
+        (900, 800, None, "ends before it starts"),
     ],
 )
 def test_times_that_are_none(from_ms: int, to_ms: int, last: str | None, text: str) -> None:

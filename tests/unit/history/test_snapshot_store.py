@@ -73,12 +73,12 @@ def test_no_store(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         open_store(tmp_path)
     os.mkfifo(tmp_path / STORE_FILE)
-    with pytest.raises(OperationFailed, match="no plain file"):
+    with pytest.raises(OperationFailed, match="not a regular file"):
         open_store(tmp_path)
 
 
 def test_one_collector_at_a_time(tmp_path: Path) -> None:
-    with lock.hold(tmp_path), pytest.raises(Busy, match=f"process {os.getpid()} collects"), lock.hold(tmp_path):
+    with lock.hold(tmp_path), pytest.raises(Busy, match=f"process {os.getpid()} is collecting"), lock.hold(tmp_path):
         pass
     with lock.hold(tmp_path):
         pass

@@ -386,7 +386,7 @@ def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
     assert "s3cret" not in " ".join(argv)
     assert argv[-3:-1] == ["-Xss4m", "-Da=b c"]
     bad = SparkSettings(conf={"spark.driver.extraJavaOptions": "-Da='s3cret"})
-    with pytest.raises(UsageError, match="cannot be taken apart") as caught:
+    with pytest.raises(UsageError, match="cannot be split into words") as caught:
         java_command.embedded_command(tmp_path / "java", bad, folder=tmp_path, archive_options=[])
     assert "s3cret" not in caught.value.message
 
