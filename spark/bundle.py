@@ -134,21 +134,21 @@ def distributions() -> tuple[dict[str, importlib.metadata.Distribution], list[st
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise NotSupported(f"the archive needs packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT)
-    found: dict[str, importlib.metadata.Distribution] = {}
+    result: dict[str, importlib.metadata.Distribution] = {}
     absent: list[str] = []
     pending = [(name, True) for name in _requirements("kctl", EXTRAS)]
     while pending:
         name, own = pending.pop()
-        if name in found or name in _LEFT_OUT:
+        if name in result or name in _LEFT_OUT:
             continue
         try:
-            found[name] = importlib.metadata.distribution(name)
+            result[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             if own:  # others may be for another Python or another platform
                 absent.append(name)
             continue
         pending += [(each, False) for each in _requirements(name, frozenset())]
-    return found, sorted(absent)
+    return result, sorted(absent)
 
 
 def _requirements(name: str, extras: frozenset[str]) -> Iterator[str]:
@@ -158,9 +158,9 @@ def _requirements(name: str, extras: frozenset[str]) -> Iterator[str]:
     except importlib.metadata.PackageNotFoundError:
         raise NotSupported(f"{name} is not installed as a package", hint=EXTRA_HINT) from None
     for text in requires:
-        wanted = _EXTRA.findall(text.partition(";")[2])
+        selected = _EXTRA.findall(text.partition(";")[2])
         match = _NAME.match(text)
-        if match and (not wanted or extras.intersection(wanted)):
+        if match and (not selected or extras.intersection(selected)):
             normal = re.sub(r"[-_.]+", "-", match[0]).lower()
             if normal != "kctl":
                 yield normal
@@ -228,19 +228,19 @@ class _Measured:
 
 
 def _pack(file: IO[bytes], files: Mapping[str, Path], progress: Progress | None) -> None:
-    done = told = 0
+    done = messages = 0
     total = sum(path.stat().st_size for path in files.values()) if progress is not None else 0
     with _compressed(file) as stream, tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(files):
             path = files[name]
             entry = tarfile.TarInfo(name)
             with path.open("rb") as content:
-                found = os.fstat(content.fileno())
-                entry.size, entry.mode = found.st_size, 0o755 if found.st_mode & 0o100 else 0o644
+                result = os.fstat(content.fileno())
+                entry.size, entry.mode = result.st_size, 0o755 if result.st_mode & 0o100 else 0o644
                 archive.addfile(entry, content)
             done += entry.size
-            if progress is not None and done - told >= _TOLD_BYTES:
-                told = done
+            if progress is not None and done - messages >= _TOLD_BYTES:
+                messages = done
                 progress.update("packing", done, total)
 
 

@@ -121,8 +121,8 @@ def explain(text: str, *, fallback: str, log: str = "") -> KctlError:
             if match:
                 return error(message.format(*match.groups()), hint=hint)
     causes = _JAVA_CAUSE.findall(text) or _JAVA_CAUSE.findall(log)
-    told = causes[-1][1] if causes else text.partition("\n")[0]  # pyspark's own exceptions begin with what is wrong
-    cause = f": {told.strip()[:_MAX_MESSAGE]}" if told.strip() else ""
+    messages = causes[-1][1] if causes else text.partition("\n")[0]  # pyspark's own exceptions begin with what is wrong
+    cause = f": {messages.strip()[:_MAX_MESSAGE]}" if messages.strip() else ""
     return OperationFailed(f"{fallback}{cause}", hint="run it again with -v to see Spark's log")
 
 

@@ -115,7 +115,7 @@ def _words(conf: Mapping[str, str], key: str) -> list[str]:
     try:
         return shlex.split(conf.get(key, ""))
     except ValueError as exc:
-        raise UsageError(f"--conf {key} cannot be taken apart: {exc}", hint="close its quotes") from exc
+        raise UsageError(f"--conf {key} cannot be split into words: {exc}", hint="check its quotes") from exc
 
 
 def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -124,9 +124,9 @@ def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
     There is no SPARK_HOME: with one, Spark puts its python/lib/pyspark.zip first in its workers' path, and they compile
     what they import anew, each for more than a CPU second. This Python has the same pyspark installed.
     """
-    kept = {key: value for key, value in child_environment(environ).items() if key not in FOREIGN_VARIABLES}
+    retained = {key: value for key, value in child_environment(environ).items() if key not in FOREIGN_VARIABLES}
     return {
-        **kept,
+        **retained,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONHASHSEED": "0",  # as bin/spark-submit sets it: workers must agree on the hash of a string
@@ -155,13 +155,13 @@ def submit_conf(conf: Mapping[str, str], *, folder: Path) -> dict[str, str]:
 
 def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str, str]:
     """The environment for spark-submit. PYSPARK_PYTHON stays as it is set; without it, it is this Python."""
-    kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
+    retained = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
     own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
     if environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         own["PYTHONPATH"] = os.pathsep.join([*packages_folders(), *filter(None, [environ.get("PYTHONPATH")])])
     else:
-        kept = child_environment(kept)
-    return {"PYSPARK_PYTHON": sys.executable, **kept, **own}
+        retained = child_environment(retained)
+    return {"PYSPARK_PYTHON": sys.executable, **retained, **own}
 
 
 def packages_folders() -> list[str]:

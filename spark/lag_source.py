@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
     from kctl.history.evaluate.group_ranges import GroupRange
     from kctl.history.lag.plan import LagPlan
-    from kctl.history.lag.request import LagQuestion
+    from kctl.history.lag.request import LagQuery
     from kctl.history.lag.status_rows import LagStatus
 
 FORMAT = "kctl_lag"
 
 
-def load(spark: SparkSession, question: LagQuestion, ranges: Sequence[GroupRange]) -> DataFrame:
+def load(spark: SparkSession, query: LagQuery, ranges: Sequence[GroupRange]) -> DataFrame:
     """Return the rows as a DataFrame with the columns of `arrow_schema`, in no order between tasks."""
-    schema = from_arrow_schema(arrow_schema(question.by))
-    return task_source.load(spark, FORMAT, schema, partial(read, question), ranges)
+    schema = from_arrow_schema(arrow_schema(query.by))
+    return task_source.load(spark, FORMAT, schema, partial(read, query), ranges)
 
 
 class LagReportJob:
     """What a plan reads. keep: rows are read once, and kept for what comes after the first action."""
 
     def __init__(self, spark: SparkSession, plan: LagPlan, *, keep: bool = False) -> None:
-        self._by = plan.question.by
-        frame = load(spark, plan.question, plan.ranges)
+        self._by = plan.query.by
+        frame = load(spark, plan.query, plan.ranges)
         self._all = sources.once(frame) if keep else frame
 
     def read(self) -> tuple[list[LagStatus], list[str]]:

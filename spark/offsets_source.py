@@ -24,7 +24,7 @@ from kctl.segment.format.offset_commits import TOPIC, CommitNotes
 from kctl.segment.log.listing import log_bytes
 from kctl.segment.log.partition_log import PartitionLog
 from kctl.spark import task_source
-from kctl.spark.task_split import deal_by_weight
+from kctl.spark.task_split import split_by_weight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,13 +55,13 @@ Share = FilesShare | LiveShare
 
 def file_shares(logs: Iterable[PartitionLog], tasks: int) -> list[Share]:
     """Logs dealt to at most `tasks` tasks by their bytes."""
-    return [FilesShare(tuple(each)) for each in deal_by_weight(logs, lambda log: log_bytes(_folder(log)), tasks)]
+    return [FilesShare(tuple(each)) for each in split_by_weight(logs, lambda log: log_bytes(_folder(log)), tasks)]
 
 
 def live_shares(target: Target, logs: Iterable[OffsetsLog], tasks: int, *, timeout_s: float = 30.0) -> list[Share]:
     """Partitions dealt to at most `tasks` tasks by their offsets."""
-    dealt = deal_by_weight(logs, lambda log: log.end - log.first, tasks)
-    return [LiveShare(target, tuple(each), timeout_s) for each in dealt]
+    shares = split_by_weight(logs, lambda log: log.end - log.first, tasks)
+    return [LiveShare(target, tuple(each), timeout_s) for each in shares]
 
 
 def _folder(log: PartitionLog) -> Path:

@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kctl.errors import KctlError
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.evaluate.windows import NotSorted
-from kctl.history.lag.request import GROUP, PARTITION, LagQuestion
+from kctl.history.lag.request import GROUP, PARTITION, LagQuery
 from kctl.history.lag.row_batches import kinds
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.report.group_series import GroupsPart, Listed, Most, read_part, times_of
@@ -40,17 +40,17 @@ SCHEMA = StructType([StructField("kind", StringType()), StructField("value", Str
 _LISTED, _WORST, _SERIES, _ERROR = "listed", "worst", "series", "error"
 
 
-def read(question: LagQuestion, groups: GroupRange, passes: Sequence[int], most: Most) -> Iterator[tuple[str, str]]:
+def read(query: LagQuery, groups: GroupRange, passes: Sequence[int], most: Most) -> Iterator[tuple[str, str]]:
     """The rows of a range of groups, then what could not be read. Needs no Spark."""
     damaged: list[Damaged] = []
     errors: list[str] = []
     part = GroupsPart()
     try:
-        part = read_part(question, groups, times_of(passes), most, damaged)
+        part = read_part(query, groups, times_of(passes), most, damaged)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
-        errors.append(f"{question.store}: {exc}")
+        errors.append(f"{query.store}: {exc}")
     yield from packed(part)
     for text in (*errors, *map(str, dict.fromkeys(damaged))):
         yield _ERROR, text
@@ -98,11 +98,9 @@ def _row(kind: type[Any], by: str, values: Sequence[Any]) -> Any:
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-def read_share(
-    question: LagQuestion, passes: Sequence[int], most: Most, groups: GroupRange
-) -> Iterator[pa.RecordBatch]:
+def read_share(query: LagQuery, passes: Sequence[int], most: Most, groups: GroupRange) -> Iterator[pa.RecordBatch]:
     """What a task does: `read`, as a batch of SCHEMA."""
-    rows = list(read(question, groups, passes, most))
+    rows = list(read(query, groups, passes, most))
     if rows:
         arrays = [column([row[place] for row in rows], pa.string()) for place in (0, 1)]
         yield pa.RecordBatch.from_arrays(arrays, names=["kind", "value"])
@@ -113,7 +111,7 @@ def read_by_spark(spark: SparkSession) -> ReadGroups:
 
     def read_groups(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterator[GroupsPart]:
         passes = tuple(times.passes.tolist())
-        reads = partial(read_share, plan.question, passes, most)
+        reads = partial(read_share, plan.query, passes, most)
         rows = task_source.load(spark, FORMAT, SCHEMA, reads, plan.ranges).collect()
         yield unpacked(((row[0], row[1]) for row in rows), lacking)
 

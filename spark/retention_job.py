@@ -46,20 +46,20 @@ class RetentionJob:
 
     def frame(self, by: str) -> DataFrame:
         """The report's rows in no order: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp."""
-        found = self._with_times(by)
+        result = self._with_times(by)
         timestamp = F.timestamp_millis("oldest_timestamp_ms").alias("oldest_timestamp")
-        return found.select(*(timestamp if f == "oldest_timestamp" else F.col(f) for f in _names(by)))
+        return result.select(*(timestamp if f == "oldest_timestamp" else F.col(f) for f in _names(by)))
 
     def rows(self, by: str) -> list[Any]:
         """The report's rows as ROWS[by], sorted."""
         names = ["oldest_timestamp_ms" if name == "oldest_timestamp" else name for name in _names(by)]
         where = names.index("oldest_timestamp_ms")
-        found = [
+        result = [
             ROWS[by](*row[:where], at(row[where]), *row[where + 1 :])
             for row in self._with_times(by).select(*names).collect()
         ]
         keys = [name for name in ("broker", "log_dir", "topic", "partition") if name in names]
-        return sorted(found, key=lambda row: tuple(getattr(row, key) for key in keys))
+        return sorted(result, key=lambda row: tuple(getattr(row, key) for key in keys))
 
     def failures(self) -> list[str]:
         """What could not be read, one line each."""

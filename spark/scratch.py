@@ -1,7 +1,6 @@
-"""A Spark driver's temporary folder, gone with it. A killed kctl leaves its folder; the next one sweeps it.
+"""The temporary folder of a Spark driver, removed with it. The folder of a killed kctl is removed by the next one.
 
-The folder's owner holds a lock (flock) on it while it lives; the kernel drops the lock when the process is gone,
-however it went.
+The owner holds a lock (flock) on the folder. The kernel releases it when the process ends, for any reason.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def scratch_folder() -> Iterator[Path]:
     except OSError as exc:
         raise OperationFailed(
             f"cannot make a temporary folder in {tempfile.gettempdir()}: {exc.strerror}",
-            hint="set TMPDIR to a folder with some room",
+            hint="set TMPDIR to a folder with free space",
         ) from exc
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -52,8 +51,8 @@ def sweep() -> None:
 def _remove_abandoned(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        found = os.fstat(fd)
-        if found.st_uid != os.getuid() or time.time() - found.st_mtime < _YOUNG_S:
+        result = os.fstat(fd)
+        if result.st_uid != os.getuid() or time.time() - result.st_mtime < _YOUNG_S:
             return
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its owner lives
         shutil.rmtree(folder, ignore_errors=True)

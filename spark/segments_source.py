@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from kctl.segment.log.listing import SegmentListing, list_segments, log_bytes
 from kctl.spark import task_source
 from kctl.spark.arrow import batches
-from kctl.spark.task_split import deal_by_weight
+from kctl.spark.task_split import split_by_weight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ Share = tuple[str, ...]  # partitions' folders
 
 def shares(folders: Iterable[Path], tasks: int) -> list[Share]:
     """Folders dealt to at most `tasks` tasks, by their bytes."""
-    return [tuple(map(str, each)) for each in deal_by_weight(folders, log_bytes, tasks)]
+    return [tuple(map(str, each)) for each in split_by_weight(folders, log_bytes, tasks)]
 
 
 def read(share: Share, *, headers: bool) -> Iterator[pa.RecordBatch]:

@@ -266,8 +266,8 @@ class SparkDriver:
         with _own_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
         if submitted:  # sources are asked for their partitions on this machine, maybe under the executors' Python
-            found = [context.environment.get("PYTHONPATH"), *packages_folders()]
-            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, found))
+            result = [context.environment.get("PYTHONPATH"), *packages_folders()]
+            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, result))
         # When the JVM is killed, this server would print the end of its connection as a traceback.
         context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
         return SparkSession(context)
@@ -304,11 +304,11 @@ def _check_master(settings: SparkSettings) -> None:
 
 
 @contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
+def _environment(selected: dict[str, str]) -> Iterator[None]:
     """pyspark reads some variables in this process too: give it the JVM's, and put everything back."""
     names = {*FOREIGN_VARIABLES, "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"}
     before = {name: os.environ.get(name) for name in names}
-    _set_environment({name: wanted.get(name) for name in names})
+    _set_environment({name: selected.get(name) for name in names})
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What a Spark session is to be like: master, memory, configuration; checked before anything starts."""
+"""Settings of a Spark session (master, memory, configuration), validated before anything starts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _RESERVED = {"spark.master": "--master", "spark.driver.memory": "--driver-memory
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """master: «local», «local[N]», spark://…, yarn, k8s://… driver_memory: as Java's -Xmx takes it.
+    """Settings of a Spark session. master: local, local[N], spark://…, yarn, k8s://… driver_memory: as for Java's
+    -Xmx.
 
-    conf: Spark's own settings, which win over kctl's; may hold secrets of the user's. use_archive: start the
-    embedded Spark with the class archive when there is one that fits. start_timeout_s: until there is a session.
+    conf: Spark settings that override kctl's; may contain secrets. use_archive: start the embedded Spark with a
+    matching class archive. start_timeout_s: limit for starting the session.
     """
 
     master: str = EMBEDDED
@@ -39,12 +40,12 @@ class SparkSettings:
 
     @property
     def embedded(self) -> bool:
-        """Whether driver and executors are one JVM on this machine."""
+        """Return True if driver and executors are one JVM on this machine."""
         return self.master.startswith("local")
 
     @property
     def master_url(self) -> str:
-        """The master as Spark takes it."""
+        """Return the master URL for Spark."""
         return f"local[{available_cpus()}]" if self.master == EMBEDDED else self.master
 
     @property
@@ -66,15 +67,15 @@ STANDALONE_PORT = 7077
 
 
 def parse_conf(pairs: list[str] | None) -> dict[str, str]:
-    """`key=value` options as a mapping. Raises UsageError; a value is never repeated in a message."""
+    """Parse `key=value` options. Raises UsageError; messages never contain a value."""
     conf: dict[str, str] = {}
     for pair in pairs or []:
         key, separator, value = pair.partition("=")
         if not separator or not re.fullmatch(r"spark\.[A-Za-z0-9_.\-]+", key):
-            shown = f"{key!r}" if separator else "what was given"
+            shown = f"{key!r}" if separator else "the given text"
             raise UsageError(f"--conf takes spark.KEY=VALUE, not {shown}", hint="for example --conf spark.ui.port=4040")
         if key in _RESERVED:
-            raise UsageError(f"--conf {key} has an option of its own", hint=f"use {_RESERVED[key]}")
+            raise UsageError(f"--conf {key} is not allowed", hint=f"use {_RESERVED[key]}")
         conf[key] = value
     return conf
 
@@ -87,13 +88,15 @@ def checked(settings: SparkSettings) -> SparkSettings:
     submitted = submitted_master()
     if submitted is not None:
         if settings.master not in {EMBEDDED, submitted}:
-            raise UsageError(f"--master {settings.master}, and spark-submit's is {submitted}", hint="leave it out here")
+            raise UsageError(
+                f"--master {settings.master} differs from spark-submit's {submitted}", hint="remove --master"
+            )
         return replace(settings, master=submitted)
     if not _MASTER.fullmatch(settings.master):
         raise UsageError(f"--master {settings.master} is not a Spark master", hint=_MASTERS_HINT)
     standalone_masters(settings.master)
     if not _MEMORY.fullmatch(settings.driver_memory):
-        raise UsageError(f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g")
+        raise UsageError(f"--driver-memory {settings.driver_memory} is not a size", hint="use e.g. 512m or 4g")
     need_packages()
     return settings
 
@@ -106,13 +109,13 @@ def need_packages() -> None:
             f"kctl spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT
         )
     try:
-        found = importlib.metadata.version("pyspark")
+        result = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:  # spark-submit's own, a folder without metadata
         return
-    numbers = tuple(int(text) for text in re.findall(r"\d+", found)[:2])
+    numbers = tuple(int(text) for text in re.findall(r"\d+", result)[:2])
     if numbers < OLDEST_PYSPARK:
         oldest = ".".join(map(str, OLDEST_PYSPARK))
-        raise NotSupported(f"kctl spark needs pyspark {oldest} or newer; {found} is installed", hint=EXTRA_HINT)
+        raise NotSupported(f"kctl spark needs pyspark {oldest} or newer; {result} is installed", hint=EXTRA_HINT)
 
 
 def standalone_masters(master: str) -> list[Address]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kctl.history.retention.replica_growth import ARROW, SizesAsked, read
+from kctl.history.retention.replica_growth import ARROW, SizesQuery, read
 from kctl.spark import task_source
 
 if TYPE_CHECKING:
@@ -20,6 +20,6 @@ FORMAT = "kctl_growth"
 SCHEMA = from_arrow_schema(ARROW)
 
 
-def load(spark: SparkSession, asked: SizesAsked, ranges: Sequence[GroupRange]) -> DataFrame:
+def load(spark: SparkSession, asked: SizesQuery, ranges: Sequence[GroupRange]) -> DataFrame:
     """Return the replicas as a DataFrame of SCHEMA. `error` is null in replicas."""
     return task_source.load(spark, FORMAT, SCHEMA, partial(read, asked), ranges)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuestion, read
+from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuery, read
 from kctl.spark import task_source
 
 if TYPE_CHECKING:
@@ -20,6 +20,6 @@ FORMAT = "kctl_readings"
 SCHEMA = from_arrow_schema(ARROW)
 
 
-def load(spark: SparkSession, question: ReadingsQuestion, ranges: Sequence[GroupRange]) -> DataFrame:
+def load(spark: SparkSession, query: ReadingsQuery, ranges: Sequence[GroupRange]) -> DataFrame:
     """Return the readings as a DataFrame of SCHEMA, in no order between tasks. `error` is null in readings."""
-    return task_source.load(spark, FORMAT, SCHEMA, partial(read, question), ranges)
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, query), ranges)

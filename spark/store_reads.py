@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.history.evaluate.group_ranges import group_ranges
-from kctl.history.evaluate.reading_batches import ReadingsQuestion
-from kctl.history.retention.replica_growth import ARROW, SizesAsked, topic_ranges
+from kctl.history.evaluate.reading_batches import ReadingsQuery
+from kctl.history.retention.replica_growth import ARROW, SizesQuery, topic_ranges
 from kctl.history.retention.store_reads import READERS, StoreReads
 from kctl.history.snapshots.remote import place
 from kctl.history.snapshots.store import Store, open_store
@@ -24,14 +24,14 @@ class SparkReads(StoreReads):
         super().__init__(store, from_ms, to_ms)
         self._spark, self._parallelism = spark, parallelism
 
-    def _sizes(self, asked: SizesAsked) -> Iterable[Sequence[Any]]:
+    def _sizes(self, asked: SizesQuery) -> Iterable[Sequence[Any]]:
         ranges = topic_ranges(self.store, asked.from_ms, asked.to_ms, self._parallelism, damaged=self._tell)
         rows: Sequence[Sequence[Any]] = size_source.load(self._spark, asked, ranges).select(*ARROW.names).collect()
         return rows
 
-    def _readings(self, question: ReadingsQuestion) -> Iterator[dict[str, Any]]:
-        ranges = group_ranges(self.store, question.from_ms, question.to_ms, self._parallelism, damaged=self._tell)
-        for row in snapshot_source.load(self._spark, question, ranges).select(*READERS).collect():
+    def _readings(self, query: ReadingsQuery) -> Iterator[dict[str, Any]]:
+        ranges = group_ranges(self.store, query.from_ms, query.to_ms, self._parallelism, damaged=self._tell)
+        for row in snapshot_source.load(self._spark, query, ranges).select(*READERS).collect():
             yield dict(zip(READERS, row, strict=True))
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def deal_by_weight(items: Iterable[T], weight: Callable[[T], int], tasks: int) -> list[list[T]]:
+def split_by_weight(items: Iterable[T], weight: Callable[[T], int], tasks: int) -> list[list[T]]:
     """Items dealt to at most `tasks` tasks: the heaviest first, each to the task with the least so far.
 
     No task is empty, and none has more than 4/3 of the best (Graham's rule)."""

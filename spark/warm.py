@@ -97,8 +97,8 @@ def _train(
             progress.update("writing the class archive")
         code = driver.finish()
     if not partial.is_file():
-        how = "it did not end in time" if code is None else f"its JVM ended with exit code {code}"
-        raise OperationFailed(f"Spark wrote no class archive: {how}", hint="run it again with -v")
+        how = "it timed out" if code is None else f"its JVM ended with exit code {code}"
+        raise OperationFailed(f"Spark wrote no class archive: {how}", hint="run the command again with -v")
 
 
 def exercise(spark: SparkSession) -> None:
@@ -127,15 +127,15 @@ def _exercise_lag(spark: SparkSession) -> None:
     from kctl.history.evaluate.group_ranges import GroupRange
     from kctl.history.lag.live_pass import live_pass
     from kctl.history.lag.plan import LagPlan
-    from kctl.history.lag.request import LagQuestion
+    from kctl.history.lag.request import LagQuery
     from kctl.history.snapshots import schema
     from kctl.history.snapshots.collect import Pass
     from kctl.spark import parquet
     from kctl.spark.lag_source import LagReportJob
 
     live = live_pass(Pass(rows={schema.COMMITS: [("g", "t", 0, 5, 0, 9, 0, None, False)]}), 1)
-    question = LagQuestion(None, 1, 2, lookback_ms=0, since_ms=1, began_ms=1, judged=False, live=(live,))
-    job = LagReportJob(spark, LagPlan(question, (GroupRange(upper="m"), GroupRange("m"))), keep=True)
+    query = LagQuery(None, 1, 2, lookback_ms=0, since_ms=1, began_ms=1, judged=False, live=(live,))
+    job = LagReportJob(spark, LagPlan(query, (GroupRange(upper="m"), GroupRange("m"))), keep=True)
     job.read()
     with tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder:
         parquet.write(job.frame(), str(Path(folder) / "lag"), overwrite=False)
@@ -162,7 +162,7 @@ def _alone(path: Path, deadline: Deadline) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if deadline.expired:
-                    raise Busy("another kctl is making the class archive", hint="wait for it") from None
+                    raise Busy("another kctl is creating the class archive", hint="wait until it is done") from None
                 time.sleep(_LOCK_POLL_S)
         yield
     finally:

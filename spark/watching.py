@@ -1,7 +1,7 @@
-"""An eye on a running job: its stages for a progress display, and a limit on its time.
+"""Watching a running job: its stages for the progress display, and a time limit.
 
-pyspark waits for a job without limit, and for ever when the JVM's serving thread dies; so the limit is kept by a
-thread, which then kills the JVM, and what waits for it fails.
+pyspark waits for a job without limit, and forever if the JVM's serving thread dies. A thread enforces the limit: it
+kills the JVM, and the waiting call fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_EXECUTORS = "Initial job has not accepted any resources"  # org.apache.spark
 
 
 class Progress(Protocol):
-    """Told what is going on; tasks done of tasks known."""
+    """A progress display. done, total: numbers of tasks."""
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
@@ -33,9 +33,9 @@ class Progress(Protocol):
 def watched(
     driver: SparkDriver, message: str, *, deadline: Deadline, progress: Progress | None = None
 ) -> Iterator[None]:
-    """Watch what the block makes Spark do. Raises TimedOut, and KctlError for what Spark fails of.
+    """Watch the Spark jobs of the block. Raises TimedOut, and KctlError for failures of Spark.
 
-    progress: told about the running stages while they run; None spares the asking.
+    progress: updated with the running stages; None: stages are not polled.
     """
     watcher = _Watcher(driver, message, deadline, progress)
     watcher.start()
@@ -54,13 +54,17 @@ def _timed_out(driver: SparkDriver, message: str, timeout_s: float) -> TimedOut:
     if _NO_EXECUTORS in driver.log():
         return TimedOut(
             f"the Spark cluster gave no executors within {timeout_s:g} s",
-            hint="are workers up, with as much memory and as many cores free as are asked for"
-            " (spark.executor.memory, spark.executor.cores)?",
+            hint="check that workers are up with enough free memory and cores"
+            " (spark.executor.memory, spark.executor.cores)",
         )
     return TimedOut(
         f"Spark was not done within {timeout_s:g} s ({message})",
-        hint="--timeout gives it more time; -v shows what it does"
-        + ("" if driver.settings.embedded else "; has the cluster executors free, as large as spark.executor.* asks?"),
+        hint="raise --timeout, or use -v to see Spark's log"
+        + (
+            ""
+            if driver.settings.embedded
+            else "; check that the cluster has free executors of the size in spark.executor.*"
+        ),
     )
 
 
@@ -90,13 +94,13 @@ class _Watcher(threading.Thread):
 
 
 def _show(context: SparkContext, message: str, progress: Progress) -> None:
-    """The tasks of the stages that run now."""
+    """Show the tasks of the running stages."""
     try:
         tracker = context.statusTracker()
-        found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        result = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     except Exception:  # noqa: BLE001 - a display must not fail a job; the job tells its own failure
         return
-    stages = [stage for stage in found if stage is not None]
+    stages = [stage for stage in result if stage is not None]
     if stages:
         names = ", ".join(str(stage.stageId) for stage in stages)
         done, total = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)

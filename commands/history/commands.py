@@ -1,4 +1,4 @@
-"""kctl history: lag, disks and trends over time. Each command has a module of its own."""
+"""kctl history: lag, disks and trends over time. Each command has its own module."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParquetFolder:
-    """Where rows are written as Parquet; where None: nowhere."""
+    """The output folder of --parquet. where: None if no rows are written."""
 
     where: str | None = None
     overwrite: bool = False
 
     def check(self, *, embedded: bool = True) -> None:
-        """Refuse a folder that must not be written to before anything starts. embedded: this machine writes it."""
+        """Raise if the folder must not be written. embedded: this machine writes the files."""
         if self.overwrite and self.where is None:
             raise UsageError("--overwrite needs --parquet DIR")
         if self.where is not None:
@@ -44,7 +44,7 @@ class ParquetFolder:
             check_target(self.where, overwrite=self.overwrite, embedded=embedded)
 
     def write(self, rows: Sequence[Any], row: type[Any]) -> None:
-        """Write the rows, of that dataclass, from this process, if they are to be written."""
+        """Write the rows (of dataclass `row`) from this process, if a folder is set."""
         if self.where is not None:
             from kctl.history.parquet import write_table
             from kctl.history.row_tables import table_of
@@ -56,7 +56,7 @@ NO_PARQUET = ParquetFolder()
 
 
 class Run(ABC):
-    """One report: what it reads and evaluates, and where its results go."""
+    """One run of a report: reading, evaluating, and writing results."""
 
     def __init__(self, progress: output.Progress | None, parquet: ParquetFolder) -> None:
         self.progress, self.parquet = progress, parquet
@@ -64,47 +64,47 @@ class Run(ABC):
 
     @abstractmethod
     def watched(self, message: str) -> AbstractContextManager[None]:
-        """Show what goes on in the block."""
+        """Show progress while the block runs."""
 
     @abstractmethod
     def lag(self, plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
-        """Return the rows of a lag report and what could not be read. Writes the rows as Parquet."""
+        """Return the rows of a lag report and read failures. Writes the rows as Parquet."""
 
     @abstractmethod
     def usage(self, target: Target, plan: RetentionPlan, by: str, timeout_s: float) -> tuple[list[Any], list[str]]:
-        """Return the rows of a live retention report and what could not be read. Writes the rows as Parquet."""
+        """Return the rows of a live retention report and read failures. Writes the rows as Parquet."""
 
     @abstractmethod
     def store_reads(self, store: str, from_ms: int, to_ms: int) -> StoreReads:
-        """Return the reads of a retention report over a store."""
+        """Return the reader of a retention report over a store."""
 
     @abstractmethod
     def write(self, rows: Sequence[Any], row: type[Any]) -> None:
-        """Write rows of a dataclass as Parquet, if they are to be written."""
+        """Write rows of a dataclass as Parquet, if a folder is set."""
 
     @abstractmethod
     def groups(self) -> ReadGroups:
-        """Return what reads the groups of a report."""
+        """Return the function that reads the groups of a report."""
 
     @abstractmethod
     def hours(self) -> MakeHours:
-        """Return what makes roll-ups of hours."""
+        """Return the function that rolls up hours."""
 
     def emit(self, inv: Invocation, rows: Sequence[Any], tables: Callable[[], Sequence[Table]]) -> None:
-        """Show the rows once the progress display is gone."""
+        """Keep the rows to be shown when the progress display has ended."""
         self._emit = lambda: inv.emit(rows, tables)
 
     def show(self) -> None:
-        """Show what was emitted."""
+        """Show the emitted rows."""
         if self._emit is not None:
             self._emit()
-            sys.stdout.flush()  # ending Spark takes a second more
+            sys.stdout.flush()  # stopping Spark takes another second
         if self.parquet.where is not None:
             output.note(f"written to {self.parquet.where}")
 
 
 class Engine(ABC):
-    """What runs reports. tasks: into how many parts a report is split at most."""
+    """Base class of the report engines. tasks: maximum number of parts that a report is split into."""
 
     tasks: int
 
@@ -112,11 +112,11 @@ class Engine(ABC):
     def running(
         self, inv: Invocation, parquet: ParquetFolder = NO_PARQUET, *, cluster: bool = False
     ) -> AbstractContextManager[Run]:
-        """Begin a run; what the block emitted is shown at its end. cluster: a Kafka cluster will be asked."""
+        """Start a run and show what the block emitted when it ends. cluster: the run connects to a Kafka cluster."""
 
 
 class OwnProcesses(Engine):
-    """kctl's own processes: no Java."""
+    """Evaluation in processes started by kctl, without Java."""
 
     def __init__(self) -> None:
         from kctl.history.packages import need_packages
@@ -154,17 +154,17 @@ class _OwnRun(Run):
         from kctl.history.lag.row_batches import ROWS
 
         rows, errors = evaluate(plan)
-        self.write(rows, ROWS[plan.question.by])
+        self.write(rows, ROWS[plan.query.by])
         return rows, errors
 
     def usage(self, target: Target, plan: RetentionPlan, by: str, timeout_s: float) -> tuple[list[Any], list[str]]:
         from kctl.history.retention.live_usage import live_usage
         from kctl.history.retention.usage import ROWS
 
-        found = live_usage(target, plan, timeout_s=timeout_s)
-        rows = found.usage.rows(by)
+        live = live_usage(target, plan, timeout_s=timeout_s)
+        rows = live.usage.rows(by)
         self.write(rows, ROWS[by])
-        return rows, found.failures
+        return rows, live.failures
 
     def store_reads(self, store: str, from_ms: int, to_ms: int) -> StoreReads:
         from kctl.history.retention.store_reads import reads_of

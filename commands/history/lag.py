@@ -1,4 +1,4 @@
-"""kctl history lag: consumer lag now, over a time, or as of a moment, from a store of snapshots and the cluster."""
+"""kctl history lag: consumer lag now, over a time span, or at a point in time, from snapshots and the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from kctl.commands.group.choice import MATCH
 from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder
-from kctl.commands.history.lag_view import require_match, share_groups_left_out
+from kctl.commands.history.lag_view import require_match, skipped_share_groups
 from kctl.commands.history.options import (
     REQUEST_TIMEOUT_S,
     From,
@@ -37,81 +37,85 @@ from kctl.lag.gate import By, check_limit, require_known, row_name
 
 if TYPE_CHECKING:
     from kctl.history.lag.limits import Limit
-    from kctl.history.lag.plan import LagPlan, Wanted
+    from kctl.history.lag.plan import LagPlan, LagRequest
     from kctl.lag.selection import Names
 
-_LEAST_WINDOW = 2
-_LONGEST_S = 600.0
+_MIN_WINDOW = 2
+_MAX_OBSERVE_S = 600.0
 
 
 @dataclass(frozen=True)
 class LagOptions:
-    """The options of `kctl history lag`, which `kctl spark lag` has as well."""
+    """Options of `kctl history lag` and `kctl spark lag`."""
 
     group: GroupGlobs = None
     match: Annotated[list[str] | None, MATCH] = None
     topic: TopicGlobs = None
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None
-    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION
+    by: Annotated[By, typer.Option(help="Aggregation level of the rows.")] = By.PARTITION
     store: StoreIfAny = None
-    now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False
+    now: Annotated[bool, typer.Option("--now", help="Read the cluster; --store adds history.  [default mode]")] = False
     observe: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Ask the cluster twice, so long apart: rates without a store."),
+        typer.Option(metavar="DURATION", help="Read the cluster twice, this long apart, to get rates without a store."),
     ] = None
-    last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None
+    last: Annotated[str | None, typer.Option(metavar="DURATION", help="Use the snapshots of the last DURATION.")] = None
     from_: From = None
     to: To = None
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Show the lag at this time, UTC if no zone is given.")
+        str | None, typer.Option(metavar="TIME", help="Show the lag as of this time, UTC if no zone is given.")
     ] = None
-    window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10
+    window: Annotated[int, typer.Option(min=_MIN_WINDOW, max=1000, help="Number of readings that decide a status.")] = (
+        10
+    )
     lookback: Annotated[
-        str, typer.Option(metavar="DURATION", help="How far back snapshots are read for time lags and last commits.")
+        str, typer.Option(metavar="DURATION", help="How far back to read snapshots for time lags and last commits.")
     ] = "1h"
     offsets_log: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="A log dir, or a copy of a partition's folder, of __consumer_offsets: when commits were made;"
-            " repeatable.",
+            help="Log dir or copied partition folder of __consumer_offsets, to get commit times; repeatable.",
         ),
     ] = None
     commit_times: Annotated[
         bool,
         typer.Option(
-            "--commit-times", help="Ask the cluster's __consumer_offsets when commits were made; needs Read on it."
+            "--commit-times", help="Read commit times from the cluster's __consumer_offsets; needs READ on it."
         ),
     ] = False
-    allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0
+    allowed_lag: Annotated[int, typer.Option(min=0, help="Lag up to this many messages counts as caught up.")] = 0
     stale_after: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="A group without members that commits nothing for so long is no alarm."),
+        typer.Option(metavar="DURATION", help="Ignore a group with no members and no commits for this long."),
     ] = "24h"
     abandoned_after: Annotated[
-        str, typer.Option(metavar="DURATION", help="Nor is a topic that a group's members read no more for so long.")
+        str,
+        typer.Option(metavar="DURATION", help="Ignore a topic that the group's members have not read for this long."),
     ] = "10m"
-    worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None
+    worst: Annotated[int | None, typer.Option(min=1, help="Show only this many rows, worst first.")] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LIMIT",
-            help="Exit 1 when a row is over it: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h' …; repeatable.",
+            help="Exit 1 if a row breaks the limit: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h'; repeatable.",
         ),
     ] = None
     max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False
+    explain: Annotated[bool, typer.Option("--explain", help="Explain how the values of each row were computed.")] = (
+        False
+    )
     parquet: Parquet = None
     overwrite: Overwrite = False
 
 
 @takes_options(LagOptions)
 def lag(ctx: typer.Context, options: LagOptions) -> None:
-    """Compute consumer lag, its time, rates and dangers from snapshots: now, over a time, or at any moment of a store.
+    """Report consumer lag, rates and losses, now or over time.
 
-    The cluster alone shows lag and what was lost. History (--store) shows how old unread messages are, rates, when
-    the lag is gone, when unread messages are deleted, and a status: OK, WARN, STOP, STALL or REWIND, by the rules of
-    Burrow. `kctl lag` answers at once, without any of that. -o wide has offsets, rates and members too.
+    The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
+    when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
+    or REWIND. `kctl lag` is faster and shows none of that. -o wide adds offsets, rates and members.
 
     Example: kctl history lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
@@ -119,31 +123,34 @@ def lag(ctx: typer.Context, options: LagOptions) -> None:
 
 
 def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine]) -> None:
-    """Carry out `kctl history lag` or `kctl spark lag`. engine: called when the other options have been checked."""
+    """Run `kctl history lag` or `kctl spark lag`. engine: called once the other options are validated."""
     from kctl.lag.selection import names_of
 
     groups, topics = names_of(options.group, options.match), names_of(options.topic)
     when = _when(options)
     limits = _limits(options.fail_on, options.by)
     if options.explain and options.by is not By.PARTITION:
-        raise UsageError("--explain tells of partitions", hint="leave --by out")
-    chosen = engine()
+        raise UsageError("--explain works with --by partition only", hint="remove --by")
+    runner = engine()
     observe_s = _observe_s(options, when)
     if options.commit_times and options.offsets_log:
         raise UsageError("--commit-times and --offsets-log do not go together", hint="choose one of them")
     _check_values(options)
     parquet = ParquetFolder(options.parquet, options.overwrite)
-    with chosen.running(inv, parquet, cluster=when.live or options.commit_times) as run:
-        plan = _plan(inv, when, _wanted(options, groups, topics, chosen.tasks), observe_s)
+    with runner.running(inv, parquet, cluster=when.live or options.commit_times) as run:
+        plan = _plan(inv, when, _lag_request(options, groups, topics, runner.tasks), observe_s)
         with run.watched("reading snapshots" if when.store else "reading offsets"):
             rows, errors = run.lag(plan)
         shown = _shown(rows, options.worst)
-        rules = plan.question.rules if options.explain else None
+        rules = plan.query.rules if options.explain else None
         run.emit(inv, _result(shown, rules), lambda: _tables(shown, options.by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
     gate = bool(limits) or options.max_lag is not None
-    lacking = [*plan.lacking(errors), *share_groups_left_out(plan.share, alarming=gate or not groups.everything)]
-    with incomplete_after_verdict(lacking):
+    incomplete_reasons = [
+        *plan.lacking(errors),
+        *skipped_share_groups(plan.share, alarming=gate or not groups.everything),
+    ]
+    with incomplete_after_verdict(incomplete_reasons):
         _judge(rows, options.by, options.max_lag, limits)
         if not rows and not plan.silent and not (gate and groups.exact):
             require_match(groups, topics)
@@ -158,7 +165,10 @@ def report_lag(inv: Invocation, options: LagOptions, engine: Callable[[], Engine
 
 @dataclass(frozen=True)
 class _When:
-    """live: ask the cluster. Otherwise the store's snapshots with from_ms ≤ at_ms < to_ms, or as of at_ms."""
+    """The time that a report covers.
+
+    live: read the cluster. Otherwise the stored snapshots with from_ms ≤ at_ms < to_ms, or as of at_ms.
+    """
 
     store: Path | None
     live: bool = False
@@ -172,18 +182,18 @@ def _when(options: LagOptions) -> _When:
 
     store, last, from_, at = options.store, options.last, options.from_, options.at
     chosen = [
-        name for name, given in (("--now", options.now), ("--last", last), ("--from", from_), ("--at", at)) if given
+        name for name, value in (("--now", options.now), ("--last", last), ("--from", from_), ("--at", at)) if value
     ]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
     if options.to is not None and from_ is None:
-        raise UsageError("--to needs --from", hint="or --at TIME, for one moment")
+        raise UsageError("--to needs --from", hint="set --from, or use --at TIME for a point in time")
     if not chosen or options.now:
         return _When(store, live=True)
     if store is None:
         raise UsageError(
-            f"{chosen[0]} needs --store DIR, with snapshots of that time",
-            hint="`kctl history snapshot --store DIR` collects them",
+            f"{chosen[0]} needs --store DIR with snapshots of that time",
+            hint="collect snapshots with `kctl history snapshot --store DIR`",
         )
     now_ms = _now_ms()
     if at is not None:
@@ -198,13 +208,16 @@ def _observe_s(options: LagOptions, when: _When) -> float:
     if options.observe is None:
         return 0.0
     observe_s = parse_duration_ms(options.observe) / 1000
-    if not (when.live and 0 < observe_s <= _LONGEST_S):
-        raise UsageError("--observe is of the cluster, and at most 10m", hint="--store DIR has more history")
+    if not (when.live and 0 < observe_s <= _MAX_OBSERVE_S):
+        raise UsageError("--observe needs the live cluster and is at most 10m", hint="use --store DIR for more history")
     return observe_s
 
 
 def _check_values(options: LagOptions) -> None:
-    """Raise UsageError for a value that `_wanted` cannot take. Its modules are imported while Spark starts."""
+    """Raise UsageError for a value that `_lag_request` cannot parse.
+
+    Does not import kctl.history, which is imported while Spark starts.
+    """
     from kctl.base.units import parse_duration_ms
     from kctl.groups.overview import known_states
 
@@ -213,14 +226,14 @@ def _check_values(options: LagOptions) -> None:
         parse_duration_ms(text)
 
 
-def _wanted(options: LagOptions, groups: Names, topics: Names, tasks: int) -> Wanted:
+def _lag_request(options: LagOptions, groups: Names, topics: Names, tasks: int) -> LagRequest:
     from kctl.base.units import parse_duration_ms
     from kctl.groups.overview import known_states
-    from kctl.history.lag.plan import Wanted
+    from kctl.history.lag.plan import LagRequest
     from kctl.history.lag.status import StandingRules
 
     states = known_states(options.state)
-    return Wanted(
+    return LagRequest(
         groups=groups,
         topics=topics,
         states=None if states is None else frozenset(states),
@@ -246,35 +259,35 @@ def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
     for limit in limits:
         if limit.of_partitions and by is not By.PARTITION:
             raise UsageError(
-                f"--fail-on {limit.text} is of partitions: a {by.value} is OK, WARN or ERR", hint="use ERR"
+                f"--fail-on {limit.text} applies to partitions only: a {by.value} is OK, WARN or ERR", hint="use ERR"
             )
     return limits
 
 
-def _plan(inv: Invocation, when: _When, wanted: Wanted, observe_s: float) -> LagPlan:
+def _plan(inv: Invocation, when: _When, request: LagRequest, observe_s: float) -> LagPlan:
     from kctl.history.lag.plan import plan_live
 
-    if not when.live and not wanted.commit_times:
-        return _stored_plan(when, wanted)
+    if not when.live and not request.commit_times:
+        return _stored_plan(when, request)
     with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
         if when.live:
-            plan = plan_live(client, when.store, wanted, now_ms=_now_ms, observe_s=observe_s)
+            plan = plan_live(client, when.store, request, now_ms=_now_ms, observe_s=observe_s)
         else:
-            plan = _stored_plan(when, wanted)
-        if not wanted.commit_times:
+            plan = _stored_plan(when, request)
+        if not request.commit_times:
             return plan
         from kctl.history.commits.live_commit_times import with_commit_times
 
         return with_commit_times(client, plan)
 
 
-def _stored_plan(when: _When, wanted: Wanted) -> LagPlan:
+def _stored_plan(when: _When, request: LagRequest) -> LagPlan:
     from kctl.history.lag.plan import plan_moment, plan_span
 
     assert when.store is not None
     if when.at_ms is not None:
-        return plan_moment(when.store, when.at_ms, wanted)
-    return plan_span(when.store, when.from_ms, when.to_ms, wanted)
+        return plan_moment(when.store, when.at_ms, request)
+    return plan_span(when.store, when.from_ms, when.to_ms, request)
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -287,7 +300,7 @@ def _shown(rows: list[Any], count: int | None) -> list[Any]:
 
 
 def _result(rows: list[Any], rules: Any) -> list[Any]:
-    """What the formats other than tables show; with how each row came about when there are rules to tell it by."""
+    """Return the rows for formats other than tables, with explanations if `rules` is set."""
     if rules is None:
         return rows
     from kctl.commands.terminal.output import jsonable
@@ -312,40 +325,40 @@ def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: lis
     held = [row for row in rows if row.held_by_transaction]
     if held:
         more = f", and {len(held) - 1} more" if len(held) > 1 else ""
-        output.note(f"{row_name(held[0])}{more}: an open transaction holds up all that is unread; {HELD}")
+        output.note(f"{row_name(held[0])}{more}: an open transaction blocks all unread messages; {HELD}")
     if plan.silent and len(plan.silent) <= 10:
-        output.note(f"nothing committed and no members: {', '.join(plan.silent)}")
+        output.note(f"no commits and no members: {', '.join(plan.silent)}")
     elif plan.silent:
-        output.note(f"{len(plan.silent)} groups have committed nothing and have no members")
+        output.note(f"{len(plan.silent)} groups have no commits and no members")
     for text in beyond_end(rows):
         output.warn(text)
     if len(shown) < len(rows):
-        output.note(f"{len(shown)} of {len(rows)} rows are shown")
+        output.note(f"showing {len(shown)} of {len(rows)} rows")
     count = unknown(rows, limits)
     if count:
-        output.warn(f"{count} rows could not be held to every limit: what that takes is not known of them")
+        output.warn(f"{count} rows could not be checked against every limit: values are unknown")
 
 
 def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]) -> None:
-    """Raise NotHealthy when a row is over a limit."""
+    """Raise NotHealthy if a row breaks a limit."""
     from kctl.base.text import counted
     from kctl.errors import NotHealthy
     from kctl.history.lag.limits import broken
     from kctl.history.lag.totals import severity
 
     check_limit(rows, by, max_lag)
-    found = broken(sorted(rows, key=severity), limits)
-    if not found:
+    broken_limits = broken(sorted(rows, key=severity), limits)
+    if not broken_limits:
         return
     texts = [
         f"{counted(each.rows, by.value)} {each.limit.over(each.rows)}:"
         f" {row_name(each.worst)} {each.limit.shown(each.worst)}"
-        for each in found
+        for each in broken_limits
     ]
     for text in texts[1:]:
         output.warn(text)
     raise NotHealthy(
         texts[0],
         hint="",
-        details={"over_limit": found[0].rows, "limits": {each.limit.text: each.rows for each in found}},
+        details={"over_limit": broken_limits[0].rows, "limits": {each.limit.text: each.rows for each in broken_limits}},
     )

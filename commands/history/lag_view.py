@@ -1,4 +1,4 @@
-"""How `kctl spark lag` shows its rows to people."""
+"""Tables of `kctl history lag` and `kctl spark lag`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ _STYLES = {"WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIN
 
 
 def lag_tables(rows: Sequence[Any], by: By, *, wide: bool = False) -> list[Table]:
-    """The rows as a table; columns that no row has a value for are left out. wide: also what 80 columns do not hold."""
-    known = [_for_people(row) for row in jsonable(rows)]
+    """Return the rows as a table, without columns that are empty in every row.
+
+    wide: also columns beyond 80 characters.
+    """
+    values = [_with_text(row) for row in jsonable(rows)]
     columns = [
         column
         for column in _columns(by)
-        if (wide or column.key not in _WIDE) and (column.key in _ALWAYS or any(_has(row, column.key) for row in known))
+        if (wide or column.key not in _WIDE) and (column.key in _ALWAYS or any(_has(row, column.key) for row in values))
     ]
-    return [Table(columns, known, empty="no commits")]
+    return [Table(columns, values, empty="no commits")]
 
 
 def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
-    """For each row a table of how its figures came about."""
+    """Return one table per row that explains its values."""
     from kctl.history.lag.explain import explain
 
-    columns = [Column("name", "FIGURE"), Column("text", "HOW IT CAME ABOUT")]
+    columns = [Column("name", "FIGURE"), Column("text", "EXPLANATION")]
     return [
         Table(columns, [line._asdict() for line in explain(row, rules)], title=row_name(row))
         for row in rows
@@ -44,7 +47,7 @@ def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
 def require_match(groups: Names, topics: Names) -> None:
     """Raise NotFound if names or patterns match nothing. Call it for results without rows.
 
-    Groups given by name are known to exist.
+    Groups given by exact name are known to exist.
     """
     if not groups.everything and not groups.exact:
         raise groups.nothing("group")
@@ -52,14 +55,14 @@ def require_match(groups: Names, topics: Names) -> None:
         raise topics.nothing("topic")
 
 
-def share_groups_left_out(names: Sequence[str], *, alarming: bool) -> list[str]:
-    """Return a line for each share group that was asked for and is missing; print a note for the others."""
+def skipped_share_groups(names: Sequence[str], *, alarming: bool) -> list[str]:
+    """Return a line for each requested share group that is missing; print a note for the others."""
     if not names:
         return []
     if alarming:
-        return [f"share group {name} is left out; see its lag with `kctl lag`" for name in names]
+        return [f"share group {name} is skipped; show its lag with `kctl lag`" for name in names]
     some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
-    output.note(f"share groups are left out; see their lag with `kctl lag`: {some}")
+    output.note(f"share groups are skipped; show their lag with `kctl lag`: {some}")
     return []
 
 
@@ -69,9 +72,8 @@ _WIDE = frozenset({
     "produced_per_s", "deletion_ms", "last_commit", "client_id", "host",
 })  # fmt: skip
 _ALWAYS = frozenset({"group", "topic", "topic_count", "partition", "partition_count", "lag", "lost"})
-_COUNTS = frozenset(
-    {"undecided", "control_records", "not_committed", "unknown", "ahead"}
-)  # of which 0 says nothing; 0 ms to a loss does
+# Columns hidden if all values are 0. A duration of 0 ms (loss_ms) is shown.
+_COUNTS = frozenset({"undecided", "control_records", "not_committed", "unknown", "ahead"})
 
 
 def _has(row: Mapping[str, Any], key: str) -> bool:
@@ -79,9 +81,12 @@ def _has(row: Mapping[str, Any], key: str) -> bool:
     return value is not None and (value != 0 or key not in _COUNTS)
 
 
-def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    """Time lags that are only known to be longer are shown as such; a standing only where it says something; what a
-    span began with, and its worst, only where they differ from its end."""
+def _with_text(row: dict[str, Any]) -> dict[str, Any]:
+    """Add the formatted columns to a row.
+
+    A lower bound is shown as ">4s". The standing replaces the state if it differs. The first lag and the worst status
+    of a span are shown only if they differ from the last ones.
+    """
     row["shown_time_lag"] = show_time_lag(row["time_lag_ms"], row["time_lag_at_least_ms"])
     standing = row.get("standing")
     row["shown_state"] = row["state"] if standing in {None, "active", "empty", "unknown"} else standing
@@ -90,22 +95,22 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def show_time_lag(ms: int | None, least_ms: int | None) -> str | None:
-    """«8m 46s», or «>4s» where it is only known to be longer."""
+def show_time_lag(ms: int | None, min_ms: int | None) -> str | None:
+    """Return the time lag as text: "8m 46s", or ">4s" if only a lower bound is known."""
     if ms is not None:
         return show_duration(ms)
-    return None if least_ms is None else f">{show_duration(least_ms)}"
+    return None if min_ms is None else f">{show_duration(min_ms)}"
 
 
 def _columns(by: By) -> list[Column]:
-    whose = {
+    scope_columns = {
         By.PARTITION: [Column("topic", name=True), _right("partition", "PART")],
         By.TOPIC: [Column("topic", name=True), _right("partition_count", "PARTITIONS")],
         By.GROUP: [_right("topic_count", "TOPICS"), _right("partition_count", "PARTITIONS")],
     }[by]
     return [
         Column("group", name=True),
-        *whose,
+        *scope_columns,
         Column("shown_state", "STATE"),
         Column("status", style=lambda row: _STYLES.get(row["status"] or "")),
         Column("shown_worst", "WORST", style=lambda row: _STYLES.get(row["worst_status"] or "")),
@@ -148,5 +153,5 @@ def _rate(key: str, header: str) -> Column:
 
 
 def _time(text: str) -> str:
-    """«2026-11-22 01:40:05» of ISO 8601 in UTC."""
+    """Format an ISO 8601 time in UTC as "2026-11-22 01:40:05"."""
     return f"{datetime.fromisoformat(text.replace('Z', '+00:00')):%Y-%m-%d %H:%M:%S}"

@@ -1,4 +1,4 @@
-"""What the commands over time share, with and without Spark: options, spans of time, and how sizes are shown."""
+"""Options, time spans and size formatting shared by the history and spark commands."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from kctl.errors import UsageError
 
 REQUEST_TIMEOUT_S = 30.0
 
-Parquet = Annotated[str | None, typer.Option(metavar="DIR", help="Also write the rows there, as Parquet.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder of --parquet.")]
-_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
-GroupGlobs = Annotated[list[str] | None, typer.Option("--group", help=f"Only groups of this name; {_GLOBS}.")]
-TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help=f"Only topics of this name; {_GLOBS}.")]
+Parquet = Annotated[str | None, typer.Option(metavar="DIR", help="Also write the rows to this folder as Parquet.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the --parquet folder if it exists.")]
+_GLOBS = "repeatable; * and ? are wildcards, !NAME excludes"
+GroupGlobs = Annotated[list[str] | None, typer.Option("--group", help=f"Only groups with this name; {_GLOBS}.")]
+TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help=f"Only topics with this name; {_GLOBS}.")]
 From = Annotated[
     str | None,
-    typer.Option(
-        "--from", metavar="TIME", help="Use snapshots from this time on: ISO 8601, UTC if no zone is given; or -90m."
-    ),
+    typer.Option("--from", metavar="TIME", help="Start of the time span: ISO 8601 (UTC if no zone is given) or -90m."),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."),
+    typer.Option("--to", metavar="TIME", help="End of the time span, UTC if no zone is given (default: now)."),
 ]
 
 
@@ -38,27 +36,27 @@ def _store(text: str) -> Path:
 def store_folder(text: str) -> Path:
     from kctl.history.snapshots.remote import is_remote
 
-    found = _store(text)
-    if is_remote(found):
+    path = _store(text)
+    if is_remote(path):
         raise UsageError(
-            f"--store {text} is no folder, and this command writes into the store",
-            hint="mount it; `kctl history lag`, retention and report read stores over the network",
+            f"--store {text} is not a local folder, and this command writes to the store",
+            hint="mount it as a folder; only `kctl history lag`, retention and report read remote stores",
         )
-    return found
+    return path
 
 
-_COLLECTED = "Snapshots that `kctl history snapshot` collected"
-# Of those that only read; those that write need a folder.
+_COLLECTED = "Snapshots collected by `kctl history snapshot`"
+# For commands that only read. Commands that write need a local folder.
 _STORE = typer.Option(metavar="DIR", parser=_store, help=f"{_COLLECTED}: a folder, or s3a://…, hdfs://….")
-Store = Annotated[Any, _STORE]  # a Path, or what stands for one: of a type that is Path, typer would make one
+Store = Annotated[Any, _STORE]  # a Path or RemotePlace; typer would convert the value if the type were Path
 StoreIfAny = Annotated[Any | None, _STORE]
 StoreFolder = Annotated[Path, typer.Option(metavar="DIR", parser=store_folder, help=f"{_COLLECTED}.")]
 
 
 def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None) -> tuple[int, int]:
-    """from_ms and to_ms, of the passes with from_ms ≤ at_ms < to_ms: the last while, or from a time on.
+    """Return (from_ms, to_ms) for the passes with from_ms ≤ at_ms < to_ms.
 
-    All count from now_ms. One of `last` and `from_` is given. Raises UsageError.
+    Exactly one of `last` and `from_` is set. Relative times count from now_ms. Raises UsageError.
     """
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms
@@ -74,15 +72,17 @@ def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None)
 
 
 def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None) -> None:
-    """Raise UsageError for a span that no pass can lie in. to_ms: the first moment after it; last: what --last says."""
+    """Raise UsageError for a span that contains no pass. to_ms: exclusive end. last: the value of --last."""
     from kctl.base.units import parse_duration_ms
 
     if last is not None and parse_duration_ms(last) <= 0:
-        raise UsageError(f"--last {last} is no time: it is more than 0", hint="write for example 15m, 2h or 7d")
+        raise UsageError(f"--last {last}: must be greater than 0", hint="e.g. 15m, 2h or 7d")
     if from_ms > now_ms:
-        raise UsageError(f"the time lies in the future: now it is {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC")
+        raise UsageError(
+            f"the start time is in the future: it is now {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+        )
     if from_ms >= to_ms - 1:
-        raise UsageError("that is no time: it ends before it begins")
+        raise UsageError("the time span ends before it starts")
 
 
 # --- texts ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A report as terminal tables: what the HTML page shows, with sparklines for charts."""
+"""A report as terminal tables. Sparklines replace the charts of the HTML page."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from kctl.commands.terminal.sparkline import WIDTH, sparkline, state_line
 if TYPE_CHECKING:
     from kctl.history.report.model import Gap, Report
 
-_MOST_GAPS = 5
-_STATES = "; status over time: . OK, W WARN, E ERR, ? not known, blank not read"
+_MAX_GAPS = 5
+_STATES = "; status over time: . OK, W WARN, E ERR, ? unknown, blank not read"
 _WIDE_LOSSES = {"partition_count", "sole"}
 _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN": "yellow"}
 
 
 def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Table]:
-    """What needs a person and the overview, then `worst` rows each of groups, partitions that are not well, log dirs,
-    topics and losses. wide: also what 80 columns do not hold."""
+    """Return findings and the overview, then `worst` rows each of groups, partitions with problems, log dirs, topics
+    and losses.
+
+    wide: also columns beyond 80 characters.
+    """
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
     tables = [
         _findings(report, worst),
@@ -42,7 +45,7 @@ def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Tab
 
 
 def _log_dir_rows(report: Report, worst: int, *, wide: bool) -> Table:
-    """With what is the matter with each: that it is offline, or that its figures are old; and when it is full."""
+    """Return the log dirs with their error (offline, or stale values) and when each is full."""
     table = _rows("Log dirs", _log_dirs(wide), report.log_dirs, worst, len(report.log_dirs))
     begin = jsonable(report.span.from_at)
     rows = [
@@ -55,28 +58,28 @@ def _log_dir_rows(report: Report, worst: int, *, wide: bool) -> Table:
 def _silence(since: str | None, begin: str) -> str | None:
     if since is None:
         return None
-    return f"no answer since {'before ' if since == begin else ''}{since[11:19]}"
+    return f"no response since {'before ' if since == begin else ''}{since[11:19]}"
 
 
 def _losses(report: Report, worst: int, *, wide: bool) -> Table:
     table = losses_table(report.losses[:worst])
     columns = [column for column in table.columns if wide or column.key not in _WIDE_LOSSES]
-    return replace(table, columns=columns, title="Unread when a disk is full")
+    return replace(table, columns=columns, title="Unread messages when a disk is full")
 
 
 def _findings(report: Report, worst: int) -> Table:
     columns = [
         Column("severity", " ", style=lambda row: _STYLES[row["severity"]]),
-        Column("name", "WHAT NEEDS YOU"),
-        Column("what", "IS THE MATTER"),
+        Column("name", "NEEDS ATTENTION"),
+        Column("what", "PROBLEM"),
         Column("since", show=str),
         _until("due_ms", "DUE IN"),
     ]
     begin = _minute(jsonable(report.span.from_at))
     rows = [row | {"name": _named(row), "since": _since(row, begin)} for row in jsonable(report.findings[:worst])]
     more = len(report.findings) - len(rows)
-    title = f"The first {len(rows)} of {len(report.findings)} that need you" if more else ""
-    return Table(columns, rows, title=title, empty="nothing that was read needs you")
+    title = f"First {len(rows)} of {len(report.findings)} findings" if more else ""
+    return Table(columns, rows, title=title, empty="nothing needs attention")
 
 
 def _since(row: Mapping[str, Any], begin: str) -> str | None:
@@ -86,12 +89,12 @@ def _since(row: Mapping[str, Any], begin: str) -> str | None:
 
 
 def _minute(iso: str) -> str:
-    """A time without its year."""
+    """Return an ISO 8601 time without year and seconds."""
     return iso[5:16].replace("T", " ")
 
 
 def _named(row: Mapping[str, Any]) -> str:
-    broker = "" if row["broker"] is None else f" of broker {row['broker']}"
+    broker = "" if row["broker"] is None else f" on broker {row['broker']}"
     return f"{row['kind']} {row['name']}{broker}"
 
 
@@ -99,12 +102,12 @@ def _rows(
     title: str, columns: Sequence[Column], rows: Sequence[Any], worst: int, count: int, legend: str = ""
 ) -> Table:
     shown = rows[:worst]
-    more = f" (the first {len(shown)} of {count:,})" if len(shown) < count else ""
+    more = f" (first {len(shown)} of {count:,})" if len(shown) < count else ""
     return Table(columns, [_with_time_lag(row) for row in jsonable(shown)], title=title + more + legend)
 
 
 def _with_time_lag(row: dict[str, Any]) -> dict[str, Any]:
-    """Of groups and partitions, the time lag as it is shown."""
+    """Add the formatted time lag to rows of groups and partitions."""
     inner = row.get("now", row)
     if "time_lag_ms" in inner:
         inner["shown_time_lag"] = show_time_lag(inner["time_lag_ms"], inner["time_lag_at_least_ms"])
@@ -116,7 +119,7 @@ def _overview(report: Report) -> Table:
     lines: list[tuple[str, str]] = [
         ("cluster", report.cluster_id or "-"),
         ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {_passes(span.passes)}"),
-        *((("" if number else "lacking"), text) for number, text in enumerate(_lacking(report))),
+        *((("" if number else "incomplete"), text) for number, text in enumerate(_incomplete(report))),
         ("groups", _group_counts(report)),
         ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
         ("longest time lag", show_time_lag(totals.time_lag_ms, totals.time_lag_at_least_ms) or "-"),
@@ -131,7 +134,7 @@ def _overview(report: Report) -> Table:
         ),
         ("all replicas", format_size(totals.replicas_bytes)),
         ("growth", _text(totals.growth_bytes_per_hour, _growth)),
-        ("a disk is full in", _text(totals.next_full_ms, _eta)),
+        ("next full disk in", _text(totals.next_full_ms, _eta)),
     ]
     rows = [{"what": name, "value": value} for name, value in lines]
     return Table([Column("what", "OVERVIEW"), Column("value", " ")], rows)
@@ -140,36 +143,36 @@ def _overview(report: Report) -> Table:
 def _group_counts(report: Report) -> str:
     totals = report.overview
     if "commits" in report.missing_tables:
-        return "not known: there are no commits in the store"
+        return "unknown: the store has no commits"
     return f"{totals.group_count}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"
 
 
 def _silent(report: Report) -> str:
     names = ", ".join(str(each.broker) for each in report.silent_brokers)
-    return f"; no answer from {'brokers' if len(report.silent_brokers) > 1 else 'broker'} {names}" if names else ""
+    return f"; no response from {'brokers' if len(report.silent_brokers) > 1 else 'broker'} {names}" if names else ""
 
 
-def _lacking(report: Report) -> list[str]:
-    """Return a line for each reason why the report is not complete."""
+def _incomplete(report: Report) -> list[str]:
+    """Return a line for each reason why the report is incomplete."""
     span = report.span
     lines = []
     if span.passes == 1 and report.overview.groups_unknown:
-        lines.append("one pass alone tells no status, no rates and no growth")
-    lines += [_gap(gap) for gap in span.gaps[:_MOST_GAPS]]
-    if len(span.gaps) > _MOST_GAPS:
-        lines.append(f"and {len(span.gaps) - _MOST_GAPS:,} more times without passes")
+        lines.append("a single pass gives no status, rates or growth")
+    lines += [_gap(gap) for gap in span.gaps[:_MAX_GAPS]]
+    if len(span.gaps) > _MAX_GAPS:
+        lines.append(f"and {len(span.gaps) - _MAX_GAPS:,} more gaps without passes")
     if span.missed:
-        lines.append(f"{_passes(span.missed)} left out: the one before took too long")
+        lines.append(f"{_passes(span.missed)} skipped: the previous pass took too long")
     if span.incomplete:
-        more = f", the first of {len(span.failures)} failures:" if len(span.failures) > 1 else ":"
-        lines += [f"{_passes(span.incomplete)} could not read all{more}", *(f"- {text}" for text in span.failures[:1])]
+        more = f", first of {len(span.failures)} failures:" if len(span.failures) > 1 else ":"
+        lines += [f"{_passes(span.incomplete)} incomplete{more}", *(f"- {text}" for text in span.failures[:1])]
     return lines or ["nothing"]
 
 
 def _gap(gap: Gap) -> str:
     lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
-    due = f"{_passes(gap.passes)} missing"
-    return f"nothing collected from {gap.from_at:%m-%d %H:%M:%S} to {gap.to_at:%H:%M:%S} ({lasted}): {due}"
+    missing = f"{_passes(gap.passes)} missing"
+    return f"no snapshots from {gap.from_at:%m-%d %H:%M:%S} to {gap.to_at:%H:%M:%S} ({lasted}): {missing}"
 
 
 def _passes(count: int) -> str:

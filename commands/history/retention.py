@@ -1,4 +1,4 @@
-"""kctl history retention: what logs take on the disks, what becomes of it, and who loses by it."""
+"""kctl history retention: disk usage of logs, its growth, and the groups that lose messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.commands.history import retention_store as over_store
+from kctl.commands.history import retention_store
 from kctl.commands.history.engine import Engine, OwnProcesses, ParquetFolder, Run
 from kctl.commands.history.options import REQUEST_TIMEOUT_S, Overwrite, Parquet, StoreIfAny, TopicGlobs
 from kctl.commands.history.retention_view import usage_table
@@ -28,7 +28,7 @@ _LAST = "24h"
 
 
 class RetentionBy(str, Enum):
-    """What a row is."""
+    """Aggregation level of the rows."""
 
     TOPIC = "topic"
     PARTITION = "partition"
@@ -38,7 +38,7 @@ class RetentionBy(str, Enum):
 
 
 class Show(str, Enum):
-    """Which report."""
+    """Kind of report."""
 
     USAGE = "usage"
     LOSSES = "losses"
@@ -53,62 +53,65 @@ _OF_FILES = frozenset({Show.SEGMENTS, Show.CLEANER})
 
 @dataclass(frozen=True)
 class RetentionOptions:
-    """The options of `kctl history retention`, which `kctl spark retention` has as well."""
+    """Options of `kctl history retention` and `kctl spark retention`."""
 
     topic: TopicGlobs = None
     match: Annotated[list[str] | None, MATCH] = None
-    by: Annotated[RetentionBy, typer.Option(help="What a row is; replica needs --store.")] = RetentionBy.TOPIC
-    show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE
+    by: Annotated[RetentionBy, typer.Option(help="Aggregation level of the rows; replica needs --store.")] = (
+        RetentionBy.TOPIC
+    )
+    show: Annotated[Show, typer.Option(help="Report to show.")] = Show.USAGE
     store: StoreIfAny = None
-    last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST
+    last: Annotated[str, typer.Option(metavar="DURATION", help="Measure growth over the last DURATION.")] = _LAST
     from_: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="TIME",
-            help="Measure growth from this time on: ISO 8601, UTC if no zone is given; or -90m.",
+            help="Measure growth from this time: ISO 8601 (UTC if no zone is given) or -90m.",
         ),
     ] = None
     to: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME", help="State at this time, UTC if no zone is given (default: the newest snapshot)."
-        ),
+        typer.Option(metavar="TIME", help="State as of this time, UTC if no zone is given (default: newest snapshot)."),
     ] = None
     what_if: Annotated[
         list[str] | None,
-        typer.Option("--what-if", metavar="CONFIG=VALUE", help="Try retention.ms or retention.bytes; repeatable."),
+        typer.Option("--what-if", metavar="CONFIG=VALUE", help="Simulate retention.ms or retention.bytes; repeatable."),
     ] = None
     log_dir: Annotated[
         list[Path] | None,
-        typer.Option("--log-dir", metavar="DIR", help="A log dir's folder, for --show segments|cleaner; repeatable."),
+        typer.Option("--log-dir", metavar="DIR", help="Log dir to read, for --show segments|cleaner; repeatable."),
     ] = None
     count_keys: Annotated[
-        bool, typer.Option("--count-keys", help="With --show cleaner: count keys, which reads every record.")
+        bool, typer.Option("--count-keys", help="With --show cleaner: count keys (reads every record).")
     ] = False
     dedupe_buffer: Annotated[
         str,
-        typer.Option(metavar="SIZE", help="With --show cleaner: log.cleaner.dedupe.buffer.size ÷ log.cleaner.threads."),
+        typer.Option(metavar="SIZE", help="With --show cleaner: log.cleaner.dedupe.buffer.size / log.cleaner.threads."),
     ] = "128MiB"
     full_within: Annotated[
-        str | None, typer.Option("--full-within", metavar="DURATION", help="Exit 1 when a disk is full sooner.")
+        str | None,
+        typer.Option("--full-within", metavar="DURATION", help="Exit 1 if a disk will be full within this time."),
     ] = None
-    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False
+    explain: Annotated[bool, typer.Option("--explain", help="Explain how the values of each row were computed.")] = (
+        False
+    )
     parquet: Parquet = None
     overwrite: Overwrite = False
 
 
 @takes_options(RetentionOptions)
 def retention(ctx: typer.Context, options: RetentionOptions) -> None:
-    """Compute what logs take on the disks, and how much of their retention limits they have used.
+    """Report disk usage, growth and retention of logs.
 
-    With --store also how logs grow, when each disk is full and which topics fill it (usage), which groups lose messages
-    by then (losses), how evenly bytes lie (skew), for how long a group that is behind still sees deletions of compacted
-    topics (tombstones), and what another retention would free (--what-if). With --log-dir, on a broker's machine or
-    of a copy: which segments are expired and what keeps them (segments), what compaction has before it (cleaner).
+    With --store also growth, when each disk is full and which topics fill it (usage), messages that groups lose by then
+    (losses), how evenly bytes are distributed (skew), how long a lagging group still sees tombstones of compacted
+    topics (tombstones), and the effect of another retention (--what-if). With --log-dir, on a broker's host or on a
+    copy: expired segments and what retains them (segments), and pending compaction (cleaner).
 
-    -o wide has all columns. Shares go over 100 %: Kafka deletes whole segments, by their newest record. Sizes are of
-    segments, without their indexes.
+    -o wide shows all columns. Usage can exceed 100%: Kafka deletes whole segments, by their newest record. Sizes are of
+    segments, without indexes.
 
     Example: kctl history retention --by log-dir --store ./snapshots --full-within 7d
 
@@ -118,7 +121,7 @@ def retention(ctx: typer.Context, options: RetentionOptions) -> None:
 
 
 def report_retention(inv: Invocation, options: RetentionOptions, engine: Callable[[], Engine]) -> None:
-    """Carry out `kctl history retention` or `kctl spark retention`. engine: called when options have been checked."""
+    """Run `kctl history retention` or `kctl spark retention`. engine: called once the options are validated."""
     topics = _names(options.topic, options.match)
     _check(options)
     parquet = ParquetFolder(options.parquet, options.overwrite)
@@ -130,50 +133,52 @@ def report_retention(inv: Invocation, options: RetentionOptions, engine: Callabl
             dedupe_buffer=options.dedupe_buffer, parquet=parquet,
         )  # fmt: skip
         return
-    chosen = engine()
+    runner = engine()
     if options.store is None:
-        with chosen.running(inv, parquet, cluster=True) as run:
-            failures = _live(inv, run, topics, options.by.value, chosen.tasks)
+        with runner.running(inv, parquet, cluster=True) as run:
+            failures = _live(inv, run, topics, options.by.value, runner.tasks)
         if failures:
             raise incomplete(failures)
         return
-    asked = over_store.asked_of(
+    request = retention_store.store_request(
         options.store, topics, options.by.value, options.show.value, options.what_if, last=options.last,
         from_=options.from_, to=options.to, full_within=options.full_within, explain=options.explain,
         wide=inv.output == "wide",
     )  # fmt: skip
-    with chosen.running(inv, parquet) as run:
-        result = over_store.report(inv, run, asked)
+    with runner.running(inv, parquet) as run:
+        result = retention_store.report(inv, run, request)
     with incomplete_after_verdict(result.errors):
-        over_store.judge(asked, result)
+        retention_store.judge(request, result)
 
 
 def _check(options: RetentionOptions) -> None:
-    """Options that have no meaning together are refused before anything starts."""
+    """Raise UsageError for options that do not go together."""
     show = options.show
     if options.count_keys and show is not Show.CLEANER:
-        raise UsageError("--count-keys is for --show cleaner")
+        raise UsageError("--count-keys needs --show cleaner")
     files = show in _OF_FILES
     if files and not options.log_dir:
         raise UsageError(
-            f"--show {show.value} looks into segments: it needs --log-dir DIR",
-            hint="give a broker's log dir on its machine, or a copy of one",
+            f"--show {show.value} reads segments: it needs --log-dir DIR",
+            hint="set --log-dir to a log dir on the broker's host, or to a copy",
         )
     if options.log_dir and not files:
-        raise UsageError("--log-dir is for --show segments and --show cleaner")
-    needing = [
+        raise UsageError("--log-dir needs --show segments or --show cleaner")
+    store_options = [
         name
-        for name, given in (
+        for name, value in (
             ("--what-if", options.what_if), ("--full-within", options.full_within), ("--explain", options.explain),
             ("--to", options.to), ("--from", options.from_), ("--by replica", options.by is RetentionBy.REPLICA),
             (f"--show {show.value}", show is not Show.USAGE and not files),
         )
-        if given
+        if value
     ]  # fmt: skip
-    if options.store is None and needing:
-        raise UsageError(f"{needing[0]} needs --store DIR", hint="`kctl history snapshot --store DIR` collects it")
+    if options.store is None and store_options:
+        raise UsageError(
+            f"{store_options[0]} needs --store DIR", hint="collect snapshots with `kctl history snapshot --store DIR`"
+        )
     if options.what_if and show is not Show.USAGE:
-        raise UsageError("--what-if is a report of its own: leave --show out")
+        raise UsageError("--what-if does not go with --show")
 
 
 def _names(topic: list[str] | None, match: list[str] | None) -> Names:
@@ -188,7 +193,7 @@ def _names(topic: list[str] | None, match: list[str] | None) -> Names:
 
 
 def _live(inv: Invocation, run: Run, topics: Names, by: str, tasks: int) -> list[str]:
-    """Show the report of the cluster as it is; return what could not be read."""
+    """Show the report of the live cluster; return read failures."""
     from kctl.history.retention.live_plan import plan_retention
 
     with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
@@ -201,9 +206,9 @@ def _live(inv: Invocation, run: Run, topics: Names, by: str, tasks: int) -> list
 
 
 def _topics(client: ClusterClient, names: Names) -> list[str] | None:
-    """The topics of those names; None: all. One that is written out must exist: plan_retention says so.
+    """Return the topics selected by `names`; None: all topics.
 
-    Raises NotFound when none is chosen.
+    plan_retention raises NotFound for exact names that do not exist. Raises NotFound if nothing matches.
     """
     if names.everything:
         return None

@@ -1,4 +1,4 @@
-"""kctl history retention --show segments|cleaner: what a log dir's own files tell."""
+"""kctl history retention --show segments|cleaner: reports from the files of a log dir."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from kctl.lag.log_config import LogConfig
     from kctl.lag.selection import Names
 
-_WHY = {
+_REASONS = {
     "log_start_offset": "before the log start",
     "retention_bytes": "retention.bytes",
     "retention_ms": "retention.ms",
-    "future_timestamp": "a timestamp in the future",
+    "future_timestamp": "future timestamp",
     "earlier_segment": "an earlier segment",
     "high_watermark": "the high watermark",
 }
@@ -42,68 +42,68 @@ def files_report(
     dedupe_buffer: str,
     parquet: ParquetFolder,
 ) -> None:
-    """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
+    """Read the segments of the log dirs. Topic configs come from the store's newest snapshot, or from the cluster."""
     from kctl.base.units import parse_size
     from kctl.history.retention.segment_usage import (
         CleanerRow,
-        FilesAsked,
+        SegmentRequest,
         SegmentRow,
         log_folders,
-        look_into,
+        read_segments,
         topics_of,
     )
 
     buffer_bytes = parse_size(dedupe_buffer)
     parquet.check()
     folders = log_folders(log_dirs)
-    wanted = {name for name in topics_of(folders) if name in topics}
-    if not wanted and not topics.everything:
+    selected = {name for name in topics_of(folders) if name in topics}
+    if not selected and not topics.everything:
         raise topics.nothing("topic")
-    if not wanted:
+    if not selected:
         raise UsageError(
-            "no partition logs in the given folders", hint="give a broker's log dir: it has a folder per log"
+            "no partition logs in --log-dir", hint="set --log-dir to a broker's log dir (one folder per partition)"
         )
-    configs, lacking = _configs(inv, wanted, store)
-    asked = FilesAsked(
+    configs, missing_configs = _configs(inv, selected, store)
+    request = SegmentRequest(
         configs, time.time_ns() // 1_000_000, cleaner=show == "cleaner", keys=keys, buffer_bytes=buffer_bytes
     )
     with output.progress("Reading") as progress:
-        found = look_into(folders, asked, lambda done, total: progress.update("Reading", done, total))
-    rows = found.cleaner if show == "cleaner" else found.segments
+        segments = read_segments(folders, request, lambda done, total: progress.update("Reading", done, total))
+    rows = segments.cleaner if show == "cleaner" else segments.segments
     if parquet.where is not None:
         parquet.write(rows, CleanerRow if show == "cleaner" else SegmentRow)
     inv.emit(rows, lambda: [_cleaner_table(rows) if show == "cleaner" else _segments_table(rows)])
     if parquet.where is not None:
         output.note(f"written to {parquet.where}")
-    output.note(f"looked into {counted(found.logs, 'log')} of {counted(found.segments_seen, 'segment')}")
-    _end(found, lacking)
+    output.note(f"read {counted(segments.logs, 'log')} with {counted(segments.segments_seen, 'segment')}")
+    _end(segments, missing_configs)
 
 
-def _end(found: FilesReport, lacking: list[str]) -> None:
-    failures = [*lacking, *found.failures]
+def _end(segments: FilesReport, missing_configs: list[str]) -> None:
+    failures = [*missing_configs, *segments.failures]
     if failures:
         raise incomplete(failures)
 
 
 def _configs(inv: Invocation, topics: set[str], store: Path | None) -> tuple[dict[str, LogConfig], list[str]]:
-    """The configs of topics, and a line for each of which they are not known."""
+    """Return the configs by topic, and an error line for each topic without configs."""
     if store is not None:
         from kctl.history.snapshots.disk_moment import newest_configs
         from kctl.history.snapshots.store import open_store
 
         damaged: list[Any] = []
-        found = newest_configs(open_store(store), damaged=damaged.append)
-        missing = sorted(topics - found.keys())
-        return found, [*map(str, damaged), *(f"topic {name} has no configs in the store" for name in missing)]
+        configs = newest_configs(open_store(store), damaged=damaged.append)
+        missing = sorted(topics - configs.keys())
+        return configs, [*map(str, damaged), *(f"topic {name} has no configs in the store" for name in missing)]
     from kctl.errors import KctlError
     from kctl.lag.retention_requests import fetch_log_configs
 
     with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-        answers = fetch_log_configs(client, topics)
+        responses = fetch_log_configs(client, topics)
     failed = [
-        f"configs of topic {name}: {each.message}" for name, each in answers.items() if isinstance(each, KctlError)
+        f"configs of topic {name}: {each.message}" for name, each in responses.items() if isinstance(each, KctlError)
     ]
-    return {name: each for name, each in answers.items() if not isinstance(each, KctlError)}, failed
+    return {name: each for name, each in responses.items() if not isinstance(each, KctlError)}, failed
 
 
 def _segments_table(rows: Sequence[Any]) -> Table:
@@ -114,14 +114,12 @@ def _segments_table(rows: Sequence[Any]) -> Table:
         Column("size_bytes", "SIZE", show=show_size, align="right"),
         Column("largest_timestamp", "NEWEST RECORD"),
         Column("expired", show=lambda value: "yes" if value else ""),
-        Column("reason", "GOES BY", show=lambda value: _WHY.get(value, value)),
-        Column("pinned_by", "KEPT BY", show=lambda value: _WHY.get(value, value)),
-        Column("pinned_by_segment", "WHICH", align="right"),
+        Column("reason", "EXPIRED BY", show=lambda value: _REASONS.get(value, value)),
+        Column("pinned_by", "RETAINED BY", show=lambda value: _REASONS.get(value, value)),
+        Column("pinned_by_segment", "BLOCKING SEGMENT", align="right"),
         Column("deletable_at", "UNTIL"),
     ]
-    return Table(
-        columns, jsonable(rows), empty="no segment is to be deleted now, and none is kept for longer than it should be"
-    )
+    return Table(columns, jsonable(rows), empty="no segment is due for deletion or retained too long")
 
 
 def _cleaner_table(rows: Sequence[Any]) -> Table:
@@ -131,17 +129,17 @@ def _cleaner_table(rows: Sequence[Any]) -> Table:
         Column("size_bytes", "SIZE", show=show_size, align="right"),
         Column("cleanable_bytes", "CLEANABLE", show=show_size, align="right"),
         Column("dirty_ratio", "DIRTY", show=lambda value: f"{value:.0%}", align="right"),
-        Column("wants_cleaning", "TO CLEAN", show=lambda value: "yes" if value else ""),
+        Column("wants_cleaning", "NEEDS CLEANING", show=lambda value: "yes" if value else ""),
         Column("offsets", align="right", show=lambda value: f"{value:,}"),
         Column("keys", align="right", show=lambda value: f"{value:,}"),
         Column("rounds", align="right"),
-        Column("waiting_ms", "WAITS FOR", show=show_duration, align="right"),
-        Column("silent_ms", "CLEANER SILENT", show=show_duration, align="right"),
+        Column("waiting_ms", "WAITING", show=show_duration, align="right"),
+        Column("silent_ms", "CLEANER IDLE", show=show_duration, align="right"),
         Column(
             "stands_still",
-            "STANDS STILL",
+            "STALLED",
             show=lambda value: "yes" if value else "",
             style=lambda row: "red" if row["stands_still"] else None,
         ),
     ]
-    return Table(columns, jsonable(rows), empty="no compacted log is there")
+    return Table(columns, jsonable(rows), empty="no compacted logs")

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from kctl.history.retention.what_if import Change
     from kctl.lag.selection import Names
 
-_OLD_MS = 10 * 60_000  # a newest snapshot that is older is told
+_OLD_MS = 10 * 60_000  # note if the newest snapshot is older
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the options come to. Passes with from_ms ≤ at_ms < to_ms are looked at; old_ms: how old the newest one is,
-    when nothing else was asked for. wide: tables have all columns."""
+class StoreRequest:
+    """Parsed options of a report over a store.
+
+    Passes with from_ms ≤ at_ms < to_ms are read. old_ms: age of the newest snapshot; None if --to is set. wide: show
+    all columns.
+    """
 
     store: Path
     topics: Names
@@ -44,14 +47,14 @@ class Asked:
 
 
 @dataclass
-class Result:
-    """log_dirs: as far as they were looked at."""
+class StoreResult:
+    """Outcome of a report. log_dirs: empty unless --full-within is set."""
 
     errors: list[str] = field(default_factory=list)
     log_dirs: list[LogDirOutlook] = field(default_factory=list)
 
 
-def asked_of(
+def store_request(
     store: Path,
     topics: Names,
     by: str,
@@ -64,8 +67,8 @@ def asked_of(
     full_within: str | None,
     explain: bool,
     wide: bool = False,
-) -> Asked:
-    """Check the options, and look for the newest snapshot. Raises UsageError, NotFound, and what open_store does."""
+) -> StoreRequest:
+    """Validate the options and find the newest snapshot. Raises UsageError, NotFound, and what open_store raises."""
     from kctl.base.moments import parse_moment
     from kctl.base.units import parse_duration_ms
     from kctl.history.retention.what_if import parse_change
@@ -75,12 +78,14 @@ def asked_of(
     change = parse_change(what_if) if what_if else None
     within = None if full_within is None else parse_duration_ms(full_within)
     if explain and (show != "usage" or change is not None or by in {"broker", "replica"}):
-        raise UsageError("--explain tells of topics, partitions and log dirs", hint="use it with --by topic or log-dir")
+        raise UsageError(
+            "--explain works for topics, partitions and log dirs only", hint="use --by topic or --by log-dir"
+        )
     now_ms, opened = time.time_ns() // 1_000_000, open_store(store)
     until_ms = None if to is None else parse_moment(to, now_ms=now_ms)
     newest = latest_ms(opened, now_ms) if until_ms is None else newest_ms(opened, until_ms)
     if newest is None:
-        raise NotFound(f"{store} has no snapshot of that time", hint="`kctl history snapshot` collects them")
+        raise NotFound(f"{store} has no snapshot of that time", hint="collect snapshots with `kctl history snapshot`")
     to_ms = newest + 1 if until_ms is None else until_ms
     from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_moment(from_, now_ms=now_ms)
     if from_ is None:
@@ -88,36 +93,39 @@ def asked_of(
     else:
         check_span(from_ms, now_ms + 1 if to is None else to_ms, now_ms)
     if from_ms >= to_ms:
-        raise NotFound(f"{store} has no snapshot since then", hint=f"its newest one is of {iso(newest)}")
+        raise NotFound(f"{store} has no snapshot since then", hint=f"its newest snapshot was taken at {iso(newest)}")
     old_ms = None if to is not None else now_ms - newest
-    return Asked(store, topics, by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
+    return StoreRequest(store, topics, by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 
 
-def report(inv: Invocation, run: Run, asked: Asked) -> Result:
-    """Read the store and show what was asked for."""
+def report(inv: Invocation, run: Run, request: StoreRequest) -> StoreResult:
+    """Read the store and show the requested report."""
     from kctl.history.snapshots.remote import as_given, text_of
 
-    result = Result()
+    result = StoreResult()
     with run.watched("reading snapshots"):
-        reads = run.store_reads(text_of(asked.store), asked.from_ms, asked.to_ms)
+        reads = run.store_reads(text_of(request.store), request.from_ms, request.to_ms)
         outlook, _ = reads.outlook()
-        if asked.full_within_ms is not None:
+        if request.full_within_ms is not None:
             result.log_dirs = outlook.by_log_dir()
-        shown = report_of(asked, reads, outlook)
-        result.errors = as_given(reads.errors, asked.store)
-        run.write(shown.rows, shown.row)
-    span = outlook.now_ms - max(asked.from_ms, min((r.growth.first_ms for r in outlook.disks.replicas), default=0))
-    run.emit(inv, shown.result, lambda: shown.tables)
-    if asked.old_ms is not None and asked.old_ms > _OLD_MS:
-        output.note(f"the newest snapshot is {show_duration(asked.old_ms)} old: figures are of then")
-    if span <= 0 and asked.show == "usage":
-        output.note("there is one snapshot of that time: growth takes two")
+        content = report_of(request, reads, outlook)
+        result.errors = as_given(reads.errors, request.store)
+        run.write(content.rows, content.row)
+    span = outlook.now_ms - max(request.from_ms, min((r.growth.first_ms for r in outlook.disks.replicas), default=0))
+    run.emit(inv, content.result, lambda: content.tables)
+    if request.old_ms is not None and request.old_ms > _OLD_MS:
+        output.note(f"the newest snapshot is {show_duration(request.old_ms)} old: values are as of then")
+    if span <= 0 and request.show == "usage":
+        output.note("only one snapshot in that time span: growth needs two")
     return result
 
 
 @dataclass
-class Shown:
-    """result: as the formats other than tables have it; rows: what is written as Parquet; tables are made late."""
+class StoreReport:
+    """A report ready to be shown.
+
+    result: for formats other than tables. rows: written as Parquet. Tables are built on demand.
+    """
 
     result: Any
     rows: Sequence[Any]
@@ -129,38 +137,42 @@ class Shown:
         return self.make()
 
 
-def report_of(asked: Asked, reads: StoreReads, outlook: Outlook) -> Shown:
-    """What was asked for, as rows. Raises NotFound for a topic that was named and is not there."""
+def report_of(request: StoreRequest, reads: StoreReads, outlook: Outlook) -> StoreReport:
+    """Return the requested report. Raises NotFound for an exact topic name that is not in the snapshots."""
     from kctl.commands.history import retention_view as view
     from kctl.history.retention.outlook import SkewRow
     from kctl.history.retention.reader_losses import DiskLoss, TombstoneRow, disk_losses, tombstones
 
-    _check_topics(asked.topics, outlook)
-    if asked.change is not None:
-        return _what_if(asked, asked.change, reads, outlook)
-    if asked.show == "losses":
-        losses = disk_losses(outlook, reads.readers(outlook, chosen=asked.topics))
-        return Shown(losses, losses, DiskLoss, lambda: [view.losses_table(losses)])
-    if asked.show == "skew":
-        skews = [row for row in outlook.skews() if row.topic is None or row.topic in asked.topics]
-        return Shown(skews, skews, SkewRow, lambda: [view.skew_table(skews)])
-    if asked.show == "tombstones":
-        found = tombstones(reads.readers(outlook, chosen=asked.topics), outlook.disks.configs)
-        return Shown(found, found, TombstoneRow, lambda: [view.tombstones_table(found)])
-    read, row_type = _usage(outlook, asked.by)
-    rows = [row for row in read if not hasattr(row, "topic") or row.topic in asked.topics]
-    if not asked.explain:
-        return Shown(rows, rows, row_type, lambda: [view.usage_table(rows, asked.by, outlook=True, wide=asked.wide)])
+    _check_topics(request.topics, outlook)
+    if request.change is not None:
+        return _what_if(request, request.change, reads, outlook)
+    if request.show == "losses":
+        losses = disk_losses(outlook, reads.readers(outlook, chosen=request.topics))
+        return StoreReport(losses, losses, DiskLoss, lambda: [view.losses_table(losses)])
+    if request.show == "skew":
+        skews = [row for row in outlook.skews() if row.topic is None or row.topic in request.topics]
+        return StoreReport(skews, skews, SkewRow, lambda: [view.skew_table(skews)])
+    if request.show == "tombstones":
+        tombstone_rows = tombstones(reads.readers(outlook, chosen=request.topics), outlook.disks.configs)
+        return StoreReport(
+            tombstone_rows, tombstone_rows, TombstoneRow, lambda: [view.tombstones_table(tombstone_rows)]
+        )
+    all_rows, row_type = _usage(outlook, request.by)
+    rows = [row for row in all_rows if not hasattr(row, "topic") or row.topic in request.topics]
+    if not request.explain:
+        return StoreReport(
+            rows, rows, row_type, lambda: [view.usage_table(rows, request.by, outlook=True, wide=request.wide)]
+        )
     lines = [_explained(row) for row in rows]
-    told = [
+    explained = [
         jsonable(row) | {"explain": [line._asdict() for line in each]}
         for row, (_, each) in zip(rows, lines, strict=True)
     ]
-    return Shown(
-        told,
+    return StoreReport(
+        explained,
         rows,
         row_type,
-        lambda: [view.usage_table(rows, asked.by, outlook=True, wide=asked.wide), *view.explanations(lines)],
+        lambda: [view.usage_table(rows, request.by, outlook=True, wide=request.wide), *view.explanations(lines)],
     )
 
 
@@ -199,41 +211,42 @@ def _explained(row: Any) -> tuple[str, Sequence[Line]]:
     return name, explain_logs(row)
 
 
-def _what_if(asked: Asked, change: Change, reads: StoreReads, outlook: Outlook) -> Shown:
+def _what_if(request: StoreRequest, change: Change, reads: StoreReads, outlook: Outlook) -> StoreReport:
     from kctl.commands.history.retention_view import what_if_tables
     from kctl.history.retention.what_if_report import TopicWhatIf, what_if
 
-    moments = [] if change.retention_ms is None or change.retention_ms < 0 else [outlook.now_ms - change.retention_ms]
-    ends = reads.ends_near(moments, outlook.now_ms)
-    found = what_if(outlook, change, asked.topics, reads.readers(outlook, chosen=asked.topics), ends)
-    return Shown(found, found.topics, TopicWhatIf, lambda: what_if_tables(found))
+    timestamps = (
+        [] if change.retention_ms is None or change.retention_ms < 0 else [outlook.now_ms - change.retention_ms]
+    )
+    ends = reads.ends_near(timestamps, outlook.now_ms)
+    effect = what_if(outlook, change, request.topics, reads.readers(outlook, chosen=request.topics), ends)
+    return StoreReport(effect, effect.topics, TopicWhatIf, lambda: what_if_tables(effect))
 
 
-def judge(asked: Asked, result: Result) -> None:
-    """Raise NotHealthy when a disk is full within the time that was given."""
-    if asked.full_within_ms is None:
+def judge(request: StoreRequest, result: StoreResult) -> None:
+    """Raise NotHealthy if a disk is full within --full-within."""
+    if request.full_within_ms is None:
         return
-    within = show_duration(asked.full_within_ms)
+    within = show_duration(request.full_within_ms)
     for row in result.log_dirs:
-        if row.full_after_ms is not None and row.full_after_ms < asked.full_within_ms:
+        if row.full_after_ms is not None and row.full_after_ms < request.full_within_ms:
             output.warn(
-                f"{row.log_dir} of broker {row.broker} is full later than in {show_duration(row.full_after_ms)}:"
-                f" whether within {within} is not known, as {show_duration(row.observed_ms or 0)} of snapshots are too"
-                " little for that"
+                f"{row.log_dir} on broker {row.broker} will not be full within {show_duration(row.full_after_ms)}:"
+                f" {show_duration(row.observed_ms or 0)} of snapshots are too few to predict {within}"
             )
     if not any(row.full_ms is not None or row.growth_bytes_per_hour is not None for row in result.log_dirs):
         raise Refused(
-            "cannot tell whether a log dir will be full in that time: no log dir has a known growth",
-            hint="growth needs two snapshots of a log dir: collect them with `kctl history snapshot`",
+            "cannot predict when log dirs are full: the growth of every log dir is unknown",
+            hint="collect at least two snapshots with `kctl history snapshot`",
         )
-    soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < asked.full_within_ms]
+    soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < request.full_within_ms]
     if not soon:
         return
     first = min(soon, key=lambda row: row.full_ms or 0)
     assert first.full_ms is not None
     dirs = "1 log dir is" if len(soon) == 1 else f"{len(soon)} log dirs are"
     raise NotHealthy(
-        f"{dirs} full within {within}: {first.log_dir} of broker {first.broker} in {show_duration(first.full_ms)}",
-        hint="`kctl history retention --by log-dir --explain` tells by what",
+        f"{dirs} full within {within}: {first.log_dir} on broker {first.broker} in {show_duration(first.full_ms)}",
+        hint="run `kctl history retention --by log-dir --explain` for the causes",
         details={"log_dirs": len(soon), "full_ms": first.full_ms},
     )

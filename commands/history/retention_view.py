@@ -1,4 +1,4 @@
-"""How `kctl spark retention` shows its rows to people."""
+"""Tables of `kctl history retention` and `kctl spark retention`."""
 
 from __future__ import annotations
 
@@ -15,58 +15,61 @@ if TYPE_CHECKING:
     from kctl.history.retention.what_if_report import WhatIf
 
 _SOON_MS = 7 * 24 * 3_600_000
-_MOST_EXPLAINED = 100
+_MAX_EXPLAINED = 100
 
 
 def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False, wide: bool = False) -> Table:
-    """Topics, partitions, replicas, brokers or log dirs; columns that no row has a value for are left out. outlook:
-    with what becomes of them. wide: also what 80 columns do not hold."""
-    known = [_for_people(row) for row in jsonable(rows)]
+    """Return topics, partitions, replicas, brokers or log dirs as a table, without columns that are empty in every
+    row.
+
+    outlook: with growth and forecasts. wide: also columns beyond 80 characters.
+    """
+    values = [_with_text(row) for row in jsonable(rows)]
     columns = [
         column
         for column in [*_BY[by](), *(_OUTLOOK[by]() if outlook else [])]
         if (wide or column.key not in _WIDE[by])
-        and (column.key in _ALWAYS or any(row[column.key] not in {None, False} for row in known))
+        and (column.key in _ALWAYS or any(row[column.key] not in {None, False} for row in values))
     ]
-    return Table(columns, known, empty="nothing there")
+    return Table(columns, values, empty="no logs")
 
 
 def losses_table(rows: Sequence[Any]) -> Table:
-    """What groups stand to lose at each full disk."""
+    """Return the messages that groups lose when each disk is full."""
     columns = [
         _right("broker"), Column("log_dir"), _full(), Column("group", name=True), _right("partition_count", "PARTS"),
         _count("unread"), _count("sole", "ONLY HERE"), _count("deleted"), _due("loss_ms", "LOSS IN"),
     ]  # fmt: skip
-    return Table(columns, jsonable(rows), empty="no disk gets full with messages that a group has not read")
+    return Table(columns, jsonable(rows), empty="no disk will be full with messages that a group has not read")
 
 
 def skew_table(rows: Sequence[Any]) -> Table:
-    """How evenly bytes lie."""
+    """Return how evenly bytes are distributed."""
     columns = [
-        Column("over"), _right("broker"), Column("topic"), _right("places"), _size("least"),
-        Column("mean", show=lambda value: show_size(int(value)), align="right"), _size("most"),
-        Column("ratio", "MOST/MEAN", show=lambda value: f"{value:.2f}", align="right"),
+        Column("over"), _right("broker"), Column("topic"), _right("places"), _size("least", "MIN"),
+        Column("mean", show=lambda value: show_size(int(value)), align="right"), _size("most", "MAX"),
+        Column("ratio", "MAX/MEAN", show=lambda value: f"{value:.2f}", align="right"),
         Column("spread", show=lambda value: f"{value:.0%}", align="right"),
     ]  # fmt: skip
-    return Table(columns, jsonable(rows), empty="nothing to be spread")
+    return Table(columns, jsonable(rows), empty="nothing to compare")
 
 
 def tombstones_table(rows: Sequence[Any]) -> Table:
-    """For how long groups still see deletions of compacted topics."""
+    """Return how long groups still see deletions of compacted topics."""
     columns = [
         Column("group"), Column("topic"), _right("partition", "PART"), _duration("time_lag_ms", "TIME LAG"),
-        _duration("delete_retention_ms", "KEPT FOR"), _duration("sure_ms", "SURE FOR"),
+        _duration("delete_retention_ms", "RETAINED FOR"), _duration("sure_ms", "SAFE FOR"),
     ]  # fmt: skip
     return Table(columns, jsonable(rows), empty="no group is behind on a compacted topic")
 
 
-def what_if_tables(found: WhatIf) -> list[Table]:
-    """What a change frees, what becomes of the disks, who loses."""
+def what_if_tables(effect: WhatIf) -> list[Table]:
+    """Return what a change frees, its effect on the disks, and the groups that lose messages."""
     topics = [
         Column("topic"), _right("partition_count", "PARTITIONS"), _size("replicas_bytes", "ALL REPLICAS"),
         _size("freed_at_least_bytes", "FREED"), _size("freed_at_most_bytes", "AT MOST"),
         _size("ceiling_bytes", "CEILING"), _size("new_ceiling_bytes", "NEW CEILING"),
-        Column("unknown_partitions", "UNKNOWN", align="right", style=_warned),
+        Column("unknown_partitions", "UNKNOWN", align="right", style=_unknown_style),
     ]  # fmt: skip
     dirs = [
         _right("broker"), Column("log_dir"), _size("usable_bytes", "FREE"), _size("freed_at_least_bytes", "FREED"),
@@ -78,36 +81,36 @@ def what_if_tables(found: WhatIf) -> list[Table]:
         _count("lost_at_most", "LOST AT MOST"), _due("loss_ms", "LOSS IN"), _due("new_loss_ms", "THEN"),
     ]  # fmt: skip
     return [
-        Table(topics, jsonable(found.topics), title="topics", empty="no topic has that name"),
-        Table(dirs, [_with_then(row) for row in jsonable(found.log_dirs)], title="log dirs"),
+        Table(topics, jsonable(effect.topics), title="topics", empty="no matching topic"),
+        Table(dirs, [_with_then(row) for row in jsonable(effect.log_dirs)], title="log dirs"),
         Table(
             groups,
-            jsonable(found.groups),
-            title="groups that would lose messages, at once or sooner",
-            empty="no group loses messages, at once or sooner than now",
+            jsonable(effect.groups),
+            title="groups that would lose messages, immediately or sooner",
+            empty="no group would lose messages immediately or sooner",
         ),
     ]
 
 
 def explanations(rows: Sequence[tuple[str, Sequence[Line]]]) -> list[Table]:
-    """For each row a table of how its figures came about."""
-    columns = [Column("name", "FIGURE"), Column("text", "HOW IT CAME ABOUT")]
-    return [Table(columns, [line._asdict() for line in lines], title=name) for name, lines in rows[:_MOST_EXPLAINED]]
+    """Return one table per row that explains its values."""
+    columns = [Column("name", "FIGURE"), Column("text", "EXPLANATION")]
+    return [Table(columns, [line._asdict() for line in lines], title=name) for name, lines in rows[:_MAX_EXPLAINED]]
 
 
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-def _warned(row: Mapping[str, Any]) -> str | None:
+def _unknown_style(row: Mapping[str, Any]) -> str | None:
     return "yellow" if row["unknown_partitions"] else None
 
 
-def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    """With the largest cause of a log dir's growth in words, and a ceiling that says so when there is none."""
+def _with_text(row: dict[str, Any]) -> dict[str, Any]:
+    """Add formatted columns: the main cause of a log dir's growth, and "none" for an unlimited ceiling."""
     causes = row.get("causes")
     if causes:
         first = causes[0]
-        row["cause"] = f"{'not Kafka' if first['topic'] is None else first['topic']} {first['share']:.0%}"
+        row["cause"] = f"{'other files' if first['topic'] is None else first['topic']} {first['share']:.0%}"
     if "full_ms" in row:
         row["full"] = full_in(row)
     if "ceiling_bytes" in row:
@@ -117,7 +120,7 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_then(row: dict[str, Any]) -> dict[str, Any]:
-    """A log dir that would be full, and with the change never is, says so."""
+    """Add "never" for a log dir that the change keeps from filling up."""
     new, old = row["new_full_ms"], row["full_ms"]
     would = old is not None or row["full_after_ms"] is not None
     return row | {
@@ -127,13 +130,13 @@ def _with_then(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def full_in(row: Mapping[str, Any]) -> str | None:
-    """When a log dir or a broker's first one is full; None where that is not known."""
-    seen = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
-    return _full_in(row["full_ms"], row["full_after_ms"], "never" if seen else None)
+    """Return when a log dir (or the first log dir of a broker) is full; None if unknown."""
+    known = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
+    return _full_in(row["full_ms"], row["full_after_ms"], "never" if known else None)
 
 
 def _full_in(full_ms: int | None, after_ms: int | None, otherwise: str | None) -> str | None:
-    """«3d 2h»; «> 5h» when it is later than what was observed foretells."""
+    """Return "3d 2h", or "> 5h" if the disk fills up later than the observed span can predict."""
     if full_ms is not None:
         return show_duration(full_ms)
     return f"> {show_duration(after_ms)}" if after_ms is not None else otherwise
@@ -207,7 +210,7 @@ def _cleaner() -> list[Column]:
     return [
         _share("dirty_ratio_at_least", "DIRTY"),
         Column(
-            "cleaner_stands_still", "CLEANER", show=lambda value: "stands still" if value else "",
+            "cleaner_stands_still", "CLEANER", show=lambda value: "stalled" if value else "",
             style=lambda row: "red" if row["cleaner_stands_still"] else None,
         ),
     ]  # fmt: skip
@@ -238,7 +241,7 @@ _OUTLOOK: dict[str, Any] = {
                       Column("skew", show=lambda value: f"{value:.2f}", align="right"), *_cleaner()],
     "partition": lambda: [*(_rate(*each) for each in _GROWTH), _right("ceiling"), *_cleaner()],
     "replica": lambda: [*(_rate(*each) for each in _GROWTH), _rate("freed_bytes_per_hour", "FREED")],
-    "broker": lambda: [*(_rate(*each) for each in _GROWTH), _full_text(), Column("full_log_dir", "WHICH")],
+    "broker": lambda: [*(_rate(*each) for each in _GROWTH), _full_text(), Column("full_log_dir", "LOG DIR")],
     "log-dir": lambda: [*(_rate(*each) for each in _GROWTH), _full_text(), Column("cause", "BY")],
 }  # fmt: skip
 _SHARES = {"retention_bytes_used", "oldest_age_ms", "retention_ms_used"}

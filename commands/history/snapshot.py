@@ -1,4 +1,4 @@
-"""kctl history snapshot: collecting snapshots of a cluster into a store. `kctl spark snapshot` is the same."""
+"""kctl history snapshot: collect snapshots of a cluster into a store. `kctl spark snapshot` is an alias."""
 
 from __future__ import annotations
 
@@ -26,31 +26,37 @@ if TYPE_CHECKING:
     from kctl.history.snapshots.run import Pace
 
 _REQUEST_TIMEOUT_S = 10.0
-_LEAST_S = 1.0
-_MOST_TOLD = 3
+_MIN_INTERVAL_S = 1.0
+_MAX_WARNINGS = 3
 _DOWN = re.compile(r"broker ([0-9]+) is down")
 
 
 @dataclass(frozen=True)
 class SnapshotOptions:
-    """The options of `kctl history snapshot`, and of its other name `kctl spark snapshot`."""
+    """Options of `kctl history snapshot` and its alias `kctl spark snapshot`."""
 
     store: Annotated[
-        Path, typer.Option(metavar="DIR", parser=store_folder, help="Where the snapshots are kept; made when missing.")
+        Path, typer.Option(metavar="DIR", parser=store_folder, help="Folder for the snapshots; created if missing.")
     ]
-    once: Annotated[bool, typer.Option("--once", help="One pass.")] = False
-    every: Annotated[str | None, typer.Option(metavar="DURATION", help="Time between passes.  [default: 60s]")] = None
-    for_: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="End after this time; otherwise Ctrl-C ends.")
+    once: Annotated[bool, typer.Option("--once", help="Collect one snapshot and exit.")] = False
+    every: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Interval between snapshots.  [default: 60s]")
     ] = None
-    keep: Annotated[str | None, typer.Option(metavar="DURATION", help="Remove hours that are older.")] = None
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="Stop after this time (default: run until Ctrl-C).")
+    ] = None
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Remove snapshots older than this, in whole hours (default: keep all)."),
+    ] = None
 
 
 @takes_options(SnapshotOptions)
 def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
-    """Collect offsets, groups, logs, log dirs and configs into a store, for reports over time.
+    """Collect snapshots of a cluster into a store.
 
-    A pass is stored whole or not at all. Hours that have ended are compacted. With -o json, a line for each pass.
+    A snapshot has offsets, groups, logs, log dirs and configs. Reports over time read the store. A pass is stored
+    completely or not at all. Hours that have ended are compacted. With -o json, prints one line per pass.
 
     Example: kctl history snapshot --store ./snapshots --every 60s --for 1h
     """
@@ -58,7 +64,7 @@ def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
 
 
 def collect_snapshots(inv: Invocation, options: SnapshotOptions) -> None:
-    """Carry out `kctl history snapshot`."""
+    """Run `kctl history snapshot`."""
     from kctl.history.packages import need_packages
 
     store, once = options.store, options.once
@@ -95,16 +101,16 @@ def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -
 
     if once:
         if every is not None or for_ is not None:
-            raise UsageError("--once makes one pass: --every and --for have no meaning with it")
+            raise UsageError("--once does not go with --every or --for")
         return Pace()
     if inv.output not in output.FOR_PEOPLE | {"json"}:
-        raise UsageError("passes are told as a table or with -o json", hint="--once has the other formats")
+        raise UsageError("continuous passes are shown as a table or with -o json", hint="use --once for other formats")
     every_s = parse_duration_ms(every or "60s") / 1000
-    if every_s < _LEAST_S:
-        raise UsageError(f"--every is at least {_LEAST_S:g}s")
+    if every_s < _MIN_INTERVAL_S:
+        raise UsageError(f"--every must be at least {_MIN_INTERVAL_S:g}s")
     for_s = None if for_ is None else parse_duration_ms(for_) / 1000
     if for_s is not None and for_s <= 0:
-        raise UsageError("--for is more than 0")
+        raise UsageError("--for must be greater than 0")
     return Pace(every_s, for_s)
 
 
@@ -115,7 +121,7 @@ def _keep_ms(keep: str | None) -> int | None:
         return None
     keep_ms = parse_duration_ms(keep)
     if keep_ms < 3_600_000:
-        raise UsageError("--keep is at least 1h: whole hours are removed")
+        raise UsageError("--keep must be at least 1h: snapshots are removed in whole hours")
     return keep_ms
 
 
@@ -128,24 +134,29 @@ def _end_of_one(inv: Invocation, report: PassReport) -> None:
 
 
 def _follow(inv: Invocation, passes: Any) -> None:
-    """Tell of each pass when it is done. Ctrl-C ends with 130; what was stored stays."""
+    """Show each pass as it completes. Ctrl-C exits with 130 and keeps the stored passes."""
     show = _shower(inv)
-    made = lacking = lost = 0
+    made = incomplete_passes = lost = 0
     try:
         for report in passes:
             show(report)
             made += 1
             lost += not report.stored
-            lacking += report.stored and not report.complete
+            incomplete_passes += report.stored and not report.complete
     except KeyboardInterrupt:
         passes.close()
         output.note(f"{counted(made - lost, 'pass', 'passes')} {'is' if made - lost == 1 else 'are'} in the store")
         raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
-    if lost or lacking:
+    if lost or incomplete_passes:
         parts = [f"{lost} {'was' if lost == 1 else 'were'} not stored"] if lost else []
-        parts += [f"{lacking} {'lacks' if lacking == 1 else 'lack'} something"] if lacking else []
+        parts += (
+            [f"{incomplete_passes} {'was' if incomplete_passes == 1 else 'were'} incomplete"]
+            if incomplete_passes
+            else []
+        )
         raise OperationFailed(
-            f"of {counted(made, 'pass', 'passes')} {' and '.join(parts)}", hint="what could be read is in the store"
+            f"of {counted(made, 'pass', 'passes')} {' and '.join(parts)}",
+            hint="the passes that were stored are in the store",
         )
 
 
@@ -157,32 +168,32 @@ def _shower(inv: Invocation) -> Callable[[PassReport], None]:
         sys.stdout.flush()
 
     def as_text(report: PassReport) -> None:
-        begun = [text for text in report.failures if text not in before]
-        output.write_line(_line(report, as_before=bool(report.failures) and not begun))
+        new_failures = [text for text in report.failures if text not in before]
+        output.write_line(_line(report, as_before=bool(report.failures) and not new_failures))
         sys.stdout.flush()
         if report.missed:
             were = "pass was" if report.missed == 1 else "passes were"
             why = f": {report.missed_because}" if report.missed_because else ""
-            output.warn(f"{report.missed} {were} left out before it{why}")
-        for failure in begun[:_MOST_TOLD]:
+            output.warn(f"{report.missed} {were} skipped before it{why}")
+        for failure in new_failures[:_MAX_WARNINGS]:
             output.warn(failure)
-        if len(begun) > _MOST_TOLD:
-            output.warn(f"and {len(begun) - _MOST_TOLD} more; -o json has them all")
-        if report.stored:  # one that was not stored tells nothing of the cluster
-            for text in _ended(before, report):
+        if len(new_failures) > _MAX_WARNINGS:
+            output.warn(f"and {len(new_failures) - _MAX_WARNINGS} more; use -o json to see all")
+        if report.stored:  # a pass that was not stored says nothing about the cluster
+            for text in _recovered(before, report):
                 output.note(text)
             before[:] = report.failures
 
     return as_json if inv.output == "json" else as_text
 
 
-def _ended(before: Sequence[str], report: PassReport) -> list[str]:
-    """What the pass before could not read, and this one could: in few words."""
+def _recovered(before: Sequence[str], report: PassReport) -> list[str]:
+    """Return notes on what the previous pass could not read and this pass could."""
     down, still = ({match[1] for text in texts if (match := _DOWN.match(text))} for texts in (before, report.failures))
-    told = [f"broker {node} answers again" for node in sorted(down - still, key=int)]
+    notes = [f"broker {node} responds again" for node in sorted(down - still, key=int)]
     if before and report.complete:
-        told.append("everything was read again")
-    return told
+        notes.append("the pass is complete again")
+    return notes
 
 
 def _line(report: PassReport, *, as_before: bool = False) -> str:
@@ -195,7 +206,7 @@ def _line(report: PassReport, *, as_before: bool = False) -> str:
         f"{at}  {counted(report.group_count, 'group')}, {counted(report.commits, 'commit')},"
         f" {counted(report.partition_count, 'partition')}, {format_size(report.size_bytes)}"
         f" in {format_duration(report.duration_ms + report.storing_ms)}"
-        f"{'' if report.complete else ', not complete'}{' as before' if as_before else ''}"
+        f"{'' if report.complete else ', incomplete'}{' as before' if as_before else ''}"
     )
 
 

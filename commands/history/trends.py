@@ -1,4 +1,4 @@
-"""kctl history trends: weeks and months of lag and of bytes, from hourly and daily roll-ups beside the snapshots."""
+"""kctl history trends: weeks and months of lag and sizes, from the hourly and daily rollups of a store."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from kctl.lag.selection import Names
 
 _HOUR_MS = 3_600_000
-_MOST_HOURLY_MS = 7 * 24 * _HOUR_MS
+_MAX_HOURLY_MS = 7 * 24 * _HOUR_MS
 
 
 class Of(str, Enum):
-    """What a trend is of."""
+    """Subject of a trend."""
 
     GROUPS = "groups"
     TOPICS = "topics"
@@ -42,7 +42,7 @@ class Of(str, Enum):
 
 
 class Every(str, Enum):
-    """How long a period is."""
+    """Length of a period."""
 
     HOUR = "hour"
     DAY = "day"
@@ -50,28 +50,28 @@ class Every(str, Enum):
 
 @dataclass(frozen=True)
 class TrendsOptions:
-    """The options of `kctl history trends`, which `kctl spark trends` has as well."""
+    """Options of `kctl history trends` and `kctl spark trends`."""
 
     store: StoreFolder
-    of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS
-    every: Annotated[Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")] = (
+    of: Annotated[Of, typer.Option(help="Subject of the trends.")] = Of.GROUPS
+    every: Annotated[Every | None, typer.Option(help="Period length.  [default: hour; day if --last exceeds 7d]")] = (
         None
     )
-    last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d"
+    last: Annotated[str, typer.Option(metavar="DURATION", help="How far back to go.")] = "7d"
     group: GroupGlobs = None
     match: Annotated[list[str] | None, MATCH] = None
     topic: TopicGlobs = None
-    top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None
+    top: Annotated[int | None, typer.Option(min=1, help="Show only this many, largest change first.")] = None
     parquet: Parquet = None
     overwrite: Overwrite = False
 
 
 @takes_options(TrendsOptions)
 def trends(ctx: typer.Context, options: TrendsOptions) -> None:
-    """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
+    """Show trends of lag, topics or disks over weeks and months.
 
-    Each hour of snapshots that has ended is rolled up once, and each day; roll-ups stay when snapshots expire. A table
-    has a line for each group's topic, topic or log dir; the other formats have a row for each period.
+    Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
+    a line for each group and topic, topic, or log dir; other formats have a row for each period.
 
     Example: kctl history trends --store ./snapshots --of groups --every day --last 30d
     """
@@ -79,7 +79,7 @@ def trends(ctx: typer.Context, options: TrendsOptions) -> None:
 
 
 def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], Engine]) -> None:
-    """Carry out `kctl history trends` or `kctl spark trends`. engine: makes missing roll-ups."""
+    """Run `kctl history trends` or `kctl spark trends`. engine: creates missing rollups."""
     from kctl.base.units import parse_duration_ms
     from kctl.history.packages import need_packages
     from kctl.lag.selection import names_of
@@ -88,29 +88,29 @@ def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], 
     if (options.group or options.match) and of is not Of.GROUPS:
         raise UsageError(f"{'--group' if options.group else '--match'} does not apply to {of.value}")
     if options.topic and of is Of.LOG_DIRS:
-        raise UsageError("--topic has no meaning for log dirs: a roll-up has no topics there")
+        raise UsageError("--topic does not apply to log-dirs: their rollups have no topics")
     span_ms = parse_duration_ms(options.last)
     if span_ms <= 0:
-        raise UsageError("--last is more than 0")
+        raise UsageError("--last must be greater than 0")
     if every is None:
-        every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
+        every = Every.HOUR if span_ms <= _MAX_HOURLY_MS else Every.DAY
     parquet = ParquetFolder(options.parquet, options.overwrite)
     parquet.check()
     need_packages()
     from kctl.history.snapshots.store import open_store
 
     store = open_store(options.store)
-    made = _catch_up(inv, store, engine)
-    # A table needs few columns of what can be a million rows.
+    rollups = _catch_up(inv, store, engine)
+    # Rows can number a million; a table needs only a few columns.
     whole = parquet.where is not None or inv.output not in output.FOR_PEOPLE
     groups, topics = names_of(options.group, options.match), names_of(options.topic)
     rows, errors = _rows(store, of, every, span_ms, groups, topics, whole=whole)
     _emit(inv, of, every, rows, options.top, parquet)
-    if made.hours:
-        days = f" and {counted(made.days, 'day')}" if made.days else ""
-        were = "was" if made.hours == 1 and not made.days else "were"
-        output.note(f"{counted(made.hours, 'hour')}{days} {were} rolled up")
-    failures = [*made.errors, *errors]
+    if rollups.hours:
+        days = f" and {counted(rollups.days, 'day')}" if rollups.days else ""
+        were = "was" if rollups.hours == 1 and not rollups.days else "were"
+        output.note(f"{counted(rollups.hours, 'hour')}{days} {were} rolled up")
+    failures = [*rollups.errors, *errors]
     if failures:
         raise incomplete(failures)
     if not rows:
@@ -118,7 +118,7 @@ def report_trends(inv: Invocation, options: TrendsOptions, engine: Callable[[], 
 
 
 def _catch_up(inv: Invocation, store: Store, engine: Callable[[], Engine]) -> CaughtUp:
-    """Make the roll-ups that are missing. Without missing hours there is nothing for an engine to do."""
+    """Create missing rollups. The engine is started only if hours are missing."""
     from kctl.history.rollups.catch_up import catch_up, missing_hours
 
     chosen = engine() if missing_hours(store) else OwnProcesses()
@@ -156,22 +156,22 @@ def _emit(
     from kctl.history.rollups.trends import courses, with_times
 
     period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
-    found = courses(of.value, rows, period_ms)
-    shown = found if top is None else found[:top]
+    all_courses = courses(of.value, rows, period_ms)
+    shown = all_courses if top is None else all_courses[:top]
     if top is not None:
         keys = {course.key for course in shown}
         names = _key_names(of)
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
-    told = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
-    inv.emit(told, lambda: [_table(of, shown)])
+    output_rows = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
+    inv.emit(output_rows, lambda: [_table(of, shown)])
     if parquet.where is not None:
         from kctl.history.parquet import write_table
         from kctl.history.snapshots.rollup_files import table_of
 
         write_table(table_of(of.value, rows), parquet.where)
         output.note(f"written to {parquet.where}")
-    if len(shown) < len(found):
-        output.note(f"{len(shown)} of {len(found)} are shown, those that changed most")
+    if len(shown) < len(all_courses):
+        output.note(f"showing {len(shown)} of {len(all_courses)}, largest change first")
 
 
 def _key_names(of: Of) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _key_names(of: Of) -> tuple[str, ...]:
     return key_columns(of.value)
 
 
-def _table(of: Of, found: Sequence[Course]) -> Table:
+def _table(of: Of, selected: Sequence[Course]) -> Table:
     show = (lambda value: f"{value:,}") if of is Of.GROUPS else show_size
     change = (
         (lambda value: f"{value:+,}")
@@ -199,7 +199,7 @@ def _table(of: Of, found: Sequence[Course]) -> Table:
             "consumed": course.consumed,
             "produced": course.produced,
         }
-        for course in found
+        for course in selected
     ]
     figures = [Column(name, show=show, align="right") for name in ("first", "last", "peak")]
     moved = [
@@ -212,4 +212,4 @@ def _table(of: Of, found: Sequence[Course]) -> Table:
         *(Column(name) for name in names), Column("course", title), *figures,
         Column("change", show=change, align="right"), *moved,
     ]  # fmt: skip
-    return Table(columns, rows, empty="no hour has ended since the first snapshot")
+    return Table(columns, rows, empty="no full hour of snapshots yet")

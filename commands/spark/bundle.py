@@ -1,4 +1,4 @@
-"""kctl spark bundle: the archive that the executors of a Spark cluster need."""
+"""kctl spark bundle: the archive for the executors of a Spark cluster."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 
 def bundle(
     ctx: typer.Context,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The archive, *.tgz.")] = Path("kctl.tgz"),
-    master: Annotated[str, typer.Option(metavar="URL", help="For the command lines.")] = "spark://HOST:7077",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Archive to write (*.tgz).")] = Path("kctl.tgz"),
+    master: Annotated[
+        str, typer.Option(metavar="URL", help="Master URL in the printed commands.")
+    ] = "spark://HOST:7077",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Pack kctl and what it imports for the executors of a Spark cluster, and tell how to use it.
+    """Pack kctl for the executors of a Spark cluster.
 
-    Executors need Python of the same version on the same platform, and nothing of kctl.
+    The archive has kctl and its dependencies. Prints the commands that use it. Executors need the same Python version
+    and platform, but no kctl.
 
     Example: kctl spark bundle --out kctl.tgz --master spark://master:7077
     """
@@ -30,7 +33,7 @@ def bundle(
 
     inv = invocation(ctx)
     with undone_when_terminated(), output.progress("packing") as progress:
-        made = make_bundle(out, master=master, overwrite=overwrite, progress=progress)
+        archive = make_bundle(out, master=master, overwrite=overwrite, progress=progress)
     columns = [
         Column("path"),
         Column("size_bytes", "SIZE", show=show_size, align="right"),
@@ -38,8 +41,8 @@ def bundle(
         Column("python_version", "PYTHON"),
         Column("platform"),
     ]
-    inv.emit(made, lambda: [Table(columns, [jsonable(made)])], changed=True)
-    if made.absent:
-        output.warn(f"not installed here, and so not in it: {', '.join(made.absent)}")
-    output.note(f"with kctl:  kctl spark lag {made.kctl_options}")
-    output.note(f"with Spark: {made.spark_submit} spark lag")
+    inv.emit(archive, lambda: [Table(columns, [jsonable(archive)])], changed=True)
+    if archive.absent:
+        output.warn(f"not installed here, so not in the archive: {', '.join(archive.absent)}")
+    output.note(f"with kctl:  kctl spark lag {archive.kctl_options}")
+    output.note(f"with Spark: {archive.spark_submit} spark lag")

@@ -1,10 +1,10 @@
-"""kctl spark: the reports of kctl history, computed by PySpark. Each command has a module of its own."""
+"""kctl spark: the reports of kctl history, computed by PySpark. Each command has its own module."""
 
 from __future__ import annotations
 
 from kctl.commands.terminal.invocation import CommandGroup
 
-app = CommandGroup("Compute lag and retention usage with PySpark.")
+app = CommandGroup("Run the reports of `kctl history` with PySpark.")
 app.command_of("lag", "kctl.commands.spark.lag")
 app.command_of("retention", "kctl.commands.spark.retention")
 app.command_of("trends", "kctl.commands.spark.trends")

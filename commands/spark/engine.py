@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 JOB_TIMEOUT_S = 600.0
 
-Master = Annotated[str, typer.Option(metavar="URL", help="local, local[N], spark://HOST:PORT, yarn or k8s://….")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="The driver's heap.")]
+Master = Annotated[
+    str, typer.Option(metavar="URL", help="Spark master: local, local[N], spark://HOST:PORT, yarn or k8s://….")
+]
+Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Spark setting; repeatable.")]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Driver heap size.")]
 
 
 def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> SparkSettings:
@@ -42,7 +44,7 @@ def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> Spar
 
 
 class Spark(Engine):
-    """A driver with these settings."""
+    """Evaluation by a Spark driver."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
@@ -54,7 +56,7 @@ class Spark(Engine):
         from kctl.spark.session import SparkDriver
 
         parquet.check(embedded=self._settings.embedded)
-        # A wrong context is told before anything starts.
+        # A wrong context is reported before anything starts.
         secrets = inv.target().security.secrets if cluster else frozenset[str]()
         deadline = Deadline(inv.timeout_s(JOB_TIMEOUT_S))
         settings = dataclasses.replace(self._settings, start_timeout_s=deadline.seconds)
@@ -67,7 +69,7 @@ class Spark(Engine):
 
 @contextmanager
 def starting(inv: Invocation) -> Iterator[output.Progress | None]:
-    """A bar on a terminal; None elsewhere, and beside Spark's own log (-v), which it would be torn by."""
+    """Yield a progress bar on a terminal; None otherwise, and with -v, whose log would break the bar."""
     if inv.verbose or not sys.stderr.isatty():
         yield None
         return
@@ -76,7 +78,7 @@ def starting(inv: Invocation) -> Iterator[output.Progress | None]:
 
 
 class _SparkRun(Run):
-    """A driver that is starting, and where its results go."""
+    """A run with a driver that may still be starting."""
 
     def __init__(
         self,

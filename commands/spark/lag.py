@@ -1,4 +1,4 @@
-"""kctl spark lag: the same as `kctl history lag`, evaluated by Spark."""
+"""kctl spark lag: `kctl history lag`, evaluated by Spark."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kctl.commands.terminal.option_sets import takes_options
 def lag(
     ctx: typer.Context, options: LagOptions, master: Master = "local", conf: Conf = None, driver_memory: Memory = "1g"
 ) -> None:
-    """Compute consumer lag, its time, rates and dangers with Spark: now, over a time, or at any moment of a store.
+    """Report consumer lag, rates and losses with Spark.
 
-    The cluster alone tells lag and what was lost. History (--store) tells how old unread messages are, rates, when
-    the lag is gone, when unread messages are deleted, and a status: OK, WARN, STOP, STALL or REWIND, by the rules of
-    Burrow. `kctl history lag` gives the same answer without Java. -o wide has offsets, rates and members too.
+    The cluster alone shows lag and messages already lost. A store (--store) adds the age of unread messages, rates,
+    when the group catches up, when unread messages are deleted, and a status by Burrow's rules: OK, WARN, STOP, STALL
+    or REWIND. `kctl history lag` gives the same result without Java. -o wide adds offsets, rates and members.
 
     Example: kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """

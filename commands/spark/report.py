@@ -1,4 +1,4 @@
-"""kctl spark report: the same as `kctl history report`; groups can be read by Spark."""
+"""kctl spark report: `kctl history report`, with groups optionally read by Spark."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ def report(
     options: ReportOptions,
     master: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Let Spark read the groups: local[N], spark://HOST:PORT, …; else kctl does."),
+        typer.Option(
+            metavar="URL", help="Read the groups with Spark: local[N], spark://HOST:PORT, … (default: no Spark)."
+        ),
     ] = None,
     conf: Conf = None,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Report on groups, log dirs and topics over time, from a store: here as tables, and as a page for browsers.
+    """Report on a cluster over time, as tables or an HTML page.
 
-    What needs somebody comes first. The page is one file that needs no network: charts, a timeline of each group's
-    status, what will be lost and what will be full and when, tables to sort and filter. The figures are those of `kctl
-    spark lag` and `kctl spark retention`; -o wide has more of them, -o json all that the page shows. Without --master
-    no Java is needed.
+    Problems come first. The HTML page is one file that needs no network: charts, a status timeline for each group,
+    upcoming message losses and full disks, and tables to sort and filter. Values match `kctl spark lag` and `kctl spark
+    retention`. -o wide has more columns, -o json everything the page shows. Without --master, no Java is needed.
 
     Example: kctl spark report --store ./snapshots --last 24h --html report.html
     """
     if master is None:
         if conf or driver_memory != "1g":
-            raise UsageError("--conf and --driver-memory are Spark's: they need --master")
+            raise UsageError("--conf and --driver-memory need --master", hint="set --master local")
         report_store(invocation(ctx), options, OwnProcesses)
         return
     report_store(invocation(ctx), options, lambda: Spark(settings_of(master, conf, driver_memory)))

@@ -1,4 +1,4 @@
-"""kctl spark retention: the same as `kctl history retention`, evaluated by Spark."""
+"""kctl spark retention: `kctl history retention`, evaluated by Spark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def retention(
     conf: Conf = None,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Compute what logs take on the disks, and how much of their retention limits they have used.
+    """Report disk usage, growth and retention of logs with Spark.
 
-    With --store also how logs grow, when each disk is full and which topics fill it (usage), which groups lose messages
-    by then (losses), how evenly bytes lie (skew), for how long a group that is behind still sees deletions of compacted
-    topics (tombstones), and what another retention would free (--what-if). With --log-dir, on a broker's machine or
-    of a copy: which segments are expired and what keeps them (segments), what compaction has before it (cleaner).
+    With --store also growth, when each disk is full and which topics fill it (usage), messages that groups lose by then
+    (losses), how evenly bytes are distributed (skew), how long a lagging group still sees tombstones of compacted
+    topics (tombstones), and the effect of another retention (--what-if). With --log-dir, on a broker's host or on a
+    copy: expired segments and what retains them (segments), and pending compaction (cleaner).
 
-    `kctl history retention` gives the same answer without Java. -o wide has all columns. Shares go over 100 %:
-    Kafka deletes whole segments, by their newest record. Sizes are of segments, without their indexes.
+    `kctl history retention` gives the same result without Java. -o wide shows all columns. Usage can exceed 100%: Kafka
+    deletes whole segments, by their newest record. Sizes are of segments, without indexes.
 
     Example: kctl spark retention --by log-dir --store ./snapshots --full-within 7d
 

@@ -1,4 +1,4 @@
-"""kctl spark snapshot: another name of `kctl history snapshot`."""
+"""kctl spark snapshot: alias of `kctl history snapshot`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl.commands.terminal.option_sets import takes_options
 
 @takes_options(SnapshotOptions)
 def snapshot(ctx: typer.Context, options: SnapshotOptions) -> None:
-    """Collect snapshots of a cluster: another name of `kctl history snapshot`.
+    """Collect snapshots: alias of `kctl history snapshot`.
 
     Example: kctl spark snapshot --store ./snapshots --every 60s --for 1h
     """

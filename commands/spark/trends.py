@@ -1,4 +1,4 @@
-"""kctl spark trends: the same as `kctl history trends`; missing roll-ups can be made by Spark."""
+"""kctl spark trends: `kctl history trends`, with missing rollups optionally created by Spark."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ def trends(
     options: TrendsOptions,
     master: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Make missing roll-ups with Spark: local[N], spark://HOST:PORT, …"),
+        typer.Option(
+            metavar="URL", help="Create missing rollups with Spark: local[N], spark://HOST:PORT, … (default: no Spark)."
+        ),
     ] = None,
     conf: Conf = None,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
+    """Show trends of lag, topics or disks over weeks and months.
 
-    Each hour of snapshots that has ended is rolled up once, and each day; roll-ups stay when snapshots expire. A table
-    has a line for each group's topic, topic or log dir; the other formats have a row for each period.
+    Each hour of snapshots is rolled up once it has ended, and each day. Rollups stay when snapshots expire. A table has
+    a line for each group and topic, topic, or log dir; other formats have a row for each period.
 
     Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
     """
     if master is None:
         if conf:
-            raise UsageError("--conf is for Spark: it needs --master")
+            raise UsageError("--conf needs --master", hint="set --master local")
         report_trends(invocation(ctx), options, OwnProcesses)
         return
     report_trends(invocation(ctx), options, lambda: Spark(settings_of(master, conf, driver_memory)))

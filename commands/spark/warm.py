@@ -1,4 +1,4 @@
-"""kctl spark warm: the class archive with which Spark starts in half the time."""
+"""kctl spark warm: the class archive that halves Spark's startup time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 
 def warm(
     ctx: typer.Context,
-    force: Annotated[bool, typer.Option("--force", help="Make it again.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild an existing archive.")] = False,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Make the class archive with which Spark starts in half the time.
+    """Create the class archive that halves Spark's startup time.
 
-    It takes one to two minutes and 175 MB in kctl's cache folder, once for each version of Spark and Java.
+    Takes one to two minutes and 175 MB in kctl's cache folder, once per version of Spark and Java.
 
     Example: kctl spark warm
     """

@@ -1,4 +1,4 @@
-"""Series as one line of text: higher blocks for larger values, letters for states, a blank for unknown."""
+"""Series as one line of text: higher blocks for larger values, letters for states, blanks for unknown values."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ _PLAIN = "_.-~=+*#"
 
 
 def sparkline(series: Sequence[int | None], width: int = WIDTH, *, blocks: str | None = None) -> str:
-    """Return `series` in at most `width` characters, each the maximum of its part, scaled to minimum and maximum."""
+    """Return `series` in at most `width` characters.
+
+    Each character is the maximum of its part, scaled between minimum and maximum.
+    """
     levels = _writable() if blocks is None else blocks
-    known = [value for value in series if value is not None]
-    if not known:
+    values = [value for value in series if value is not None]
+    if not values:
         return ""
-    low, high = min(known), max(known)
+    low, high = min(values), max(values)
     return "".join(_level(part, low, high, levels) for part in _parts(series, width))
 
 
 def state_line(spans: Sequence[tuple[int, str | None]], width: int = WIDTH) -> str:
-    """Return states, each with its number of buckets, as letters: "." for OK, "W", "E" for worse, "?" for UNKNOWN.
+    """Return states, each lasting a number of buckets, as letters: "." OK, "W" WARN, "E" worse, "?" UNKNOWN.
 
-    A character is the worst state of its part.
+    Each character is the worst state of its part.
     """
     marks = " ?.WE"
-    places = {None: 0, "UNKNOWN": 1, "OK": 2, "WARN": 3}
-    levels = [places.get(state, 4) for count, state in spans for _ in range(count)]
+    ranks = {None: 0, "UNKNOWN": 1, "OK": 2, "WARN": 3}
+    levels = [ranks.get(state, 4) for count, state in spans for _ in range(count)]
     return "".join(marks[level or 0] for level in _parts(levels, width))
 
 
@@ -48,7 +51,7 @@ def _level(value: int | None, low: int, high: int, levels: str) -> str:
 
 
 def _writable() -> str:
-    """Return the blocks if stdout can encode them, else ASCII."""
+    """Return the block characters, or ASCII if the encoding of stdout lacks them."""
     try:
         _BLOCKS.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

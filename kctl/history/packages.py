@@ -1,4 +1,4 @@
-"""The Python packages that a store of snapshots needs: an extra of kctl's own."""
+"""The Python packages that a store of snapshots needs (an extra of kctl)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEEDED = ("numpy", "pyarrow")
 
 
 def need_packages() -> None:
-    """Raise NotSupported when a package is missing."""
+    """Raise NotSupported if a package is missing."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise NotSupported(

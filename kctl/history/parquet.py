@@ -1,5 +1,6 @@
-"""Results as folders of Parquet, as Spark writes them. A folder is there whole, or is not there: it is written beside
-its place and renamed.
+"""Results as folders of Parquet, as Spark writes them.
+
+A folder appears completely or not at all: it is written next to its destination and renamed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OURS = re.compile(r"_SUCCESS|\._SUCCESS\.crc|part-[\w.\-]+\.parquet|\.part-[\w.
 
 
 def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
-    """Refuse what must not be written to, before anything starts. Raises AlreadyExists, Refused."""
+    """Check that a folder may be written. Raises AlreadyExists, Refused."""
     if IS_URI.match(where):
         return
     if not embedded:
@@ -63,7 +64,7 @@ def write_table(found: pa.Table, where: str) -> None:
 
 
 def written(put: Callable[[Path], None], where: str) -> None:
-    """Let `put` write a folder beside its place, and move it there. Raises OperationFailed."""
+    """Call `put` to write a folder next to its destination, and move it there. Raises OperationFailed."""
     folder = Path(where).absolute()
     fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:

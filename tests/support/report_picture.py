@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from headless_browser import Browser
-from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.report.build import report_of
 from kctl.history.report.html_page import html_page
 from kctl.history.snapshots import schema
@@ -86,7 +86,7 @@ def main(file: Path) -> None:
         for minute in range(MINUTES):
             at_ms = START_MS + minute * MINUTE_MS
             put_pass(store, at_ms, at_ms + 200, a_pass(minute), interval_ms=MINUTE_MS)
-        plan = plan_span(store.root, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+        plan = plan_span(store.root, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
         page = Path(folder, "report.html")
         page.write_text(html_page(report_of(plan, made_at=datetime.fromtimestamp(START_MS / 1000, timezone.utc))))
         with Browser() as browser, browser.page(page, width=WIDTH, height=HEIGHT) as shown:

@@ -72,22 +72,22 @@ def read_piece(source: Source, position: int, size: int) -> tuple[Commits, int]:
 
     That is `position` itself when the batch there is not ordinary.
     """
-    wanted = min(size, max(source.size - position, 0))
-    commits, used = commits_of(source.read(position, wanted))
+    selected = min(size, max(source.size - position, 0))
+    commits, used = commits_of(source.read(position, selected))
     return commits, position + used
 
 
 def commits_of(window: memoryview) -> tuple[Commits, int]:
     """The commits of the ordinary batches at the beginning of `window`, and how many bytes these batches are."""
     positions, stop = _walk(window)
-    found, data = _batches(window, positions)
-    while len(found.at):
-        records, good = _records(data, found)
-        if good == len(found.at):
-            commits, good = _commits(data, found, records)
-        if good == len(found.at):
+    result, data = _batches(window, positions)
+    while len(result.at):
+        records, good = _records(data, result)
+        if good == len(result.at):
+            commits, good = _commits(data, result, records)
+        if good == len(result.at):
             return commits, stop if good == len(positions) else positions[good]
-        found = found.first(good)  # up to the batch that has a record which is not ordinary
+        result = result.first(good)  # up to the batch that has a record which is not ordinary
     return _none(), 0
 
 
@@ -102,8 +102,8 @@ def _none() -> Commits:
 def _walk(window: memoryview) -> tuple[list[int], int]:
     """Where batches begin that have magic 2, a known codec and a right CRC; and where the last of them ends."""
     unpack, at, size = _HEADER.unpack_from, 0, len(window)
-    found: list[int] = []
-    add = found.append
+    result: list[int] = []
+    add = result.append
     while at + V2_HEADER <= size:
         length, magic, crc, attributes = unpack(window, at)
         stop = at + length + LOG_OVERHEAD
@@ -117,7 +117,7 @@ def _walk(window: memoryview) -> tuple[list[int], int]:
             break
         add(at)
         at = stop
-    return found, at
+    return result, at
 
 
 def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memoryview]:
@@ -126,7 +126,7 @@ def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memory
     at = np.array(positions, dtype=np.int64)
     attributes = _number(raw, at + 21, 2)
     finish = at + LOG_OVERHEAD + _number(raw, at + 8, 4)
-    found = _Batches(
+    result = _Batches(
         at=at,
         base_offset=_number(raw, at, 8),
         attributes=attributes,
@@ -137,8 +137,8 @@ def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memory
         begin=at + V2_HEADER,
         finish=finish,
     )
-    good = (found.base_offset >= 0) & (found.base_offset <= _FAR) & (found.records >= 0)
-    good &= (found.base_timestamp >= 0) & (found.base_timestamp <= _FAR)
+    good = (result.base_offset >= 0) & (result.base_offset <= _FAR) & (result.records >= 0)
+    good &= (result.base_timestamp >= 0) & (result.base_timestamp <= _FAR)
     good &= _number(raw, at + 23, 4) >= 0  # lastOffsetDelta
     size, unpacked, behind = _prefix(good), list[bytes](), len(window)
     for place in np.flatnonzero(attributes & CODEC_MASK).tolist():
@@ -149,10 +149,10 @@ def _batches(window: memoryview, positions: list[int]) -> tuple[_Batches, memory
         if payload is None or behind - len(window) + len(payload) > _MOST_UNPACKED:
             size = place
             break
-        found.begin[place], found.finish[place] = behind, behind + len(payload)
+        result.begin[place], result.finish[place] = behind, behind + len(payload)
         unpacked.append(payload)
         behind += len(payload)
-    return found.first(size), memoryview(b"".join([window, *unpacked])) if unpacked else window
+    return result.first(size), memoryview(b"".join([window, *unpacked])) if unpacked else window
 
 
 def _prefix(good: Flags) -> int:
@@ -171,17 +171,17 @@ class _Records(NamedTuple):
     batch: Ints
 
 
-def _records(data: memoryview, found: _Batches) -> tuple[_Records, int]:
+def _records(data: memoryview, result: _Batches) -> tuple[_Records, int]:
     """The records of all batches; and how many batches are filled by theirs exactly: if not all, use no records."""
-    counts, raw = found.records, np.frombuffer(data, dtype=np.uint8)
+    counts, raw = result.records, np.frombuffer(data, dtype=np.uint8)
     single = counts == 1
-    size, start, _ = _varint(raw, found.begin[single], np.ones(int(single.sum()), dtype=bool), 3)
+    size, start, _ = _varint(raw, result.begin[single], np.ones(int(single.sum()), dtype=bool), 3)
     fits = np.ones(len(counts), dtype=bool)
-    fits[single] = start + size == found.finish[single]
+    fits[single] = start + size == result.finish[single]
     starts: list[int] = []
     ends: list[int] = []
     for place in np.flatnonzero(~single).tolist():
-        if not _chain(data, int(found.begin[place]), int(found.finish[place]), int(counts[place]), starts, ends):
+        if not _chain(data, int(result.begin[place]), int(result.finish[place]), int(counts[place]), starts, ends):
             fits[place] = False
             break
     if not fits.all():
@@ -190,7 +190,7 @@ def _records(data: memoryview, found: _Batches) -> tuple[_Records, int]:
     batch = np.repeat(np.arange(len(counts)), counts)
     records = _Records(np.empty_like(batch), np.empty_like(batch), batch)
     alone = single[batch]
-    records.start[alone], records.end[alone] = start, found.finish[single]
+    records.start[alone], records.end[alone] = start, result.finish[single]
     records.start[~alone], records.end[~alone] = starts, ends
     return records, len(counts)
 
@@ -222,7 +222,7 @@ def _chain(data: memoryview, position: int, end: int, count: int, starts: list[i
     return position == end
 
 
-def _commits(data: memoryview, found: _Batches, records: _Records) -> tuple[Commits, int]:
+def _commits(data: memoryview, result: _Batches, records: _Records) -> tuple[Commits, int]:
     """The commits; and how many batches are ordinary to their last record: if not all, use no commits."""
     raw = np.frombuffer(data, dtype=np.uint8)
     start, end = records.start, records.end
@@ -239,20 +239,20 @@ def _commits(data: memoryview, found: _Batches, records: _Records) -> tuple[Comm
     good &= (value_end == end - 1) & (value_size >= -1) & (offset >= 0)
     good &= raw.take(value_end, mode="clip") == 0  # no headers
     kind = _number(raw, key_at, 2)
-    control = (found.attributes[records.batch] & CONTROL_MASK) != 0
+    control = (result.attributes[records.batch] & CONTROL_MASK) != 0
     # A marker stands alone in its batch; its key is a version and a type.
-    good &= ~control | ((found.records[records.batch] == 1) & (key_size >= 4) & (kind >= 0))
-    wanted = good & (kind >= 0) & (kind <= 1) & ~control
-    value = _values(raw, value_at, value_end, wanted & ~removed)
+    good &= ~control | ((result.records[records.batch] == 1) & (key_size >= 4) & (kind >= 0))
+    selected = good & (kind >= 0) & (kind <= 1) & ~control
+    value = _values(raw, value_at, value_end, selected & ~removed)
     good &= value.good
-    keys, key, readable = _keys(data, key_at, key_end, wanted)
+    keys, key, readable = _keys(data, key_at, key_end, selected)
     good &= readable
     if not good.all():
         return _none(), int(records.batch[int(np.argmin(good))])
-    places = np.flatnonzero(wanted)
+    places = np.flatnonzero(selected)
     batch = records.batch[places]
-    attributes, last = found.attributes[batch], found.max_timestamp[batch]
-    written = np.where((attributes & TIMESTAMP_TYPE_MASK) != 0, last, found.base_timestamp[batch] + time[places])
+    attributes, last = result.attributes[batch], result.max_timestamp[batch]
+    written = np.where((attributes & TIMESTAMP_TYPE_MASK) != 0, last, result.base_timestamp[batch] + time[places])
     made = (value.commit_ms[places] >= 0) & ~removed[places]
     commits = Commits(
         keys=keys,
@@ -263,21 +263,21 @@ def _commits(data: memoryview, found: _Batches, records: _Records) -> tuple[Comm
         made=made,
         commit_ms=np.where(made, value.commit_ms[places], 0),
         leader_epoch=value.leader_epoch[places],
-        log_offset=found.base_offset[batch] + offset[places],
-        producer_id=np.where((attributes & TRANSACTIONAL_MASK) != 0, found.producer_id[batch], -1),
-        markers=_markers(found, records.batch, np.flatnonzero(control), places, _number(raw, key_at + 2, 2)),
+        log_offset=result.base_offset[batch] + offset[places],
+        producer_id=np.where((attributes & TRANSACTIONAL_MASK) != 0, result.producer_id[batch], -1),
+        markers=_markers(result, records.batch, np.flatnonzero(control), places, _number(raw, key_at + 2, 2)),
     )
-    return commits, len(found.at)
+    return commits, len(result.at)
 
 
-def _markers(found: _Batches, batch: Ints, rows: Ints, commits: Ints, kind: Ints) -> tuple[Marker, ...]:
+def _markers(result: _Batches, batch: Ints, rows: Ints, commits: Ints, kind: Ints) -> tuple[Marker, ...]:
     """The markers that end transactions, of the control records in `rows`; commits: the commits' rows."""
     rows = rows[(kind[rows] == ABORT) | (kind[rows] == COMMIT)]
     columns = (
         np.searchsorted(commits, rows).tolist(),
-        found.producer_id[batch[rows]].tolist(),
+        result.producer_id[batch[rows]].tolist(),
         (kind[rows] == COMMIT).tolist(),
-        found.max_timestamp[batch[rows]].tolist(),
+        result.max_timestamp[batch[rows]].tolist(),
     )
     return tuple(Marker(*each) for each in zip(*columns, strict=True))
 
@@ -303,8 +303,8 @@ def _varint(data: _Bytes, at: Ints, good: Flags, most: int) -> tuple[Ints, Ints,
 
 def _number(data: _Bytes, at: Ints, width: int) -> Ints:
     """Big-endian numbers of so many bytes."""
-    found = data.take(at[:, None] + np.arange(width), mode="clip")
-    return np.ascontiguousarray(found).view(_WIDTHS[width])[:, 0].astype(np.int64)
+    result = data.take(at[:, None] + np.arange(width), mode="clip")
+    return np.ascontiguousarray(result).view(_WIDTHS[width])[:, 0].astype(np.int64)
 
 
 class _Values(NamedTuple):
@@ -316,9 +316,9 @@ class _Values(NamedTuple):
     good: Flags
 
 
-def _values(data: _Bytes, at: Ints, end: Ints, wanted: Flags) -> _Values:
+def _values(data: _Bytes, at: Ints, end: Ints, selected: Flags) -> _Values:
     """The values of the records that are wanted."""
-    places = np.flatnonzero(wanted)
+    places = np.flatnonzero(selected)
     at, end = at[places], end[places]
     version = _number(data, at, 2)
     with_epoch = version >= 3
@@ -327,7 +327,7 @@ def _values(data: _Bytes, at: Ints, end: Ints, wanted: Flags) -> _Values:
     made_at = metadata_at + 2 + np.maximum(length, 0)
     least = made_at + np.where(version == 1, 16, 8)
     fine = (version >= 0) & (version <= 3) & (length >= 0) & (least <= end)
-    size = len(wanted)
+    size = len(selected)
     good = np.ones(size, dtype=bool)
     good[places] = fine
     offset, epoch, made = (np.zeros(size, dtype=np.int64) for _ in range(3))
@@ -337,17 +337,17 @@ def _values(data: _Bytes, at: Ints, end: Ints, wanted: Flags) -> _Values:
     return _Values(offset, epoch, made, good)
 
 
-def _keys(data: memoryview, at: Ints, end: Ints, wanted: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
+def _keys(data: memoryview, at: Ints, end: Ints, selected: Flags) -> tuple[list[GroupPartition], Ints, Flags]:
     """What the wanted records are about, each once; the place in it of each of them; false where it cannot be read."""
-    readable = np.ones(len(wanted), dtype=bool)
-    places = np.flatnonzero(wanted)
+    readable = np.ones(len(selected), dtype=bool)
+    places = np.flatnonzero(selected)
     # The piece as binary values that lie end to end, every second one a key: Arrow takes them out without a loop.
     # Payloads that were unpacked stand behind the window, so that records are not always in this order.
     order = np.argsort(at[places], kind="stable") if len(places) else places
     borders = np.zeros(2 * len(places) + 1, dtype=np.int32)
     borders[1::2], borders[2::2] = at[places][order], end[places][order]
     if len(places) and not (np.diff(borders) >= 0).all():
-        return [], np.zeros(0, dtype=np.int64), ~wanted
+        return [], np.zeros(0, dtype=np.int64), ~selected
     gaps = pa.Array.from_buffers(pa.binary(), 2 * len(places), [None, pa.py_buffer(borders), pa.py_buffer(data)])
     odd = pa.Array.from_buffers(
         pa.int64(), len(places), [None, pa.py_buffer(np.arange(1, 2 * len(places), 2, dtype=np.int64))]

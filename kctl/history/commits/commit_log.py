@@ -1,10 +1,8 @@
-"""What groups committed and when, from the log of __consumer_offsets: partitions' folders of brokers, or copies.
+"""Commits of groups and their times, from the log of __consumer_offsets: partition folders of brokers, or copies.
 
-Rows are commits that took effect, in the order in which they did (kctl.segment.format.offset_commits has the rules),
-decoded in Arrow batches. What is damaged, or cannot be read, is a row with nothing but `error`: other rows are still
-true, and the report says that some are missing.
-
-Copies of a log that a broker writes to may end within a batch: that is no damage, the broker was writing.
+Rows are commits that took effect, in that order (rules: kctl.segment.format.offset_commits), decoded into Arrow
+batches. Damage and read failures are rows with only `error` set: other rows remain valid, and the report states that
+some are missing. A copy of a log that a broker writes to may end within a batch; that is not damage.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ class Span:
     upper: str | None = None
 
     def has_group(self, group: str) -> bool:
-        """Whether a group is in it."""
+        """Return True if the group is in the span."""
         return (self.lower is None or group >= self.lower) and (self.upper is None or group < self.upper)
 
 
@@ -81,18 +79,18 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
     Of several replicas of a partition the longest. A folder that is called otherwise (a copy) counts as it is; in a log
     dir only what has the topic's name. Raises NotFound, NotAuthorized, UsageError.
     """
-    found: list[PartitionLog] = []
+    result: list[PartitionLog] = []
     files: dict[Path, list[Path]] = {}
     for path in paths:
         if not is_folder(path):
             files.setdefault(path.parent, []).append(path)
         elif holds_segments(path):
-            found.append(partition_log(path))
+            result.append(partition_log(path))
         else:
-            found += _of_log_dir(path)
-    found += [partition_log_of_files(each) for each in files.values()]
+            result += _of_log_dir(path)
+    result += [partition_log_of_files(each) for each in files.values()]
     by_partition: dict[object, PartitionLog] = {}
-    for log in found:
+    for log in result:
         number = log_partition(log)
         key: object = log.path.resolve() if number is None else number
         if key not in by_partition or _length(log) > _length(by_partition[key]):
@@ -102,14 +100,14 @@ def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
 
 def _of_log_dir(path: Path) -> list[PartitionLog]:
     folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
-    found = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
-    if not found:
+    result = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
+    if not result:
         raise NotFound(f"{path} has no partition of {TOPIC}", hint=f"give log dirs, or folders {TOPIC}-N")
-    return found
+    return result
 
 
 def log_partition(log: PartitionLog) -> int | None:
-    """The partition's number, of the folder's name; None where it does not tell."""
+    """Return the partition number from the folder's name; None if the name has none."""
     folder = log.path if log.path.suffix != ".log" else log.path.parent
     topic, number, _ = parse_folder_name(folder.resolve().name)
     return number if topic == TOPIC else None
@@ -126,7 +124,7 @@ def _length(log: PartitionLog) -> tuple[int, int]:
 def read_log(
     log: PartitionLog, span: Span = EVERYTHING, *, told: CommitNotes | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """A log's commits as batches of ARROW's schema; then what could not be read. Raises what Source raises."""
+    """Yield a log's commits as batches of ARROW's schema, then read failures. Raises what Source raises."""
     told = told or CommitNotes()
     number = log_partition(log)
     reader = _Reader(told)
@@ -157,9 +155,9 @@ def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) 
 
 
 def _batches_of(
-    found: Iterable[Commits | list[OffsetCommit]], number: int | None, span: Span
+    result: Iterable[Commits | list[OffsetCommit]], number: int | None, span: Span
 ) -> Iterator[pa.RecordBatch]:
-    for events in found:
+    for events in result:
         batch = _batch(events, number, span)
         if batch.num_rows:
             yield batch
@@ -174,7 +172,7 @@ def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """`read_log` of each; one that cannot be read is a row with its error."""
+    """Yield `read_log` of each log. A log that cannot be read is a row with its error."""
     for log in logs:
         told = CommitNotes()
         try:
@@ -199,9 +197,9 @@ class _Reader:
         while position < source.size:
             commits, following = read_piece(source, position, size)
             if following > position:
-                found = applied(commits, self.pending)
-                if len(found):
-                    yield found
+                result = applied(commits, self.pending)
+                if len(result):
+                    yield result
                 # What is not ordinary ends a piece: where there is much of it, pieces must not be read for nothing.
                 if (following - position) * 2 >= min(size, source.size - position):
                     size, plain = min(size * 2, PIECE_BYTES), 1
@@ -216,7 +214,7 @@ class _Reader:
 
     def _plainly(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
         """What takes effect by so many batches from `position` on, and what follows them."""
-        found: list[OffsetCommit] = []
+        result: list[OffsetCommit] = []
         following = position
         for item in islice(batches(source, position), count):
             where = f"{name} at {item.position}"
@@ -226,8 +224,8 @@ class _Reader:
                     self.told.damage(f"{where}: {item.message}")
             else:
                 following = item.next_position
-                found += self._batch(source, item, where)
-        return found, following if following > position else source.size
+                result += self._batch(source, item, where)
+        return result, following if following > position else source.size
 
     def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
         if batch.magic < 0 or not is_valid(source, batch):
@@ -249,15 +247,15 @@ def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span)
 
 
 def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
-    kept = np.ones(len(commits), dtype=bool)
+    retained = np.ones(len(commits), dtype=bool)
     if span.from_ms is not None:
-        kept &= commits.at_ms >= span.from_ms
+        retained &= commits.at_ms >= span.from_ms
     if span.to_ms is not None:
-        kept &= commits.at_ms < span.to_ms
+        retained &= commits.at_ms < span.to_ms
     if span.lower is not None or span.upper is not None:
-        kept &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
-    if not kept.all():
-        commits = commits.at(np.flatnonzero(kept))
+        retained &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
+    if not retained.all():
+        commits = commits.at(np.flatnonzero(retained))
     size = len(commits)
     which = numeric(commits.key, pa.int64())
     names = [column([each[i] for each in commits.keys], kind) for i, kind in enumerate(_KEY_TYPES)]
@@ -305,7 +303,7 @@ def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.R
 
 
 def errors_of(told: CommitNotes) -> pa.RecordBatch:
-    """What could not be read, as rows of ARROW."""
+    """Return read failures as rows of ARROW."""
     more = told.damaged + told.unreadable - len(told.texts)
     texts = told.texts + ([f"and {more} more"] if more > 0 else [])
     arrays = [

@@ -124,9 +124,9 @@ class CommitTimes:
         """Rows of the table `commits` of the store, with a column `commit_ms`: null where it is not known."""
         for batch in batches:
             value, is_known = self._of_rows(batch, slack_ms)
-            found = numeric(value, pa.int64(), is_known)
+            result = numeric(value, pa.int64(), is_known)
             wider = pa.schema([*batch.schema, pa.field(COLUMN, pa.int64())])
-            yield pa.RecordBatch.from_arrays([*batch.columns, found], schema=wider)
+            yield pa.RecordBatch.from_arrays([*batch.columns, result], schema=wider)
 
     def _of_rows(self, batch: pa.RecordBatch, slack_ms: int) -> tuple[Ints, Flags]:
         at, committed = numbers(batch.column("at_ms")), known(batch.column("committed_offset"))
@@ -242,5 +242,5 @@ def _codes(batch: pa.RecordBatch, codes: dict[_Key, int], *, grow: bool) -> Ints
     places = numeric(np.flatnonzero(begins), pa.int64())
     keys = zip(*(batch.column(name).take(places).to_pylist() for name in NAMES), strict=True)
     code = [codes.setdefault(key, len(codes)) if grow else codes.get(key, -1) for key in keys]
-    found: Ints = np.array(code, dtype=np.int64)[np.cumsum(begins) - 1]
-    return found
+    result: Ints = np.array(code, dtype=np.int64)[np.cumsum(begins) - 1]
+    return result

@@ -72,19 +72,19 @@ def applied(commits: Commits, pending: PendingCommits[GroupPartition, OffsetComm
         return commits
     # By what keys mean: there are several ways to write one.
     busy = pending.keys() | {commits.keys[each] for each in np.unique(commits.key[inside]).tolist()}
-    wanted = np.array([key in busy for key in commits.keys], dtype=bool)
-    places = np.flatnonzero(wanted[commits.key])
+    selected = np.array([key in busy for key in commits.keys], dtype=bool)
+    places = np.flatnonzero(selected[commits.key])
     ended: list[tuple[int, OffsetCommit]] = []
     markers = iter([*commits.markers, None])
     marker = next(markers)
-    for place, (producer_id, found) in zip(places.tolist(), _rows(commits, places, inside), strict=True):
+    for place, (producer_id, result) in zip(places.tolist(), _rows(commits, places, inside), strict=True):
         while marker is not None and marker.place <= place:
             ended += _ended(marker, pending)
             marker = next(markers)
         if producer_id >= 0:
-            pending.add(producer_id, found.key, found.log_offset, found)
+            pending.add(producer_id, result.key, result.log_offset, result)
         else:
-            pending.supersede(found.key)
+            pending.supersede(result.key)
     while marker is not None:
         ended += _ended(marker, pending)
         marker = next(markers)
@@ -92,8 +92,8 @@ def applied(commits: Commits, pending: PendingCommits[GroupPartition, OffsetComm
 
 
 def _ended(marker: Marker, pending: PendingCommits[GroupPartition, OffsetCommit]) -> list[tuple[int, OffsetCommit]]:
-    found = pending.end(marker.producer_id, commit=marker.commit)
-    return [(marker.place, each._replace(at_ms=marker.at_ms)) for _, each in found]
+    result = pending.end(marker.producer_id, commit=marker.commit)
+    return [(marker.place, each._replace(at_ms=marker.at_ms)) for _, each in result]
 
 
 def _rows(commits: Commits, places: Ints, inside: Flags) -> Iterator[tuple[int, OffsetCommit]]:

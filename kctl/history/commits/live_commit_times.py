@@ -1,8 +1,8 @@
-"""Commit times for a report, asked of the live cluster: for where no log dir of a broker can be read as a folder.
+"""Commit times for a report, read from the live cluster, if no broker's log dir is readable as a folder.
 
-kctl's own process reads the log of __consumer_offsets, while Spark starts, keeps what the report's passes can ask for
-(some 33 bytes for each partition and pass), and gives it to the tasks. That is for reports of some thousand partitions;
-for larger ones tasks read the logs themselves (LagQuestion.offsets_logs).
+kctl's main process reads the log of __consumer_offsets, keeps what the passes of the report need (about 33 bytes per
+partition and pass) and adds it to the plan. This suits reports of some thousand partitions; for larger ones the tasks
+read the logs (LagQuery.offsets_logs).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ def with_commit_times(client: ClusterClient, plan: LagPlan) -> LagPlan:
 
     Raises Refused for the store of another cluster, and what ClusterClient raises.
     """
-    question, failures = plan.question, list(plan.failures)
-    if question.store is not None:
-        _check_cluster(client, open_store(place(question.store)).cluster_id)
-    span = Span(None, question.to_ms + SLACK_MS, *question.groups.bounds)
-    partitions = _partitions(client, question.groups)
-    times = times_of_cluster(client, partitions, question.passes, span, told=failures.append)
-    return replace(plan, question=replace(question, commit_times=times), failures=tuple(failures))
+    query, failures = plan.query, list(plan.failures)
+    if query.store is not None:
+        _check_cluster(client, open_store(place(query.store)).cluster_id)
+    span = Span(None, query.to_ms + SLACK_MS, *query.groups.bounds)
+    partitions = _partitions(client, query.groups)
+    times = times_of_cluster(client, partitions, query.passes, span, told=failures.append)
+    return replace(plan, query=replace(query, commit_times=times), failures=tuple(failures))
 
 
 def _check_cluster(client: ClusterClient, stored: str | None) -> None:
-    found = client.metadata(()).cluster_id
-    if found != stored:
+    result = client.metadata(()).cluster_id
+    if result != stored:
         raise Refused(
-            f"the store holds snapshots of cluster {stored}, and this is cluster {found}",
+            f"the store holds snapshots of cluster {stored}, and this is cluster {result}",
             hint="--context NAME or --bootstrap-server chooses the store's cluster",
         )
 

@@ -42,8 +42,8 @@ def numbers(column: pa.Array) -> Ints:
     if data is None:  # nothing but nulls
         return np.zeros(len(column), dtype=np.int64)
     dtype: np.dtype[Any] = np.dtype(width)
-    found = np.frombuffer(memoryview(data), dtype, len(column), column.offset * dtype.itemsize)
-    return found.astype(np.int64, copy=False)
+    result = np.frombuffer(memoryview(data), dtype, len(column), column.offset * dtype.itemsize)
+    return result.astype(np.int64, copy=False)
 
 
 def _validity(column: pa.Array) -> Flags:
@@ -56,27 +56,27 @@ def _validity(column: pa.Array) -> Flags:
 def bits(bitmap: pa.Buffer, offset: int, length: int) -> Flags:
     """A bitmap's `length` bits from `offset` on."""
     packed = np.frombuffer(memoryview(bitmap), np.dtype(np.uint8))
-    found = np.unpackbits(packed, count=offset + length, bitorder="little")[offset:]
-    return found.view(np.bool_)
+    result = np.unpackbits(packed, count=offset + length, bitorder="little")[offset:]
+    return result.view(np.bool_)
 
 
 def differs(column: pa.Array) -> Flags:
     """Where a value of a text or number column differs from the one before; true for the first. Null equals null."""
     size = len(column)
-    found = np.ones(size, dtype=bool)
+    result = np.ones(size, dtype=bool)
     if size < 2:
-        return found
+        return result
     if isinstance(column, pa.DictionaryArray):
         indices = known(column.indices.cast(pa.int64()))  # -1 is no index: what is null
         changed = np.flatnonzero(np.diff(np.where(indices.known, indices.value, -1))) + 1
-        found[1:] = False
-        found[changed] = _unequal(column, changed)
+        result[1:] = False
+        result[changed] = _unequal(column, changed)
     elif column.type in _WIDTHS:
         values = known(column)
-        found[1:] = np.diff(np.where(values.known, values.value, -1)) != 0
+        result[1:] = np.diff(np.where(values.known, values.value, -1)) != 0
     else:
-        found[1:] = bits_of(_unequal_neighbours(column))
-    return found
+        result[1:] = bits_of(_unequal_neighbours(column))
+    return result
 
 
 def _unequal(column: pa.Array, places: Ints) -> Flags:

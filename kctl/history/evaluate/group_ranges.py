@@ -70,9 +70,9 @@ def _weights(
     store: Store, hour: Hour, file: DataFile, tasks: int, damaged: Callable[[Damaged], None]
 ) -> list[tuple[str, int]]:
     """Groups, and how many rows of the file begin with each."""
-    found = _row_groups(store.folder(schema.COMMITS, hour) / file.name)
-    if len(found) >= _ROW_GROUPS_PER_TASK * tasks:
-        return found
+    result = _row_groups(store.folder(schema.COMMITS, hour) / file.name)
+    if len(result) >= _ROW_GROUPS_PER_TASK * tasks:
+        return result
     counts: dict[str, int] = {}
     for batch in read_file(store, schema.COMMITS, hour, file, Part(), damaged=damaged, columns=["group"]):
         _count(batch.column("group"), counts)
@@ -83,10 +83,10 @@ def _row_groups(path: Path) -> list[tuple[str, int]]:
     """The first group of each row group, and its rows; nothing when that cannot be had: reading tells why."""
     try:
         with files.opened(path) as stream:
-            found = row_groups(stream, schema.COMMITS)
+            result = row_groups(stream, schema.COMMITS)
     except (BadRows, OSError):
         return []
-    return [(each.lowest, each.rows) for each in found if isinstance(each.lowest, str)]
+    return [(each.lowest, each.rows) for each in result if isinstance(each.lowest, str)]
 
 
 def _count(groups: pa.Array, counts: dict[str, int]) -> None:

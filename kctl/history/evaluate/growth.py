@@ -103,16 +103,16 @@ def _key(batch: pa.RecordBatch, of: Sizes) -> tuple[object, ...]:
 
 
 def _first_rows(batch: pa.RecordBatch, of: Sizes) -> Flags:
-    found = np.zeros(batch.num_rows, dtype=bool)
+    result = np.zeros(batch.num_rows, dtype=bool)
     for name in of.key:
         column = batch.column(name)
         if pa.types.is_boolean(column.type):
             flags = bits_of(column)
-            found[1:] |= flags[1:] != flags[:-1]
+            result[1:] |= flags[1:] != flags[:-1]
         else:
-            found |= differs(column)
-    found[0] = True
-    return found
+            result |= differs(column)
+    result[0] = True
+    return result
 
 
 def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) -> _Sums:
@@ -126,7 +126,7 @@ def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) 
     down = step < 0
     ends = np.append(begins[1:], len(at)) - 1
     shrunk = np.maximum.reduceat(np.where(down, np.arange(len(at)), -1), begins)
-    found = _Sums(
+    result = _Sums(
         samples=ends - begins + 1,
         first_ms=at[begins],
         last_ms=at[ends],
@@ -138,19 +138,19 @@ def _sums(batch: pa.RecordBatch, begins: Ints, of: Sizes, before: _Open | None) 
         at_shrunk_bytes=np.where(shrunk >= 0, size[shrunk], size[begins]),
     )
     if before is not None:
-        _go_on(found, before.sums)
-    return found
+        _go_on(result, before.sums)
+    return result
 
 
-def _go_on(found: _Sums, before: _Sums) -> None:
+def _go_on(result: _Sums, before: _Sums) -> None:
     """Add to the first of `found` what it was before."""
     for name in ("samples", "grown_bytes", "grown_ms"):
-        getattr(found, name)[0] += getattr(before, name)[0]
+        getattr(result, name)[0] += getattr(before, name)[0]
     for name in ("first_ms", "first_bytes"):
-        getattr(found, name)[0] = getattr(before, name)[0]
-    if found.shrunk_at_ms[0] < 0:
+        getattr(result, name)[0] = getattr(before, name)[0]
+    if result.shrunk_at_ms[0] < 0:
         for name in ("shrunk_at_ms", "at_shrunk_bytes"):
-            getattr(found, name)[0] = getattr(before, name)[0]
+            getattr(result, name)[0] = getattr(before, name)[0]
 
 
 def _rows(last: pa.RecordBatch, sums: _Sums, of: Sizes) -> pa.RecordBatch:

@@ -29,7 +29,7 @@ from kctl.history.snapshots.store import Damaged
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingsQuestion:
+class ReadingsQuery:
     """What is asked of a store: readings with from_ms ≤ at_ms < to_ms; last_only: the last one of each partition.
 
     lookback_ms: how far before from_ms snapshots are read for the first windows and for time lags (None: as far as a
@@ -53,41 +53,41 @@ class ReadingsQuestion:
 
 
 def _arrow_fields() -> list[pa.Field]:
-    kept = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
-    own = [pa.field(name, kept[name]) for name in (*KEPT, *KEPT_IF_THERE)]
+    retained = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
+    own = [pa.field(name, retained[name]) for name in (*KEPT, *KEPT_IF_THERE)]
     return [*own, *(pa.field(name, kind) for name, kind in READING_TYPES.items()), pa.field("error", pa.string())]
 
 
 ARROW = pa.schema(_arrow_fields())
 
 
-def read(question: ReadingsQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+def read(query: ReadingsQuery, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
     """The readings of a range of groups, batches of ARROW's schema; then what could not be read. Needs no Spark."""
     damaged: list[Damaged] = []
     errors: list[str] = []
     try:
         for batch in judge_batches(
-            _with_times(question, groups, _commits(question, groups, damaged), errors),
-            question.rules,
-            last_only=question.last_only,
-            from_ms=question.from_ms,
+            _with_times(query, groups, _commits(query, groups, damaged), errors),
+            query.rules,
+            last_only=query.last_only,
+            from_ms=query.from_ms,
         ):
             yield read_rows(batch, ARROW)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
-        errors.append(f"{question.store}: {exc}")
+        errors.append(f"{query.store}: {exc}")
     errors += [str(each) for each in damaged]
     if errors:
         yield error_rows(list(dict.fromkeys(errors)), ARROW)
 
 
-def _commits(question: ReadingsQuestion, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
+def _commits(query: ReadingsQuery, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
     return read_sorted(
-        store_here(question.store),
+        store_here(query.store),
         schema.COMMITS,
-        question.read_from_ms,
-        question.to_ms,
+        query.read_from_ms,
+        query.to_ms,
         damaged=damaged.append,
         lower=groups.lower,
         upper=groups.upper,
@@ -95,16 +95,16 @@ def _commits(question: ReadingsQuestion, groups: GroupRange, damaged: list[Damag
 
 
 def _with_times(
-    question: ReadingsQuestion, groups: GroupRange, commits: Iterable[pa.RecordBatch], errors: list[str]
+    query: ReadingsQuery, groups: GroupRange, commits: Iterable[pa.RecordBatch], errors: list[str]
 ) -> Iterable[pa.RecordBatch]:
     """The commits with the times at which they were made, when logs tell of them."""
-    if not question.offsets_logs:
+    if not query.offsets_logs:
         return commits
     from kctl.history.commits.commit_log import Span, offsets_logs
     from kctl.history.commits.commit_times import times_of_logs
 
-    store = store_here(question.store)
-    found = passes(store, question.read_from_ms, question.to_ms, damaged=lambda each: errors.append(str(each)))
-    logs = offsets_logs([Path(each) for each in question.offsets_logs])
+    store = store_here(query.store)
+    result = passes(store, query.read_from_ms, query.to_ms, damaged=lambda each: errors.append(str(each)))
+    logs = offsets_logs([Path(each) for each in query.offsets_logs])
     span = Span(lower=groups.lower, upper=groups.upper)
-    return times_of_logs(logs, [each.at_ms for each in found], span, told=errors.append).beside(commits)
+    return times_of_logs(logs, [each.at_ms for each in result], span, told=errors.append).beside(commits)

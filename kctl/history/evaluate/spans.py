@@ -58,27 +58,27 @@ def spans(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         first = _first_rows(batch)
         begins = np.flatnonzero(first)
-        found = _spans(batch, begins)
+        result = _spans(batch, begins)
         if open_ is not None:
             if _key(open_.last) == _key(batch):
-                found = _joined(open_.span, found)
+                result = _joined(open_.span, result)
             else:
                 yield _batch(open_.last, open_.span)
         ends = np.append(begins[1:], batch.num_rows) - 1
-        open_ = _Open(batch.slice(int(ends[-1]), 1), found.at(slice(-1, None)))
+        open_ = _Open(batch.slice(int(ends[-1]), 1), result.at(slice(-1, None)))
         if len(ends) > 1:
             arrays = chosen(batch, batch.schema.names, ends[:-1])
             last = pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
-            yield _batch(last, found.at(slice(0, -1)))
+            yield _batch(last, result.at(slice(0, -1)))
     if open_ is not None:
         yield _batch(open_.last, open_.span)
 
 
 def _first_rows(batch: pa.RecordBatch) -> Flags:
-    found = differs(batch.column("partition"))
+    result = differs(batch.column("partition"))
     for name in ("group", "topic"):
-        found |= differs(batch.column(name))
-    return found
+        result |= differs(batch.column(name))
+    return result
 
 
 def _key(batch: pa.RecordBatch) -> tuple[object, ...]:
@@ -103,15 +103,15 @@ def _states(batch: pa.RecordBatch, name: str) -> Ints:
     return numbers(batch.column(name).cast(pa.int64()))
 
 
-def _joined(before: _Spans, found: _Spans) -> _Spans:
+def _joined(before: _Spans, result: _Spans) -> _Spans:
     """`found`, its first partition with what came before."""
     for name in ("peak_lag", "worst_status", "worst_owned"):
-        values = getattr(found, name)
+        values = getattr(result, name)
         values[0] = max(values[0], getattr(before, name)[0])
-    found.first_at_ms[0] = before.first_at_ms[0]
-    found.lag_before[0] = before.lag_before[0]
-    found.readings[0] += before.readings[0]
-    return found
+    result.first_at_ms[0] = before.first_at_ms[0]
+    result.lag_before[0] = before.lag_before[0]
+    result.readings[0] += before.readings[0]
+    return result
 
 
 def _batch(last: pa.RecordBatch, span: _Spans) -> pa.RecordBatch:

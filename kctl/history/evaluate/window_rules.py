@@ -142,12 +142,12 @@ class _Places:
 
 def _windows(rows: Rows, begin: Ints, rules: WindowRules) -> Ints:
     """Where each window begins: as many rows back as it has, if history and span reach so far."""
-    found = np.maximum(begin, np.arange(len(rows)) - (rules.observations - 1))
-    late = np.flatnonzero(rows.at_ms - rows.at_ms[found] > rules.span_ms)
+    result = np.maximum(begin, np.arange(len(rows)) - (rules.observations - 1))
+    late = np.flatnonzero(rows.at_ms - rows.at_ms[result] > rules.span_ms)
     while len(late):  # at most `observations` times, over fewer and fewer rows
-        found[late] += 1
-        late = late[rows.at_ms[late] - rows.at_ms[found[late]] > rules.span_ms]
-    return found
+        result[late] += 1
+        late = late[rows.at_ms[late] - rows.at_ms[result[late]] > rules.span_ms]
+    return result
 
 
 def _take(known: Known, chosen: Ints) -> Known:
@@ -161,11 +161,11 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
     """kctl.history.lag.window's status and status_owned."""
     judged = rows.committed.known & rows.end.known
     behind = np.where(judged, np.maximum(rows.end.value - rows.committed.value, 0), 0)
-    found = np.where(judged[chosen], np.int8(Status.OK), np.int8(Status.UNKNOWN)).astype(np.int8)
+    result = np.where(judged[chosen], np.int8(Status.OK), np.int8(Status.UNKNOWN)).astype(np.int8)
     full = chosen - places.window[chosen] + 1 >= rules.observations
     doubtful = np.flatnonzero(judged[chosen] & full & (behind[chosen] > rules.allowed_lag))
     if not len(doubtful):
-        return found, found
+        return result, result
     at = chosen[doubtful]
     begin = places.window[at]
     # What holds whoever owns the partition, the first rule last.
@@ -176,7 +176,7 @@ def _statuses(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> 
     verdict[_rewound(rows, at, begin, rules)] = Status.REWIND
     caught_up = rows.end.value[places.next_end[begin]] <= rows.committed.value[at]  # the end never falls in a history
     stopped, stopped_owned = _stopped(rows, at, begin)
-    unowned, owned = found, found.copy()
+    unowned, owned = result, result.copy()
     unowned[doubtful] = np.where(stopped & ~caught_up, np.int8(Status.STOP), verdict)
     owned[doubtful] = np.where(stopped_owned & ~caught_up, np.int8(Status.STOP), verdict)
     return unowned, owned
@@ -212,8 +212,8 @@ def _never_less_behind(rows: Rows, places: _Places, behind: Ints, at: Ints, begi
     less &= behind < behind[before]  # -1 is a place that `less` already excludes
     # Where the pair that was less began: the last of them has the latest beginning.
     pair = np.maximum.accumulate(np.where(less, before, _NONE))
-    found: Flags = (pair[at] < begin) & (behind[at] > behind[places.next_end[begin]])
-    return found
+    result: Flags = (pair[at] < begin) & (behind[at] > behind[places.next_end[begin]])
+    return result
 
 
 def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
@@ -258,14 +258,14 @@ class _Times:
         """The same at the places `at` of `size` ones, and null in between."""
 
         def known(given: Known) -> Known:
-            found = Known(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
-            found.value[at], found.known[at] = given.value, given.known
-            return found
+            result = Known(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
+            result.value[at], result.known[at] = given.value, given.known
+            return result
 
         def rate(given: tuple[Floats, Flags]) -> tuple[Floats, Flags]:
-            found = np.zeros(size), np.zeros(size, dtype=bool)
-            found[0][at], found[1][at] = given
-            return found
+            result = np.zeros(size), np.zeros(size, dtype=bool)
+            result[0][at], result[1][at] = given
+            return result
 
         return _Times(
             known(self.age),
@@ -311,8 +311,8 @@ def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
     # The row has an end itself where its lag is known: the first of the window is then at most that.
     written = rows.end.value[chosen] - rows.end.value[np.minimum(places.next_end[window], chosen)]
     few = behind.astype(np.float64) * commits.astype(np.float64) <= written.astype(np.float64)
-    found: Flags = (steps > 0) & (commits >= np.minimum(LEAST_COMMITS, steps)) & few
-    return found
+    result: Flags = (steps > 0) & (commits >= np.minimum(LEAST_COMMITS, steps)) & few
+    return result
 
 
 def _catch_up(
@@ -341,16 +341,16 @@ def _time_lag(rows: Rows, places: _Places, chosen: Ints, lag: Known, rules: Wind
         low: Ints = count[oldest] - rows.end.known[oldest]  # the place among `points` of the oldest in reach
         high: Ints = count[at] - 1
         offset = rows.end.value[at] - lag.value[behind]
-        found = _last_not_beyond(ends, offset, low - 1, high)
-        seen = found >= low
-        early = np.where(seen, found, low)
+        result = _last_not_beyond(ends, offset, low - 1, high)
+        visited = result >= low
+        early = np.where(visited, result, low)
         late = np.minimum(early + 1, high)
-        rise = np.where(seen, ends[late] - ends[early], 1).astype(np.float64)
-        share = np.where(seen, offset - ends[early], 0).astype(np.float64) / rise
+        rise = np.where(visited, ends[late] - ends[early], 1).astype(np.float64)
+        share = np.where(visited, offset - ends[early], 0).astype(np.float64) / rise
         written = times[early] + ((times[late] - times[early]).astype(np.float64) * share).astype(np.int64)
-        age[behind] = np.where(seen, rows.at_ms[at] - written, 0)
-        least[behind] = np.where(seen, age[behind], rows.at_ms[at] - times[low])
-        known[behind] = seen
+        age[behind] = np.where(visited, rows.at_ms[at] - written, 0)
+        least[behind] = np.where(visited, age[behind], rows.at_ms[at] - times[low])
+        known[behind] = visited
     return Known(age, known), Known(least, lag.known)
 
 

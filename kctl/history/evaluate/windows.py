@@ -120,13 +120,13 @@ class Windows:
         if not len(places):
             return
         timed = np.flatnonzero(last[places]) if self._last_timed else None
-        found = _batch(batch, places - size, readings(rows, places, self._rules, timed))
+        result = _batch(batch, places - size, readings(rows, places, self._rules, timed))
         if not self._last_only or places[-1] != len(rows) - 1:
-            yield found
+            yield result
             return
-        self._pending = found.slice(len(places) - 1)
+        self._pending = result.slice(len(places) - 1)
         if len(places) > 1:
-            yield found.slice(0, len(places) - 1)
+            yield result.slice(0, len(places) - 1)
 
 
 def judge_batches(
@@ -154,10 +154,10 @@ def _key(batch: pa.RecordBatch, place: int) -> _Key:
 
 def _first_rows(batch: pa.RecordBatch) -> Flags:
     """Where group, topic or partition differ from the row before."""
-    found = differs(batch.column("partition"))
+    result = differs(batch.column("partition"))
     for name in ("group", "topic"):
-        found |= differs(batch.column(name))
-    return found
+        result |= differs(batch.column(name))
+    return result
 
 
 def _distinct(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> Ints:
@@ -219,12 +219,12 @@ def _since(rows: Rows, tail: _Tail | None) -> Ints:
     changed[1:] |= rows.committed.value[1:] != rows.committed.value[:-1]
     changed[0] = True
     began = last_place(changed)
-    found = rows.at_ms[began]
+    result = rows.at_ms[began]
     if tail is not None:
         last = len(tail.rows) - 1
-        found[: last + 1] = tail.rows.since_ms
-        found[last + 1 :][began[last + 1 :] <= last] = tail.rows.since_ms[-1]
-    return found
+        result[: last + 1] = tail.rows.since_ms
+        result[last + 1 :][began[last + 1 :] <= last] = tail.rows.since_ms[-1]
+    return result
 
 
 def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
@@ -239,10 +239,10 @@ def _before(place: Ints, first: Flags) -> tuple[Ints, Flags]:
 def _end_fell(end: Known, first: Flags, tail: _Tail | None) -> Flags:
     """Where the log end is before the last one that was known of the partition."""
     before, older = _before(last_place(end.known), first)
-    found = (before >= 0) & ~first & (end.value < end.value[before])
+    result = (before >= 0) & ~first & (end.value < end.value[before])
     if tail is not None and tail.known_end is not None:
-        found |= older & (end.value < tail.known_end)
-    return found & end.known
+        result |= older & (end.value < tail.known_end)
+    return result & end.known
 
 
 def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple[Flags, str | None]:
@@ -250,14 +250,14 @@ def _other_ids(batch: pa.RecordBatch, first: Flags, tail: _Tail | None) -> tuple
     ids = batch.column("topic_id")
     runs = np.flatnonzero(differs(ids) | first)
     last: str | None = tail.known_id if tail is not None else None
-    found = np.zeros(len(first), dtype=bool)
+    result = np.zeros(len(first), dtype=bool)
     for place, text in zip(runs, ids.take(numeric(runs, pa.int64())).to_pylist(), strict=True):
         if first[place]:
             last = None
         if text is not None:
-            found[place] = last is not None and text != last
+            result[place] = last is not None and text != last
             last = text
-    return found, last
+    return result, last
 
 
 def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail | None, rules: WindowRules) -> _Tail:
@@ -275,7 +275,7 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
 
     first, cut = np.zeros(size - begin, dtype=bool), rows.cut[begin:].copy()
     cut[0] = True
-    kept = Rows(
+    retained = Rows(
         at_ms=rows.at_ms[begin:].copy(),
         committed=end_of(rows.committed),
         start=end_of(rows.start),
@@ -285,7 +285,7 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
         cut=cut,
         since_ms=rows.since_ms[begin:].copy(),
     )
-    return _Tail(_key(batch, batch.num_rows - 1), kept, known_end, known_id)
+    return _Tail(_key(batch, batch.num_rows - 1), retained, known_end, known_id)
 
 
 # --- to Arrow -------------------------------------------------------------------------------------------------------
@@ -293,18 +293,18 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
 
 def reading_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of the readings of batches with `schema`."""
-    kept = [schema.field(name) for name in _kept(schema)]
-    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
+    retained = [schema.field(name) for name in _kept(schema)]
+    return pa.schema([*retained, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
 
 
 def _kept(schema: pa.Schema) -> list[str]:
     return [*KEPT, *(name for name in (*KEPT_IF_THERE, COMMIT_TIME) if name in schema.names)]
 
 
-def _batch(batch: pa.RecordBatch, places: Ints, found: Readings) -> pa.RecordBatch:
+def _batch(batch: pa.RecordBatch, places: Ints, result: Readings) -> pa.RecordBatch:
     arrays = chosen(batch, _kept(batch.schema), places)
     for name, kind in READING_TYPES.items():
-        value = getattr(found, name)
+        value = getattr(result, name)
         if isinstance(value, Known):
             arrays.append(numeric(value.value, kind, value.known))
         elif isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The rows of a lag report, evaluated by kctl's own processes."""
+"""The rows of a lag report, evaluated in processes started by kctl."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from functools import partial
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.evaluate.processes import each_share
 from kctl.history.lag.plan import LagPlan
-from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.request import LagQuery
 from kctl.history.lag.row_batches import read_rows, sorted_rows
 from kctl.history.lag.status_rows import LagStatus
 
 
 def evaluate(plan: LagPlan) -> tuple[list[LagStatus], list[str]]:
-    """Return the rows, sorted by group, topic and partition, and what could not be read, each once."""
+    """Return the rows, sorted by group, topic and partition, and the distinct read failures."""
     rows: list[LagStatus] = []
     errors: dict[str, None] = {}
-    for own, failures in each_share(partial(_read, plan.question), plan.ranges):
-        rows += own
+    for part, failures in each_share(partial(_read, plan.query), plan.ranges):
+        rows += part
         errors |= dict.fromkeys(failures)
     return sorted_rows(rows), list(errors)
 
 
-def _read(question: LagQuestion, groups: GroupRange) -> tuple[list[LagStatus], list[str]]:
+def _read(query: LagQuery, groups: GroupRange) -> tuple[list[LagStatus], list[str]]:
     errors: list[str] = []
-    rows = [row for chunk in read_rows(question, groups, errors) for row in chunk]
+    rows = [row for chunk in read_rows(query, groups, errors) for row in chunk]
     return rows, errors

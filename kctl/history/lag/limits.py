@@ -1,13 +1,13 @@
-"""Limits that a lag report is held to: what `--fail-on` says. Pure.
+"""Limits of a lag report: the values of --fail-on. Pure.
 
-    WARN, ERR                       the status is that, or worse (ERR: STOP, STALL or REWIND)
-    STOP, STALL, REWIND             the status is that
-    lag>N, lost>N                   messages; control records, where they are known, are none. A commit beyond the end
-                                    of the log is over any limit of lag
-    time-lag>5m, catch-up>1h        durations; a time lag that is at least so long is over the limit as well
-    deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within so long
+WARN, ERR                       the status is this or worse (ERR: STOP, STALL or REWIND)
+    STOP, STALL, REWIND             the status is exactly this
+    lag>N, lost>N                   messages, without known control records. A commit beyond the end of the log breaks
+                                    any lag limit
+    time-lag>5m, catch-up>1h        durations; a lower bound of the time lag counts, too
+    deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within this time
 
-What is not known is over no limit. The report says how much that is.
+Unknown values break no limit. The report says how many there are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _time_lag(row: LagStatus) -> int | None:
     return row.time_lag_ms if row.time_lag_ms is not None else row.time_lag_at_least_ms
 
 
-# name → (which side of the limit is bad, the row's figure, whether it is a duration)
+# name → (comparison that breaks the limit, value of the row, True for durations)
 _FIGURES: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
     "lag": (">", lambda row: row.messages, False),
     "lost": (">", lambda row: row.lost, False),
@@ -47,7 +47,7 @@ _FIGURES: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit. text: as it was written. limit: messages or ms; of no meaning for a status."""
+    """One limit. text: as the user wrote it. limit: messages or ms; unused for a status."""
 
     text: str
     name: str
@@ -55,11 +55,11 @@ class Limit:
 
     @property
     def of_partitions(self) -> bool:
-        """Whether only partitions have what it speaks of."""
+        """True if the limit applies to partitions only."""
         return self.name in _EXACTLY
 
     def breaks(self, row: LagStatus) -> bool:
-        """Whether the row is over it."""
+        """Return True if the row breaks the limit."""
         if self.name in _FIGURES:
             if self.name == "lag" and row.ahead:
                 return True
@@ -72,7 +72,7 @@ class Limit:
         return status >= _AT_LEAST[self.name] if self.name in _AT_LEAST else status is _EXACTLY[self.name]
 
     def unknown(self, row: LagStatus) -> bool:
-        """Whether the row could not be held to it: a status that nobody knows, a time lag of what is behind."""
+        """Return True if the row cannot be checked: unknown status or lag, or unknown time lag of a row with lag."""
         if self.name == "time-lag":
             return bool(row.lag) and _time_lag(row) is None
         if self.name == "lag":
@@ -80,14 +80,14 @@ class Limit:
         return self.name not in _FIGURES and row.status in {None, Status.UNKNOWN.name} and not _without_commit(row)
 
     def over(self, rows: int) -> str:
-        """What so many rows are that are over it, for people: «are ERR», «is over lag>5»."""
+        """Return the predicate for a number of rows that break the limit: "are ERR", "is over lag>5"."""
         is_ = "is" if rows == 1 else "are"
         if self.name in _FIGURES:
             return f"{is_} over {self.text}"
         return f"{is_} WARN or worse" if self.name == "WARN" else f"{is_} {self.name}"
 
     def shown(self, row: LagStatus) -> str:
-        """The row's figure, for people."""
+        """Return the row's value as text."""
         if self.name not in _FIGURES:
             return f"is {row.status}"
         _, figure, duration = _FIGURES[self.name]
@@ -107,28 +107,26 @@ def _without_commit(row: LagStatus) -> bool:
 
 
 def parse_limit(text: str) -> Limit:
-    """A limit as people write it. Raises UsageError."""
+    """Parse the text of a limit. Raises UsageError."""
     match = _SHAPE.fullmatch(text)
     name = match[1] if match else ""
     if match and match[2] is None and name.upper() in {**_AT_LEAST, **_EXACTLY}:
         return Limit(text, name.upper())
     if not match or match[2] is None or name.lower() not in _FIGURES:
-        raise UsageError(f"--fail-on {text!r} is no limit", hint=_HINT)
+        raise UsageError(f"--fail-on {text!r} is not a limit", hint=_HINT)
     side, _, duration = _FIGURES[name.lower()]
     if match[2] != side:
-        raise UsageError(
-            f"--fail-on {text!r}: {name.lower()} has a limit of the kind {name.lower()}{side}…", hint=_HINT
-        )
+        raise UsageError(f"--fail-on {text!r}: {name.lower()} needs the form {name.lower()}{side}…", hint=_HINT)
     if duration:
         return Limit(text, name.lower(), parse_duration_ms(match[3]))
     if not re.fullmatch(r"[0-9]{1,18}", match[3]):
-        raise UsageError(f"--fail-on {text!r}: {match[3]!r} is no number of messages", hint=_HINT)
+        raise UsageError(f"--fail-on {text!r}: {match[3]!r} is not a number of messages", hint=_HINT)
     return Limit(text, name.lower(), int(match[3]))
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A limit that rows are over: how many, and the worst of them."""
+    """A limit broken by a number of rows, and the worst of these rows."""
 
     limit: Limit
     rows: int
@@ -136,13 +134,13 @@ class Broken:
 
 
 def broken(rows: Sequence[LagStatus], limits: Iterable[Limit]) -> list[Broken]:
-    """The limits that rows are over, in the order of `limits`. rows: the worst first."""
-    found = []
+    """Return the broken limits, in the order of `limits`. rows: worst first."""
+    violations = []
     for limit in limits:
         over = [row for row in rows if limit.breaks(row)]
         if over:
-            found.append(Broken(limit, len(over), _furthest(limit, over)))
-    return found
+            violations.append(Broken(limit, len(over), _furthest(limit, over)))
+    return violations
 
 
 def _furthest(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:
@@ -153,5 +151,5 @@ def _furthest(limit: Limit, rows: Sequence[LagStatus]) -> LagStatus:
 
 
 def unknown(rows: Iterable[LagStatus], limits: Sequence[Limit]) -> int:
-    """How many rows some limit could not be applied to."""
+    """Return the number of rows that could not be checked against some limit."""
     return sum(any(limit.unknown(row) for limit in limits) for row in rows)

@@ -1,6 +1,7 @@
-"""A pass that was just made over a cluster, as Arrow's bytes: it travels to the tasks, which put it behind the store's.
+"""A pass just taken over the cluster, as Arrow IPC bytes that are sent to the tasks, which append it to the store's
+passes.
 
-Memory: some 20 bytes a row; each task has all of it and takes its own groups.
+Memory: about 20 bytes per row. Each task has all of it and selects its own groups.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ _TABLES = (schema.COMMITS, *TABLES)
 
 @dataclass(frozen=True)
 class LivePass:
-    """A pass. tables: rows by table, as a stream of Arrow's (IPC), compressed; without what is not reported.
+    """A pass over the live cluster.
 
-    points: of logs that somebody is behind on, by topic and partition (kctl.lag.log_times). markers: control records of
-    those on which somebody is a little behind (kctl.lag.control_records).
+    tables: rows by table, as a compressed Arrow IPC stream; empty tables are omitted. points: log ends of logs with
+    lag, by topic and partition (kctl.lag.log_times). markers: control records of logs with a small lag
+    (kctl.lag.control_records).
     """
 
     at_ms: int
@@ -37,7 +39,7 @@ class LivePass:
     markers: Mapping[tuple[str, int], Markers] = field(default_factory=dict)
 
     def batches(self, table: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table, sorted by its key; text as text."""
+        """Yield the rows of a table, sorted by its key, with text not dictionary-encoded."""
         data = self.tables.get(table)
         if data is not None:
             with ipc.open_stream(pa.py_buffer(data)) as stream:
@@ -45,18 +47,18 @@ class LivePass:
 
 
 def live_pass(
-    found: Pass,
+    snapshot: Pass,
     at_ms: int,
     points: Mapping[tuple[str, int], Sequence[LogEnd]] | None = None,
     markers: Mapping[tuple[str, int], Markers] | None = None,
 ) -> LivePass:
-    """What a collector's pass at that moment read."""
+    """Return a collector's pass taken at at_ms."""
     tables = {
-        table: _packed(batch_of(table, ((at_ms, *row) for row in found.rows[table])))
+        table: _packed(batch_of(table, ((at_ms, *row) for row in snapshot.rows[table])))
         for table in _TABLES
-        if found.rows.get(table)
+        if snapshot.rows.get(table)
     }
-    return LivePass(at_ms, found.complete, tuple(found.failures), tables, dict(points or {}), dict(markers or {}))
+    return LivePass(at_ms, snapshot.complete, tuple(snapshot.failures), tables, dict(points or {}), dict(markers or {}))
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:

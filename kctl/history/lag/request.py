@@ -1,4 +1,4 @@
-"""The question that a lag source answers."""
+"""The query that a lag source evaluates."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PARTITION, TOPIC, GROUP = "partition", "topic", "group"
 
 
 @dataclass(frozen=True, slots=True)
-class LagQuestion:
-    """What is asked: the last reading with from_ms ≤ at_ms < to_ms of each partition of chosen groups and topics.
+class LagQuery:
+    """A lag query: the last reading with from_ms ≤ at_ms < to_ms of each partition of the selected groups and topics.
 
-    store None: only of `live`, passes that were just made. lookback_ms: how far before from_ms snapshots are read.
-    since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
-    began_ms: the first pass that is read. long_ago_ms: a pass from long before, of which only commits are read: what
-    has not moved since is nobody's any more (kctl.history.lag.status.Standing.STALE). None: there is none.
-    states: of groups, in lower case; None: all. judged: there is history.
-    offsets_logs: log dirs, or folders of partitions, of __consumer_offsets, which every executor sees: they know when
-    commits were made. commit_times: they are known already. passes: all that are read, where commit times are wanted.
+    store: None if only the passes in `live`, which were just taken, are read. lookback_ms: how far before from_ms
+    snapshots are read. since_ms: the newest complete pass; what was read before it and is not in it was deleted; None:
+    no pass was complete. began_ms: the first pass that is read. long_ago_ms: a much older pass of which only commits
+    are read; a group without newer commits is stale (kctl.history.lag.status.Standing.STALE); None: none. states: group
+    states, in lower case; None: all. judged: there is history. offsets_logs: log dirs or partition folders of
+    __consumer_offsets, visible to every executor, for commit times. commit_times: commit times that are already known.
+    passes: all passes that are read, if commit times are requested.
     """
 
     store: str | None

@@ -1,9 +1,9 @@
-"""Rows of the lag report as Arrow batches: what the readers of ranges of groups return.
+"""Rows of the lag report as Arrow batches: the result of reading a range of groups.
 
-A reader has a range of groups. It reads the store's snapshots of them, puts the passes that were just made behind,
-judges them (evaluate.windows), takes each partition's last reading with its span (evaluate.spans), and makes rows of
-them with what else is known of the cluster (snapshots.moment). A group is in one range, whole: so rows are added up
-there, and nothing is shuffled or joined. What cannot be read is a row with nothing but `error`.
+A reader reads the store's snapshots of its groups, appends the live passes, judges them (evaluate.windows), takes the
+last reading of each partition with its span (evaluate.spans), and adds the state of the cluster (snapshots.moment). A
+range contains whole groups, so rows are summed in place, without shuffles or joins. A read failure is a row with only
+`error` set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from kctl.errors import KctlError
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.evaluate.windows import NotSorted
-from kctl.history.lag.request import GROUP, PARTITION, TOPIC, LagQuestion
+from kctl.history.lag.request import GROUP, PARTITION, TOPIC, LagQuery
 from kctl.history.lag.rows import partition_rows
 from kctl.history.lag.status_rows import GroupStatus, LagStatus, PartitionStatus, TopicStatus
 from kctl.history.lag.totals import by_group, by_topic
@@ -33,29 +33,29 @@ _ARROW: dict[type, pa.DataType] = {
 }  # fmt: skip
 
 
-def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
-    """The rows of a range of groups, then what could not be read: batches of `arrow_schema`. Needs no Spark."""
+def read(query: LagQuery, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a range of groups, then read failures, as batches of `arrow_schema`. Needs no Spark."""
     errors: list[str] = []
-    for rows in read_rows(question, groups, errors):
-        yield _batch(rows, question.by)
+    for rows in read_rows(query, groups, errors):
+        yield _batch(rows, query.by)
     if errors:
-        yield _told(list(dict.fromkeys(errors)), question.by)
+        yield _error_batch(list(dict.fromkeys(errors)), query.by)
 
 
-def read_rows(question: LagQuestion, groups: GroupRange, errors: list[str]) -> Iterator[list[LagStatus]]:
-    """Return the rows of a range of groups, some at a time. errors: gets what could not be read."""
+def read_rows(query: LagQuery, groups: GroupRange, errors: list[str]) -> Iterator[list[LagStatus]]:
+    """Yield the rows of a range of groups in chunks. errors: receives read failures."""
     damaged: list[Damaged] = []
     try:
-        yield from _chunks(partition_rows(question, groups, damaged, errors=errors), question.by)
+        yield from _chunks(partition_rows(query, groups, damaged, errors=errors), query.by)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
-        errors.append(f"{question.store}: {exc}")
+        errors.append(f"{query.store}: {exc}")
     errors += map(str, damaged)
 
 
 def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[LagStatus]]:
-    """Each group's rows, added up as asked, some groups at a time."""
+    """Yield the rows of each group, aggregated, a chunk of groups at a time."""
     waiting: list[LagStatus] = []
     for rows in groups:
         waiting += by_group(rows) if by == GROUP else by_topic(rows) if by == TOPIC else rows
@@ -70,17 +70,17 @@ def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[L
 
 
 def kinds(by: str) -> dict[str, type]:
-    """The columns of a report's rows: str, int, float, bool or datetime. All may be null."""
+    """Return the columns of a report's rows by type: str, int, float, bool or datetime. All are nullable."""
     hints = get_type_hints(ROWS[by])
-    found = {}
+    types = {}
     for field in fields(ROWS[by]):
         (kind,) = {each for each in getattr(hints[field.name], "__args__", (hints[field.name],)) if each in _ARROW}
-        found[field.name] = kind
-    return found
+        types[field.name] = kind
+    return types
 
 
 def arrow_schema(by: str) -> pa.Schema:
-    """The rows' columns, times as milliseconds, and `error`."""
+    """Return the Arrow schema of the rows: times in milliseconds, plus `error`."""
     own = [pa.field(name, _ARROW[kind]) for name, kind in kinds(by).items()]
     return pa.schema([*own, pa.field("error", pa.string())])
 
@@ -96,7 +96,7 @@ def _batch(rows: Sequence[LagStatus], by: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(by))
 
 
-def _told(errors: Sequence[str], by: str) -> pa.RecordBatch:
+def _error_batch(errors: Sequence[str], by: str) -> pa.RecordBatch:
     schema = arrow_schema(by)
     arrays = [
         column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in schema
@@ -125,5 +125,5 @@ def rows_of(values: Iterable[Sequence[Any]], by: str) -> tuple[list[LagStatus], 
 
 
 def sorted_rows(rows: Iterable[LagStatus]) -> list[LagStatus]:
-    """Return the rows by group, topic and partition."""
+    """Return the rows sorted by group, topic and partition."""
     return sorted(rows, key=lambda row: tuple(getattr(row, key, 0) for key in ("group", "topic", "partition")))

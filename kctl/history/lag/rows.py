@@ -1,4 +1,4 @@
-"""From snapshots to rows: what a task of kctl.spark.lag_source does for its groups, without Spark."""
+"""From snapshots to rows of the lag report, for one range of groups, without Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kctl.lag.selection import Names
 
 if TYPE_CHECKING:
     from kctl.history.commits.commit_times import CommitTimes
-    from kctl.history.lag.request import LagQuestion
+    from kctl.history.lag.request import LagQuery
 
 _ENDS = frozenset({"log_start_offset", "log_end_offset"})
 CONFIGS_BACK_MS = 2 * 3_600_000  # each topic's configs are stored once an hour
@@ -51,74 +51,73 @@ class _Last(NamedTuple):
 
 
 def partition_rows(
-    question: LagQuestion,
+    query: LagQuery,
     groups: GroupRange,
     damaged: list[Damaged],
     *,
     errors: list[str] | None = None,
     watch: Watch | None = None,
 ) -> Iterator[list[PartitionStatus]]:
-    """The rows of each group of the range that is asked for. damaged, errors: get what could not be read, of the store
-    and of commit times. watch: sees all readings on their way, and gives them on.
+    """Yield the rows of each group in the range. damaged, errors: receive read failures of the store and of commit
+    times. watch: sees all readings and passes them on.
 
-    Raises KctlError when the store cannot be read, kctl.history.evaluate.windows.NotSorted.
+    Raises KctlError if the store cannot be read, and kctl.history.evaluate.windows.NotSorted.
     """
-    store = None if question.store is None else store_here(question.store)
-    groups = narrowed(groups, question.groups)
-    moment = moment_of({table: list(_beside(question, store, table, groups, damaged)) for table in TABLES})
-    commits = _commits(question, store, groups, damaged)
-    if question.commit_times is not None:
-        commits = question.commit_times.beside(commits)
-    elif question.offsets_logs:
-        told: list[str] = [] if errors is None else errors
-        commits = _commit_times(question, groups, told).beside(commits)
-    readings = judge_batches(commits, question.rules, last_timed=watch is None, from_ms=question.from_ms)
+    store = None if query.store is None else store_here(query.store)
+    groups = narrowed(groups, query.groups)
+    moment = moment_of({table: list(_beside(query, store, table, groups, damaged)) for table in TABLES})
+    commits = _commits(query, store, groups, damaged)
+    if query.commit_times is not None:
+        commits = query.commit_times.beside(commits)
+    elif query.offsets_logs:
+        time_errors: list[str] = [] if errors is None else errors
+        commits = _commit_times(query, groups, time_errors).beside(commits)
+    readings = judge_batches(commits, query.rules, last_timed=watch is None, from_ms=query.from_ms)
     if watch is not None:
         readings = watch(readings)
     lasts = (last for batch in spans(readings) for last in _lasts(batch))
     for _, of_group in groupby(lasts, key=lambda last: last.key.group):
-        rows = list(_rows(list(of_group), moment, question))
+        rows = list(_rows(list(of_group), moment, query))
         if rows:
             yield rows
 
 
 def narrowed(groups: GroupRange, names: Names) -> GroupRange:
-    """The range, as far as names that are asked for can lie in it."""
+    """Return the part of the range that can contain the requested names."""
     lower, upper = names.bounds
     lowers = [text for text in (lower, groups.lower) if text is not None]
     uppers = [text for text in (upper, groups.upper) if text is not None]
     return GroupRange(max(lowers, default=None), min(uppers, default=None))
 
 
-# --- what is read ---------------------------------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------------------------------
 
 
 def _commits(
-    question: LagQuestion, store: Store | None, groups: GroupRange, damaged: list[Damaged]
+    query: LagQuery, store: Store | None, groups: GroupRange, damaged: list[Damaged]
 ) -> Iterator[pa.RecordBatch]:
-    """The commits of chosen groups and topics, sorted: the store's, then what was just read."""
+    """Yield the commits of the selected groups and topics, sorted: those of the store, then the live ones."""
     streams: list[Iterable[pa.RecordBatch]] = [
-        [_with_dictionaries(batch, schema.COMMITS) for batch in live.batches(schema.COMMITS)] for live in question.live
+        [_with_dictionaries(batch, schema.COMMITS) for batch in live.batches(schema.COMMITS)] for live in query.live
     ]
     if store is not None:
-        read_from = max(question.from_ms - question.lookback_ms, 0)
-        until = min([question.to_ms, *(live.at_ms for live in question.live)])
+        read_from = max(query.from_ms - query.lookback_ms, 0)
+        until = min([query.to_ms, *(live.at_ms for live in query.live)])
         stored = read_sorted(
             store, schema.COMMITS, read_from, until, damaged=damaged.append, lower=groups.lower, upper=groups.upper
         )
         streams.insert(0, stored)
-        if question.long_ago_ms is not None:
-            streams.insert(0, _long_ago(question.long_ago_ms, store, groups, damaged))
+        if query.long_ago_ms is not None:
+            streams.insert(0, _long_ago(query.long_ago_ms, store, groups, damaged))
     batches: Iterable[pa.RecordBatch] = streams[0] if len(streams) == 1 else _merged(streams)
     for batch in batches:
-        rows = _chosen(batch, question, groups)
+        rows = _chosen(batch, query, groups)
         if rows.num_rows:
             yield rows
 
 
 def _long_ago(at_ms: int, store: Store, groups: GroupRange, damaged: list[Damaged]) -> Iterator[pa.RecordBatch]:
-    """The commits of one pass long before the others. Without ends of logs: a time lag that was interpolated between
-    them and those of now would be a guess."""
+    """Yield the commits of one much older pass, without log ends: interpolating time lags that far would be a guess."""
     for batch in read_sorted(
         store, schema.COMMITS, at_ms, at_ms + 1, damaged=damaged.append, lower=groups.lower, upper=groups.upper
     ):
@@ -129,15 +128,15 @@ def _long_ago(at_ms: int, store: Store, groups: GroupRange, damaged: list[Damage
         yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _commit_times(question: LagQuestion, groups: GroupRange, errors: list[str]) -> CommitTimes:
-    """When commits were made, as far as the snapshots that are read can ask for it."""
-    # Segments' code is loaded when there are some: each task's process would take a tenth of a second for it.
+def _commit_times(query: LagQuery, groups: GroupRange, errors: list[str]) -> CommitTimes:
+    """Return the commit times that the snapshots need."""
+    # Imported only if needed: importing the segment code costs each task 0.1 s.
     from kctl.history.commits.commit_log import Span, offsets_logs
     from kctl.history.commits.commit_times import times_of_logs
 
-    logs = offsets_logs([Path(text) for text in question.offsets_logs])
-    span = Span(None, question.to_ms + SLACK_MS, groups.lower, groups.upper)
-    return times_of_logs(logs, question.passes, span, told=errors.append)
+    logs = offsets_logs([Path(text) for text in query.offsets_logs])
+    span = Span(None, query.to_ms + SLACK_MS, groups.lower, groups.upper)
+    return times_of_logs(logs, query.passes, span, told=errors.append)
 
 
 def _merged(streams: Sequence[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
@@ -146,7 +145,7 @@ def _merged(streams: Sequence[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBa
 
 
 def _with_dictionaries(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """Text in dictionaries, as the store's readers give it."""
+    """Return a batch with dictionary-encoded text, like batches from the store."""
     made, arrays = [], []
     for field, array in zip(schema.arrow_schema(table), batch.columns, strict=True):
         text = field.type == pa.string()
@@ -155,26 +154,26 @@ def _with_dictionaries(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
 
 
-def _chosen(batch: pa.RecordBatch, question: LagQuestion, groups: GroupRange) -> pa.RecordBatch:
-    """The rows of groups and topics that are asked for, and in the range."""
-    wanted = np.ones(batch.num_rows, dtype=bool)
-    if question.live or not question.groups.everything:
-        wanted &= _of(batch.column("group"), lambda text: text in question.groups and _inside(text, groups))
-    if not question.topics.everything:
-        wanted &= _of(batch.column("topic"), lambda text: text in question.topics)
-    places = np.flatnonzero(wanted)
+def _chosen(batch: pa.RecordBatch, query: LagQuery, groups: GroupRange) -> pa.RecordBatch:
+    """Return the rows of the selected groups and topics in the range."""
+    mask = np.ones(batch.num_rows, dtype=bool)
+    if query.live or not query.groups.everything:
+        mask &= _of(batch.column("group"), lambda text: text in query.groups and _inside(text, groups))
+    if not query.topics.everything:
+        mask &= _of(batch.column("topic"), lambda text: text in query.topics)
+    places = np.flatnonzero(mask)
     if len(places) == batch.num_rows:
         return batch
     return pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, places), schema=batch.schema)
 
 
-def _of(column: pa.Array, is_wanted: Callable[[str], bool]) -> Flags:
-    """Where a dictionary column has a wanted text."""
+def _of(column: pa.Array, is_selected: Callable[[str], bool]) -> Flags:
+    """Return a mask of the rows whose text in a dictionary column is selected."""
     assert isinstance(column, pa.DictionaryArray)
-    wanted = [is_wanted(text) for text in column.dictionary.to_pylist()]
+    selected = [is_selected(text) for text in column.dictionary.to_pylist()]
     indices = known(column.indices.cast(pa.int64()))
-    found: Flags = np.array([*wanted, False], dtype=bool)[np.where(indices.known, indices.value, len(wanted))]
-    return found
+    mask: Flags = np.array([*selected, False], dtype=bool)[np.where(indices.known, indices.value, len(selected))]
+    return mask
 
 
 def _inside(text: str, groups: GroupRange) -> bool:
@@ -182,23 +181,25 @@ def _inside(text: str, groups: GroupRange) -> bool:
 
 
 def _beside(
-    question: LagQuestion, store: Store | None, table: str, groups: GroupRange, damaged: list[Damaged]
+    query: LagQuery, store: Store | None, table: str, groups: GroupRange, damaged: list[Damaged]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table that tells of the cluster, of chosen groups and topics, as moment_of takes them."""
+    """Yield the rows of a table about the cluster, of the selected groups and topics, in the form that moment_of
+    needs.
+    """
     columns = COLUMNS[table]
     of_groups = table in {schema.GROUPS, schema.OWNERS}
-    bounds = groups if of_groups else question.topics.bounds
-    batches = [batch.select(list(columns)) for live in question.live for batch in live.batches(table)]
-    if store is not None and not question.live:
-        since = question.from_ms if question.since_ms is None else question.since_ms
+    bounds = groups if of_groups else query.topics.bounds
+    batches = [batch.select(list(columns)) for live in query.live for batch in live.batches(table)]
+    if store is not None and not query.live:
+        since = query.from_ms if query.since_ms is None else query.since_ms
         if table == schema.CONFIGS:
-            since = min(since, question.to_ms - CONFIGS_BACK_MS)
+            since = min(since, query.to_ms - CONFIGS_BACK_MS)
         lower, upper = bounds
         batches += read_table(
             store,
             table,
             since,
-            question.to_ms,
+            query.to_ms,
             damaged=damaged.append,
             columns=columns,
             lower=lower,
@@ -207,9 +208,9 @@ def _beside(
     group, topic = (columns.index(name) if name in columns else None for name in ("group", "topic"))
     for batch in batches:
         for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
-            if group is not None and not (row[group] in question.groups and _inside(row[group], groups)):
+            if group is not None and not (row[group] in query.groups and _inside(row[group], groups)):
                 continue
-            if topic is None or row[topic] in question.topics:
+            if topic is None or row[topic] in query.topics:
                 yield row
 
 
@@ -217,31 +218,31 @@ def _beside(
 
 
 def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
-    """The rows of spans as values."""
-    found = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in {"group", "topic"}}
-    found |= {name: batch.column(name).cast(pa.string()).to_pylist() for name in ("group", "topic")}
-    deleted = found.get("deleted", [False] * batch.num_rows)
-    times = found.get(COMMIT_TIME, [None] * batch.num_rows)
+    """Yield the rows of spans as values."""
+    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in {"group", "topic"}}
+    columns |= {name: batch.column(name).cast(pa.string()).to_pylist() for name in ("group", "topic")}
+    deleted = columns.get("deleted", [False] * batch.num_rows)
+    times = columns.get(COMMIT_TIME, [None] * batch.num_rows)
     spans_ = zip(
-        *(found[name] for name in ("first_at_ms", "readings", "lag_before", "peak_lag")),
-        *([_STATES[state] for state in found[name]] for name in ("worst_status", "worst_owned")),
+        *(columns[name] for name in ("first_at_ms", "readings", "lag_before", "peak_lag")),
+        *([_STATES[state] for state in columns[name]] for name in ("worst_status", "worst_owned")),
         strict=True,
     )
     for name in ("status", "status_owned"):
-        found[name] = [_STATES[state] for state in found[name]]
-    readings = zip(*(found[name] for name in _READING), strict=True)
-    keys = zip(found["group"], found["topic"], found["partition"], strict=True)
-    offsets = zip(*(found[f"{name}_offset"] for name in ("committed", "log_start", "log_end")), strict=True)
+        columns[name] = [_STATES[state] for state in columns[name]]
+    readings = zip(*(columns[name] for name in _READING), strict=True)
+    keys = zip(columns["group"], columns["topic"], columns["partition"], strict=True)
+    offsets = zip(*(columns[f"{name}_offset"] for name in ("committed", "log_start", "log_end")), strict=True)
     for key, each, gone, time, reading, span in zip(keys, offsets, deleted, times, readings, spans_, strict=True):
         known_offsets = (value if value is not None and value >= 0 else None for value in each)
         yield _Last(Key(*key), Offsets(*known_offsets), bool(gone), time, Reading(*reading), LagSpan(*span))
 
 
-def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iterator[PartitionStatus]:
-    """The rows of one group."""
+def _rows(lasts: Sequence[_Last], moment: Moment, query: LagQuery) -> Iterator[PartitionStatus]:
+    """Yield the rows of one group."""
     group = lasts[0].key.group
-    state = moment.states.get(group, None if question.since_ms is None else "Dead")
-    if question.states is not None and (state or "").lower() not in question.states:
+    state = moment.states.get(group, None if query.since_ms is None else "Dead")
+    if query.states is not None and (state or "").lower() not in query.states:
         return
     unchanged: dict[str, int] = {}
     for last in lasts:
@@ -250,13 +251,13 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
             unchanged[last.key.topic] = min(same_ms, unchanged.get(last.key.topic, same_ms))
     nothing = TopicPartitionLog()
     default = Surroundings()
-    points = question.live[-1].points if question.live else {}
-    markers = question.live[-1].markers if question.live else {}
+    points = query.live[-1].points if query.live else {}
+    markers = query.live[-1].markers if query.live else {}
     for key, offsets, deleted, commit_ms, reading, span in lasts:
         log = moment.logs.get((key.topic, key.partition), nothing)
         around = Surroundings(
             state=state,
-            gone=question.since_ms is not None and reading.at_ms < question.since_ms,
+            gone=query.since_ms is not None and reading.at_ms < query.since_ms,
             deleted=deleted,
             owner=moment.owners.get(key),
             topic_owned=(group, key.topic) in moment.owned if group in moment.states else None,
@@ -266,11 +267,11 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
             size_bytes=log.size_bytes,
             points=points.get((key.topic, key.partition), ()),
             markers=markers.get((key.topic, key.partition)),
-            allowed_lag=question.rules.allowed_lag,
+            allowed_lag=query.rules.allowed_lag,
             limits=moment.limits.get(key.topic, default.limits),
-            began_ms=question.began_ms,
-            judged=question.judged,
+            began_ms=query.began_ms,
+            judged=query.judged,
             commit_ms=commit_ms,
-            standing_rules=question.standing,
+            standing_rules=query.standing,
         )
         yield partition_status(key, offsets, reading, span, around)

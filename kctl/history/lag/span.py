@@ -1,4 +1,4 @@
-"""The readings of a partition over a span of time, as one: how it ended, and what it was at its worst. Pure.
+"""The readings of a partition over a time span, combined: the last state and the worst values. Pure.
 
 kctl.history.evaluate.spans computes spans over columns.
 """
@@ -11,8 +11,11 @@ from kctl.history.lag.status import Status
 
 
 class Span(NamedTuple):
-    """first_at_ms: of the first reading. lag_before: its lag. peak_lag: the largest. worst_status: the worst verdict by
-    Burrow's numbers, if nobody owned the partition, and worst_owned, if somebody did. None: never known."""
+    """The readings of a span. None: unknown in all readings.
+
+    first_at_ms, lag_before: time and lag of the first reading. peak_lag: largest lag. worst_status, worst_owned: worst
+    Burrow verdict if the partition has no owner, and if it has one.
+    """
 
     first_at_ms: int
     readings: int

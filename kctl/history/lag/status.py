@@ -1,18 +1,18 @@
-"""How a group does on a partition, by Burrow's rules. Pure; kctl.history.lag.window applies them to snapshots.
+"""The status of a group on a partition, by Burrow's rules. Pure; kctl.history.lag.window applies them to snapshots.
 
-A group commits an offset now and then. The last commits (Burrow keeps ten) are looked at, in this order; the first
-rule that applies is the verdict (github.com/linkedin/Burrow, core/internal/evaluator/caching.go):
+The last commits (Burrow keeps ten) are checked in this order; the first rule that applies decides
+(github.com/linkedin/Burrow, core/internal/evaluator/caching.go):
 
-    current lag is allowed                                            OK
-    longer silent than the commits took, and in none of the
-      last readings of the log end was everything read                STOP
-    an offset went back, and has not been reached again               REWIND
-    some commit's lag was allowed                                     OK
-    all commits have one offset                                       STALL
-    the lag was never less than at the commit before                  WARN
+current lag is allowed                                            OK
+    no commit for longer than the commits in the window span, and
+      the group never caught up with a recent log end                 STOP
+    an offset went back and has not been reached again                REWIND
+    the lag at some commit was allowed                                OK
+    all commits have the same offset                                  STALL
+    the lag never decreased between commits                           WARN
     otherwise                                                         OK
 
-A group is as bad as its worst partition: WARN, or ERR for each of STOP, STALL and REWIND.
+A group is as bad as its worst partition: WARN, or ERR for STOP, STALL and REWIND.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 
 class Status(IntEnum):
-    """Burrow's states and their numbers; 0 is, other than there, what cannot be judged. ERR is only of groups."""
+    """Burrow's states and numbers. Unlike in Burrow, 0 means that there is no verdict. Only groups are ERR."""
 
     UNKNOWN = 0
     OK = 1
@@ -38,23 +38,26 @@ class Status(IntEnum):
 
 
 class Standing(str, Enum):
-    """What a group is to a topic, beside how it does: why a status may be no alarm."""
+    """The relation of a group to a topic. It tells whether a bad status is an alarm."""
 
     ACTIVE = "active"  # it has members
-    EMPTY = "empty"  # it has none: it may be stopped, or assign partitions by hand
-    STALE = "stale"  # it has none, and has not moved for long: nobody misses it
-    DEAD = "dead"  # the group is gone
-    ABANDONED = "abandoned"  # it has members, and none of them reads this topic any more
-    DELETED = "deleted"  # the topic is gone, only commits are left
+    EMPTY = "empty"  # no members: it may be stopped, or assign partitions manually
+    STALE = "stale"  # no members and no commits for a long time
+    DEAD = "dead"  # the group was deleted
+    ABANDONED = "abandoned"  # it has members, but none reads this topic any more
+    DELETED = "deleted"  # the topic was deleted, only commits remain
     UNKNOWN = "unknown"
 
 
 NOT_ALARMING = frozenset({Standing.STALE, Standing.DEAD, Standing.ABANDONED, Standing.DELETED})
-_SETTLED = frozenset({"Stable", "Reconciling"})  # members have what they were assigned
+_SETTLED = frozenset({"Stable", "Reconciling"})  # assignments are complete
 
 
 class StandingRules(NamedTuple):
-    """Times in ms. Kafka's own offsets.retention.minutes removes what has no members after seven days."""
+    """Thresholds in ms.
+
+    Kafka removes offsets of groups without members after offsets.retention.minutes (default: 7 days).
+    """
 
     stale_after_ms: int = 24 * 3_600_000
     abandoned_after_ms: int = 10 * 60_000
@@ -71,10 +74,10 @@ def standing_of(
     unchanged_ms: int | None,
     rules: StandingRules = DEFAULT_STANDING_RULES,
 ) -> Standing:
-    """What a group in `state` (as brokers name it, None: not known) is to a topic.
+    """Return the standing of a group in `state` (as brokers name it; None: unknown) to a topic.
 
-    topic_owned: some member is assigned some partition of it. unchanged_ms: for how long no partition of the topic
-    was seen with a new commit; None: not known, which never makes a group stale or abandoned.
+    topic_owned: a member is assigned a partition of the topic. unchanged_ms: time without a new commit on the topic;
+    None: unknown, so the group is never stale or abandoned.
     """
     if deleted:
         return Standing.DELETED
@@ -92,11 +95,11 @@ def standing_of(
 
 
 def alarm_of(status: Status, standing: Standing) -> Status:
-    """The status that counts: ghost groups and topics are behind for ever, and that is nobody's alarm."""
+    """Return the status that counts: OK for groups and topics whose standing raises no alarm."""
     return Status.OK if standing in NOT_ALARMING else status
 
 
 def group_status(statuses: Iterable[Status]) -> Status:
-    """A group's: OK, WARN, ERR; UNKNOWN when none of its partitions could be judged."""
+    """Return the status of a group: OK, WARN or ERR; UNKNOWN if no partition has a verdict."""
     worst = max(statuses, default=Status.UNKNOWN)
     return min(worst, Status.ERR)

@@ -231,7 +231,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     open_ = undecided(offsets, around.last_stable_offset)
     worst = span.worst_owned if owned else span.worst_status
     times = _times(offsets, reading, around)
-    found, owner = times.deletion, around.owner
+    result, owner = times.deletion, around.owner
     status = Status.OK if times.only_control_records else alarm_of(verdict, standing)
     return PartitionStatus(
         group=key.group,
@@ -254,10 +254,10 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         consumed_per_s=reading.consumed_per_s,
         produced_per_s=reading.produced_per_s,
         catch_up_ms=times.catch_up_ms,
-        deletion_by_time_ms=found.by_time_ms,
-        deletion_by_bytes_ms=found.by_bytes_ms,
-        deletion_ms=found.eta_ms,
-        loss_ms=_loss_ms(found, reading, standing),
+        deletion_by_time_ms=result.by_time_ms,
+        deletion_by_bytes_ms=result.by_bytes_ms,
+        deletion_ms=result.eta_ms,
+        loss_ms=_loss_ms(result, reading, standing),
         last_commit=at(_last_commit(reading, around)),
         unchanged_ms=unchanged_ms(reading, around.commit_ms),
         client_id=owner.client_id if owner else None,
@@ -273,12 +273,12 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     )
 
 
-def _loss_ms(found: Deletion, reading: Reading, standing: Standing) -> int | None:
+def _loss_ms(result: Deletion, reading: Reading, standing: Standing) -> int | None:
     """Nobody waits for what is deleted before a group that is no more has read it."""
     if standing in NOT_ALARMING:
         return None
     keeps_up = reading.catch_up_ms == 0
-    return loss_eta_ms(found, reading.consumed_per_s, reading.produced_per_s, keeps_up=keeps_up)
+    return loss_eta_ms(result, reading.consumed_per_s, reading.produced_per_s, keeps_up=keeps_up)
 
 
 class _Times(NamedTuple):
@@ -298,9 +298,9 @@ def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _Times:
         return _Times(control, True, 0, 0, NEVER, 0)
     age, least, most = _ages(offsets, reading, around)
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
-    found = deletion(offsets.committed, most, log, around.limits)
+    result = deletion(offsets.committed, most, log, around.limits)
     few = bool(control) and reading.lag is not None and reading.lag - (control or 0) <= around.allowed_lag
-    return _Times(control, few, age, least, found, reading.catch_up_ms)
+    return _Times(control, few, age, least, result, reading.catch_up_ms)
 
 
 def _last_commit(reading: Reading, around: Surroundings) -> int | None:
@@ -334,10 +334,10 @@ def _ages(offsets: Offsets, reading: Reading, around: Surroundings) -> tuple[int
     age, least = reading.time_lag_ms, reading.time_lag_least_ms
     if age is not None or not reading.lag or offsets.committed is None or offsets.start is None:
         return age, least, age
-    seen = time_lag(around.points, max(offsets.committed, offsets.start))
-    if seen.ms is not None:
-        return seen.ms, seen.ms, seen.ms
-    least = max(least or 0, seen.at_least_ms or 0)
+    visited = time_lag(around.points, max(offsets.committed, offsets.start))
+    if visited.ms is not None:
+        return visited.ms, visited.ms, visited.ms
+    least = max(least or 0, visited.at_least_ms or 0)
     if around.oldest_timestamp_ms is None:
         return None, least, None
     oldest_age = max(reading.at_ms - around.oldest_timestamp_ms, 0)

@@ -1,4 +1,4 @@
-"""Rows of the lag report added up for topics and groups, and in order of how bad they are. Pure."""
+"""Rows of the lag report aggregated by topic and group, and sorted by severity. Pure."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from kctl.history.lag.status_rows import GroupStatus, LagStatus, PartitionStatus
 
 
 def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicStatus]:
-    """Rows added up per group and topic, in the order of first appearance."""
+    """Return the rows aggregated by group and topic, in order of first appearance."""
     return [
         TopicStatus(
             group=members[0].group,
             state=members[0].state,
             topic=members[0].topic,
             standing=_least_alarming(members),
-            **_added_up(members)._asdict(),
+            **_totals(members)._asdict(),
         )
         for members in grouped(rows, lambda row: (row.group, row.topic)).values()
     ]
 
 
 def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
-    """Rows added up per group, in the order of first appearance."""
+    """Return the rows aggregated by group, in order of first appearance."""
     return [
         GroupStatus(
             group=members[0].group,
             state=members[0].state,
             topic_count=len({m.topic for m in members}),
-            **_added_up(members)._asdict(),
+            **_totals(members)._asdict(),
         )
         for members in grouped(rows, lambda row: row.group).values()
     ]
 
 
-class _AddedUp(NamedTuple):
+class _Totals(NamedTuple):
     partition_count: int
     at: datetime | None
     status: str | None
@@ -62,9 +62,9 @@ class _AddedUp(NamedTuple):
     ahead: int | None
 
 
-def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
+def _totals(rows: Sequence[PartitionStatus]) -> _Totals:
     lags = _known(row.lag for row in rows)
-    return _AddedUp(
+    return _Totals(
         partition_count=len(rows),
         at=max(_known(row.at for row in rows), default=None),
         status=_worst(row.status for row in rows),
@@ -90,7 +90,7 @@ def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
 
 
 def _worst(names: Iterable[str | None]) -> str | None:
-    """Of partitions' verdicts, their group's."""
+    """Return the status of a group with these partitions."""
     known = _known(names)
     return group_status(Status[name] for name in known).name if known else None
 
@@ -101,16 +101,16 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 
 
 def _last_to_catch_up(rows: Sequence[PartitionStatus]) -> int | None:
-    """None as soon as one of those that are behind never catches up, or nobody knows."""
-    found = [row.catch_up_ms for row in rows if row.lag is not None]
-    known = _known(found)
-    return max(known) if known and len(known) == len(found) else None
+    """Return the longest catch-up time; None if a lagging partition never catches up or its time is unknown."""
+    durations = [row.catch_up_ms for row in rows if row.lag is not None]
+    known = _known(durations)
+    return max(known) if known and len(known) == len(durations) else None
 
 
 def _least_alarming(rows: Sequence[PartitionStatus]) -> str:
-    """Of a topic's partitions: active unless all are something else."""
-    found = {row.standing for row in rows}
-    return found.pop() if len(found) == 1 else next(s.value for s in Standing if s.value in found)
+    """Return a topic's standing: active unless all partitions have another standing."""
+    standings = {row.standing for row in rows}
+    return standings.pop() if len(standings) == 1 else next(s.value for s in Standing if s.value in standings)
 
 
 _Number = TypeVar("_Number", int, float)
@@ -130,16 +130,16 @@ def _total(values: Iterable[_Number | None]) -> _Number | None:
 
 
 def severity(row: LagStatus) -> tuple[float, ...]:
-    """What sorts the worst row first: by status (Burrow's numbers), soonest loss, messages lost, time lag, lag."""
+    """Return a sort key, worst first: status (Burrow's numbers), soonest loss, lost messages, time lag, lag."""
     loss = float("inf") if row.loss_ms is None else float(row.loss_ms)
     age = row.time_lag_ms if row.time_lag_ms is not None else row.time_lag_at_least_ms
     status = Status[row.status] if row.status is not None else Status.UNKNOWN
-    rank = 1.5 if status is Status.UNKNOWN else float(status)  # what cannot be judged comes before what is well
+    rank = 1.5 if status is Status.UNKNOWN else float(status)  # unknown sorts before OK
     return (-rank, loss, -float(row.lost or 0), -float(age or 0), -float(row.lag or 0))
 
 
 def worst(rows: Iterable[LagStatus], count: int) -> list[LagStatus]:
-    """The `count` worst rows, the worst first."""
+    """Return the `count` worst rows, worst first."""
     import heapq
 
     return heapq.nsmallest(count, rows, key=severity)

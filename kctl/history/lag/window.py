@@ -1,6 +1,6 @@
-"""What windows of snapshots are judged by, and what a judgement says: kctl.history.evaluate.window_rules computes it.
+"""Rules of the verdict over a window of snapshots, which kctl.history.evaluate.window_rules computes.
 
-A snapshot says what was committed and where the log began and ended, not when it was committed. So:
+A snapshot has committed offset, log start and log end, but not the commit time. Therefore:
 
 - The window of an observation is the last `observations` ones, itself included, none older than `span_ms`. With fewer
   than `observations` it is incomplete, and says OK (Burrow: minimum-complete = 1).
@@ -9,13 +9,13 @@ A snapshot says what was committed and where the log began and ended, not when i
   no new offset for more than half of the window is STOP.
 - A member that a partition is assigned to commits also what does not change. `status_owned` is the verdict if there is
   one: commits made when they were observed, never STOP; no new offset in the whole window is STALL.
-- The lag that is judged is end − committed: what was deleted unread counts as behind. A steady lag is no WARN.
+- The lag that is judged is end − committed, including messages deleted unread. A constant lag is not WARN.
 - History is cut, and a new window begins, where a partition had no commit; where the topic has another id than was
   last known; and where the log end is before the last known one (topic made anew, log truncated): offsets before and
   after are not of one log.
 - Observations are sorted by time; of several of one moment the first counts. Negative offsets are none.
 
-What cannot be seen: a group that commits more seldom than the window is long looks stopped. Lengthen the window.
+Limitation: a group that commits less often than the window is long looks stopped. Use a longer window.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ MINUTE_MS = 60_000
 
 
 class WindowRules(NamedTuple):
-    """observations: in a full window, at least 2. span_ms: it reaches back no further. history: how many observations
-    before one are searched for the time lag. allowed_lag: as many messages behind is not behind."""
+    """Parameters of windows.
+
+    observations: size of a full window, at least 2. span_ms: maximum length. history: number of earlier observations
+    searched for the time lag. allowed_lag: lag that counts as caught up.
+    """
 
     observations: int = 10
     span_ms: int = 30 * MINUTE_MS
@@ -43,12 +46,12 @@ DEFAULT_RULES = WindowRules()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one observation comes to. Rates are messages a second over its window, durations are ms.
+    """The verdict and values of one observation. Rates are messages per second over its window, durations are ms.
 
-    status: if nobody is assigned the partition, or it is not known; status_owned: if somebody is. observations: in the
-    window. ahead: committed beyond the log end. unchanged_ms: for how long at least the committed offset is the same.
-    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, although it is
-    some messages behind (kctl.lag.rates.keeps_up).
+    status: if the partition has no known owner; status_owned: if it has one. observations: number in the window. ahead:
+    committed offset minus log end, if beyond it. unchanged_ms: minimum time that the committed offset is the same.
+    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, although it lags a
+    few messages (kctl.lag.rates.keeps_up).
     """
 
     at_ms: int
@@ -67,6 +70,6 @@ class Reading:
 
 
 def check_rules(rules: WindowRules) -> None:
-    """Raises ValueError for windows in which nothing could be told."""
+    """Raise ValueError for windows that allow no verdict."""
     if rules.observations < 2 or rules.span_ms <= 0 or rules.history < rules.observations or rules.allowed_lag < 0:
-        raise ValueError(f"no window can be had by {rules}")
+        raise ValueError(f"invalid window rules: {rules}")

@@ -1,4 +1,4 @@
-"""Time cut into buckets, and what happened in each. Pure."""
+"""Buckets of time. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _SPARE = 1.5  # passes are not evenly spaced: a bucket of that many intervals ha
 
 
 class Buckets(NamedTuple):
-    """`size` buckets of `bucket_ms` from `from_ms` on."""
+    """`size` buckets of `bucket_ms`, starting at `from_ms`."""
 
     from_ms: int
     bucket_ms: int
     size: int
 
     def of(self, at_ms: int) -> int:
-        """The bucket that a moment lies in."""
+        """Return the bucket of a time."""
         return (at_ms - self.from_ms) // self.bucket_ms
 
 
 def buckets_of(times: Sequence[int], most: int = MOST_BUCKETS) -> Buckets:
-    """Buckets for passes at `times` (ms, sorted, at least one): as few as `most`, and hardly any of them empty.
+    """Return buckets for passes at `times` (ms, sorted, at least one): at most `most`, few of them empty.
 
     Raises ValueError without times.
     """
@@ -40,11 +40,11 @@ def buckets_of(times: Sequence[int], most: int = MOST_BUCKETS) -> Buckets:
 
 
 def status_spans(states: Iterable[State | None]) -> list[StatusSpan]:
-    """A state for each bucket as spans of equal ones."""
-    found = []
+    """Return a state per bucket as spans of equal states."""
+    result = []
     first = 0
     for state, same in groupby(states):
         count = sum(1 for _ in same)
-        found.append(StatusSpan(first, count, state))
+        result.append(StatusSpan(first, count, state))
         first += count
-    return found
+    return result

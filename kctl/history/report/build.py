@@ -1,8 +1,8 @@
-"""A report over a store of snapshots: everything is read once, as it streams by.
+"""A report over a store of snapshots, in one streaming pass.
 
-The rows of groups are those of `kctl spark lag` over the same span (kctl.history.lag.rows): their series are taken from
-the readings on the way. Sizes likewise, on the way to retention.store_reads. Groups are read here, or by
-Spark's tasks (kctl.spark.report_source); disks, which are fewer, always here.
+The rows of groups are those of `kctl history lag` over the same span (kctl.history.lag.rows); series are taken from the
+readings as they stream by. Sizes likewise, in retention.store_reads. Groups are read in processes of kctl or in Spark's
+tasks (kctl.spark.report_source); disks, which are fewer, always in this process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.evaluate.processes import each_share
 from kctl.history.evaluate.store_access import store_here
 from kctl.history.lag.plan import LagPlan
-from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.request import LagQuery
 from kctl.history.report.disk_series import disk_reports
 from kctl.history.report.findings import findings
 from kctl.history.report.group_series import GroupsPart, Most, group_reports, merged, read_part, times_of
@@ -37,23 +37,23 @@ ReadGroups: TypeAlias = Callable[[LagPlan, Times, Most, list[str]], Iterable[Gro
 
 
 def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
-    """All groups, in this process."""
+    """Read all groups in this process."""
     damaged: list[Damaged] = []
-    yield read_part(plan.question, EVERY_GROUP, times, most, damaged)
+    yield read_part(plan.query, EVERY_GROUP, times, most, damaged)
     lacking += map(str, damaged)
 
 
 def read_in_processes(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
-    """Read the groups of each range of the plan, at the same time."""
-    parts = each_share(partial(_read_range, plan.question, times, most), plan.ranges)
+    """Read each range of groups of the plan in parallel processes."""
+    parts = each_share(partial(_read_range, plan.query, times, most), plan.ranges)
     for part, failures in parts:
         lacking += failures
         yield part
 
 
-def _read_range(question: LagQuestion, times: Times, most: Most, groups: GroupRange) -> tuple[GroupsPart, list[str]]:
+def _read_range(query: LagQuery, times: Times, most: Most, groups: GroupRange) -> tuple[GroupsPart, list[str]]:
     damaged: list[Damaged] = []
-    part = read_part(question, groups, times, most, damaged)
+    part = read_part(query, groups, times, most, damaged)
     return part, [str(each) for each in dict.fromkeys(damaged)]
 
 
@@ -65,29 +65,30 @@ def report_of(
     most: Most = DEFAULT_MOST,
     read_groups: ReadGroups = read_here,
 ) -> Report:
-    """The report of a plan over a store (kctl.history.lag.plan.plan_span).
+    """Return the report of a plan over a store (kctl.history.lag.plan.plan_span). Raises KctlError, NotSorted,
+    BadRows.
 
-    until_ms: the end of the time that was asked for; None: the newest pass. Raises KctlError, NotSorted, BadRows.
+    until_ms: end of the requested time; None: the newest pass.
     """
-    question = plan.question
-    assert question.store is not None
-    store = store_here(question.store)
+    query = plan.query
+    assert query.store is not None
+    store = store_here(query.store)
     damaged: list[Damaged] = []
     lacking = list(plan.failures)
-    seen = passes(store, question.from_ms, question.to_ms, damaged=damaged.append)
-    times = times_of(each.at_ms for each in seen)
+    visited = passes(store, query.from_ms, query.to_ms, damaged=damaged.append)
+    times = times_of(each.at_ms for each in visited)
     missing = _missing_tables(store)
     groups = merged(read_groups(plan, times, most, lacking), most)
-    disks = disk_reports(store, question, times, seen)
-    missed = _missed(store, question.from_ms, question.to_ms, damaged)
-    from_ms = question.from_ms if _has_earlier(store, question) else None
-    last_ms = seen[-1].at_ms
+    disks = disk_reports(store, query, times, visited)
+    missed = _missed(store, query.from_ms, query.to_ms, damaged)
+    from_ms = query.from_ms if _has_earlier(store, query) else None
+    last_ms = visited[-1].at_ms
     now_ms = min(last_ms if until_ms is None else until_ms - 1, round(made_at.timestamp() * 1000))
-    gaps = gaps_of(seen, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=newest_ms(store) == last_ms)
-    span = _span(seen, times, sum(missed.values()), gaps)
-    told = [*lacking, *disks.errors, *map(str, damaged)]
+    gaps = gaps_of(visited, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=newest_ms(store) == last_ms)
+    span = _span(visited, times, sum(missed.values()), gaps)
+    messages = [*lacking, *disks.errors, *map(str, damaged)]
     listed = group_reports(groups, most)
-    topics = [row for row in disks.topics if row.now.topic in question.topics]
+    topics = [row for row in disks.topics if row.now.topic in query.topics]
     return Report(
         cluster_id=store.cluster_id,
         made_at=made_at,
@@ -100,54 +101,54 @@ def report_of(
         log_dirs=disks.log_dirs,
         topics=topics[: most.topics],
         losses=disks.losses[: most.losses],
-        lacking=_some(_without_tables(str(plan.root or store.root), missing, plan.lacking(told))),
+        lacking=_some(_without_tables(str(plan.root or store.root), missing, plan.lacking(messages))),
         silent_brokers=disks.silent,
         missing_tables=missing,
     )
 
 
-def _has_earlier(store: Store, question: LagQuestion) -> bool:
-    """Whether there were passes before the span: in what was read as history, or in hours before."""
-    return question.began_ms < question.from_ms or newest_ms(store, hour_of(question.from_ms).start_ms) is not None
+def _has_earlier(store: Store, query: LagQuery) -> bool:
+    """Return True if there are passes before the span."""
+    return query.began_ms < query.from_ms or newest_ms(store, hour_of(query.from_ms).start_ms) is not None
 
 
 def _missing_tables(store: Store) -> list[str]:
-    """The tables that a store with passes has no folder of."""
+    """Return the tables without a folder in a store that has passes."""
     return [table for table in schema.TABLES if not store.hours(table)]
 
 
 def _without_tables(root: str, missing: Sequence[str], lacking: Sequence[str]) -> list[str]:
-    """A table that is missing as one thing, instead of each of its files."""
-    found = []
+    """Return the errors, with those of a missing table merged into one."""
+    result = []
     for text in lacking:
         table = next((name for name in missing if text.startswith(f"{root}/{name}/")), None)
-        found.append(text if table is None else f"{root}/{table} is missing")
-    return found
+        result.append(text if table is None else f"{root}/{table} is missing")
+    return result
 
 
 def _some(lacking: Iterable[str]) -> list[str]:
-    """Each thing once, and not too many of them."""
-    told = list(dict.fromkeys(lacking))
-    more = len(told) - MOST_LACKING
-    return told if more <= 0 else [*told[:MOST_LACKING], f"and {more} more"]
+    """Return distinct errors, at most a limited number."""
+    messages = list(dict.fromkeys(lacking))
+    more = len(messages) - MOST_LACKING
+    return messages if more <= 0 else [*messages[:MOST_LACKING], f"and {more} more"]
 
 
-def _span(seen: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> Span:
+def _span(visited: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> Span:
     return Span(
-        from_at=_at(seen[0].at_ms),
-        to_at=_at(seen[-1].at_ms),
+        from_at=_at(visited[0].at_ms),
+        to_at=_at(visited[-1].at_ms),
         bucket_ms=times.buckets.bucket_ms,
         buckets=times.buckets.size,
-        passes=len(seen),
-        incomplete=sum(not each.complete for each in seen),
-        failures=list(dict.fromkeys(text for each in seen for text in each.failures))[:MOST_FAILURES],
+        passes=len(visited),
+        incomplete=sum(not each.complete for each in visited),
+        failures=list(dict.fromkeys(text for each in visited for text in each.failures))[:MOST_FAILURES],
         missed=missed,
         gaps=gaps,
     )
 
 
 def _missed(store: Store, from_ms: int, to_ms: int, damaged: list[Damaged]) -> dict[int, int]:
-    """By the time of a pass: how many were left out before it."""
+    """Return the number of skipped passes before each pass, by its time."""
     batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged.append, columns=["at_ms", "missed"])
     return {row["at_ms"]: row["missed"] for batch in batches for row in batch.to_pylist() if row["missed"]}
 

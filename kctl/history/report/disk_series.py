@@ -1,4 +1,4 @@
-"""Log dirs and topics of a report: those of kctl.history.retention.store_reads, with sizes over time, from a store."""
+"""Log dirs and topics of a report: rows of kctl.history.retention.store_reads, with sizes over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.request import LagQuery
 from kctl.history.report.lag_series import Times
 from kctl.history.report.model import LogDirReport, SilentBroker, TopicReport
 from kctl.history.report.silent import silent_brokers
@@ -35,13 +35,13 @@ class DiskReports(NamedTuple):
     errors: list[str]
 
 
-def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequence[PassInfo]) -> DiskReports:
-    """Of the passes that the question has, which are `seen`; losses of the groups and topics that it asks for.
+def disk_reports(store: Store, query: LagQuery, times: Times, seen: Sequence[PassInfo]) -> DiskReports:
+    """Return the reports on disks for the passes `seen`, and losses of the selected groups and topics.
 
     Raises KctlError.
     """
     sizes = SizeWatch(times)
-    reads = StoreReads(store, question.from_ms, question.to_ms, watch=sizes.watch)
+    reads = StoreReads(store, query.from_ms, query.to_ms, watch=sizes.watch)
     outlook, moment = reads.outlook()
     by_log_dir = outlook.by_log_dir()
     silent = silent_brokers(seen, _answered_ms(outlook), [row.broker for row in by_log_dir])
@@ -59,7 +59,7 @@ def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequen
     topics.sort(key=lambda each: (-each.now.replicas_bytes, each.now.topic))
     losses: list[DiskLoss] = []
     if any(row.now.full_ms is not None for row in log_dirs):
-        readers = [each for each in reads.readers(outlook, chosen=question.topics) if each.group in question.groups]
+        readers = [each for each in reads.readers(outlook, chosen=query.topics) if each.group in query.groups]
         losses = disk_losses(outlook, readers)
     return DiskReports(
         outlook.by_broker(),
@@ -72,12 +72,12 @@ def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequen
 
 
 def _answered_ms(outlook: Outlook) -> dict[int, int]:
-    """When each broker last told of its log dirs."""
-    found: dict[int, int] = {}
+    """Return when each broker last reported its log dirs."""
+    result: dict[int, int] = {}
     replicas = ((each.broker, each.growth.last_ms) for each in outlook.disks.replicas)
     for broker, last_ms in (*((each.broker, each.growth.last_ms) for each in outlook.disks.volumes), *replicas):
-        found[broker] = max(found.get(broker, 0), last_ms)
-    return found
+        result[broker] = max(result.get(broker, 0), last_ms)
+    return result
 
 
 def _first_full(row: LogDirReport) -> tuple[bool, float, float, int, str]:

@@ -1,12 +1,12 @@
-"""What of a report needs a person, the most urgent first. Pure.
+"""The findings of a report: problems that need attention, most urgent first. Pure.
 
-- A collector that makes no passes any more, and a broker that does not answer: all else may be old.
-- A group is named when its status is ERR or WARN: kctl.history.report.verdict has made it so where it will lose
-  messages within a week, or where its commits lie beyond the end of the log.
-- A log dir is named when it is offline, or full within a week, or all but full; log dirs on one volume once.
-- A topic is named when its log cleaner stands still (kctl.history.retention.tombstones).
+- A collector that stopped and a broker that does not respond: all other values may be stale.
+- A group in ERR or WARN. kctl.history.report.verdict raises the status of groups that will lose messages within a week
+  or whose commits are beyond the end of the log.
+- A log dir that is offline, full within a week, or nearly full. Log dirs on one volume are one finding.
+- A topic whose log cleaner is stalled (kctl.history.retention.tombstones).
 
-A group's severity is its status. Of log dirs, ERR is what is lost already or will be within a day; the rest is WARN.
+The severity of a group is its status. Log dirs are ERR if data is lost or will be within a day, otherwise WARN.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from kctl.history.report.model import (
 from kctl.history.report.verdict import DAY_MS, WEEK_MS
 from kctl.history.retention.outlook import LogDirOutlook, TopicOutlook
 
-MOST = 200
-ALL_BUT_FULL = 0.95  # of a volume
+MAX_FINDINGS = 200
+NEARLY_FULL = 0.95  # share of a volume
 _NEVER_DUE = {FindingKind.COLLECTOR: -3.0, FindingKind.BROKER: -2.0, FindingKind.LOG_DIR: -1.0}
-_MOST_CAUSES = 3
-_LEAST_SHARE = 0.05  # of what fills a disk: less is not named
+_MAX_CAUSES = 3
+_MIN_SHARE = 0.05  # of the growth of a disk; smaller causes are omitted
 
 
 def findings(
@@ -47,21 +47,23 @@ def findings(
     topics: Iterable[TopicReport],
     silent: Iterable[SilentBroker] = (),
 ) -> list[Finding]:
-    """At most MOST of them. groups and partitions: the worst first."""
+    """Return at most MAX_FINDINGS findings. groups and partitions: worst first."""
     of_group = grouped(partitions, lambda row: row.group)
-    found = [
+    issues = [
         *_collector(span),
         *map(_silent, silent),
         *_log_dirs(log_dirs),
-        *(_group(row, of_group.get(row.now.group, []), span) for row in groups if _needs_someone(row)),
+        *(_group(row, of_group.get(row.now.group, []), span) for row in groups if _needs_attention(row)),
         *(_topic(row.now) for row in topics if row.now.cleaner_stands_still),
     ]
-    return sorted(found, key=_urgency)[:MOST]
+    return sorted(issues, key=_urgency)[:MAX_FINDINGS]
 
 
 def _urgency(finding: Finding) -> tuple[bool, float]:
-    """What makes figures old first, then log dirs that are offline or full, what is due, and what is not; else they
-    stay as they come."""
+    """Return the sort key: causes of stale values, offline or full log dirs, then by due time.
+
+    Otherwise the order is kept.
+    """
     never = _NEVER_DUE.get(finding.kind, float("inf"))
     return finding.severity is not State.ERR, never if finding.due_ms is None else finding.due_ms
 
@@ -69,7 +71,7 @@ def _urgency(finding: Finding) -> tuple[bool, float]:
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
-def _needs_someone(row: GroupReport) -> bool:
+def _needs_attention(row: GroupReport) -> bool:
     return not row.gone and row.now.status in {State.ERR, State.WARN}
 
 
@@ -91,7 +93,7 @@ def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Span) 
 
 _VERDICTS = {
     "STOP": "commits nothing",
-    "STALL": "commits, but its offset stands still",
+    "STALL": "commits, but its offset does not advance",
     "REWIND": "its offset went back",
     "WARN": "falls behind",
 }
@@ -101,15 +103,15 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
     status = _burrow(partitions)
     verdict = _VERDICTS.get(status or "")
     if _is_held(partitions):
-        yield "waits for a transaction that is open"
+        yield "waits for an open transaction"
     elif _is_set_back(partitions) and status != "REWIND":
-        yield f"{_VERDICTS['REWIND']}, and since then it {verdict}"
+        yield f"{_VERDICTS['REWIND']}, and since then the group {verdict}"
     elif verdict:
         yield verdict
     elif not (now.ahead or now.loss_ms is not None):
         yield f"is in {now.status}"
     if now.ahead:
-        yield f"its committed offset is {counted(now.ahead, 'offset')} beyond the end of the log"
+        yield f"committed offset is {counted(now.ahead, 'offset')} beyond the end of the log"
     if now.lag:
         age = now.time_lag_at_least_ms
         more = ">" if now.time_lag_ms is None else ""
@@ -121,7 +123,7 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
 
 
 def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
-    """The status of the worst partition by how its offsets moved: what a report raises it to says nothing of that."""
+    """Return the Burrow status of the worst partition, which the report's raised status hides."""
     worst = partitions[0] if partitions else None
     if worst is None or worst.status in _VERDICTS:
         return None if worst is None else worst.status
@@ -129,13 +131,15 @@ def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
 
 
 def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
-    """All that is unread where it stands still lies behind open transactions (isolation.level=read_committed)."""
+    """Return True if all unread messages of stalled partitions are behind open transactions
+    (isolation.level=read_committed).
+    """
     still = [row for row in partitions if row.status in {"STOP", "STALL"}]
     return bool(still) and all(row.held_by_transaction for row in still)
 
 
 def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
-    """An offset went back in the span, and what it has to read again is not read yet."""
+    """Return True if an offset went back within the span and has not been reached again."""
     return any(
         "REWIND" in {row.status, row.worst_status} and row.status in {"STOP", "STALL", "REWIND"} for row in partitions
     )
@@ -145,25 +149,25 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     worst = partitions[0] if partitions else None
     status = _burrow(partitions)
     if now.ahead and status not in {"STOP", "STALL"}:
-        return "was its topic recreated, or the log truncated? set the offset with `kctl group reset-offsets`"
+        return "check whether the topic was recreated or truncated, and set the offset with `kctl group reset-offsets`"
     if _is_held(partitions):
-        return "its producer hangs or is gone: `kafka-transactions.sh find-hanging` names it, and `abort` ends it"
+        return "the producer hangs or is gone: find it with `kctl transaction hanging`, then abort the transaction"
     if _is_set_back(partitions) and status != "REWIND":
-        return f"see whether the reset was meant; {_of_consumers(now, worst)}"
+        return f"check whether the reset was intended; {_of_consumers(now, worst)}"
     if status in {"STOP", "STALL"}:
         return _of_consumers(now, worst)
     if status == "REWIND":
-        return "its offsets were reset, or an old commit came late: see whether that was meant"
+        return "the offsets were reset or an old commit arrived late: check whether that was intended"
     if now.consumed_per_s is not None and now.produced_per_s is not None and now.consumed_per_s < now.produced_per_s:
-        return f"it reads {_rate(now.consumed_per_s)} of {_rate(now.produced_per_s)}: give it more or faster consumers"
-    return "keep its topics longer until it has caught up: `kctl history retention --what-if` tells what that takes"
+        return f"reads {_rate(now.consumed_per_s)} of {_rate(now.produced_per_s)}: add or speed up consumers"
+    return "raise the topics' retention until the group catches up; estimate it with `kctl history retention --what-if`"
 
 
 def _of_consumers(now: GroupStatus, worst: PartitionStatus | None) -> str:
     if now.state == "Empty":
-        return "it has no members: start its consumers"
+        return "the group has no members: start its consumers"
     stuck = worst is not None and worst.status == "STALL"
-    return f"look at {_client(worst)}: {'stuck on a message' if stuck else 'hung, or it cannot commit'}?"
+    return f"check {_client(worst)}: {'it may be stuck on a message' if stuck else 'it may hang or fail to commit'}"
 
 
 def _client(worst: PartitionStatus | None) -> str:
@@ -177,7 +181,7 @@ def _rate(per_s: float) -> str:
 
 
 def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tuple[datetime | None, bool]:
-    """When the status began, and whether before the span. Gaps in which nothing else was seen do not end it."""
+    """Return when the status began, and True if that was before the span. Gaps without another status do not end it."""
     first: int | None = None
     for each in reversed(timeline):
         if each.status in {None, State.UNKNOWN}:
@@ -190,25 +194,25 @@ def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tu
     return span.from_at + timedelta(milliseconds=first * span.bucket_ms), False
 
 
-# --- what makes figures old -----------------------------------------------------------------------------------------
+# --- stale values --------------------------------------------------------------------------------------------------
 
 
 def _collector(span: Span) -> Iterator[Finding]:
     for gap in span.gaps:
         if gap.open:
             lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
-            what = f"makes no snapshots: the last one is {lasted} old, and so is all that is told here"
-            advice = "start `kctl history snapshot` again"
+            what = f"no snapshots: the last one is {lasted} old, so all values are stale"
+            advice = "restart `kctl history snapshot`"
             yield Finding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
 
 
 def _silent(broker: SilentBroker) -> Finding:
-    what = f"did not answer: {counted(broker.log_dir_count, 'log dir')} of it are shown as they were before"
+    what = f"did not respond: {counted(broker.log_dir_count, 'log dir')} shown with stale values"
     if not broker.log_dir_count:
-        what = "did not answer: nothing is known of its log dirs"
+        what = "did not respond: its log dirs are unknown"
     elif broker.log_dir_count == 1:
-        what = "did not answer: its log dir is shown as it was before"
-    advice = "see whether it runs; what it leads has no leader, or another one, and its replicas fall behind"
+        what = "did not respond: its log dir is shown with stale values"
+    advice = "check whether the broker runs: its partitions may have no leader, and its replicas fall behind"
     name, before = str(broker.broker), broker.since is None
     return Finding(State.ERR, FindingKind.BROKER, name, None, what, advice, broker.since, None, before)
 
@@ -217,40 +221,40 @@ def _silent(broker: SilentBroker) -> Finding:
 
 
 def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
-    seen: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     for row in rows:
         now = row.now
         if row.error is not None:
             what = f"is offline: {row.error}"
-            advice = "its replicas are not to be had there: mend or replace the disk, and start the broker again"
+            advice = "its replicas are unavailable: repair or replace the disk, then restart the broker"
             yield _log_dir(now, State.ERR, what, advice, None)
-        elif row.silent_since is None and (now.broker, now.log_dir) not in seen:
-            seen |= {(now.broker, other) for other in now.same_volume}
+        elif row.silent_since is None and (now.broker, now.log_dir) not in reported:
+            reported |= {(now.broker, other) for other in now.same_volume}
             yield from _filling(now)
 
 
 def _filling(now: LogDirOutlook) -> Iterator[Finding]:
-    used = None if now.disk_used is None else f"{now.disk_used:.0%} of its volume used"
+    used = None if now.disk_used is None else f"{now.disk_used:.0%} of the volume used"
     if now.full_ms is not None and now.full_ms <= WEEK_MS:
         parts = ["is full" if now.full_ms <= 0 else "fills up", used, _growing(now), _causes(now)]
         severity = State.ERR if now.full_ms <= DAY_MS else State.WARN
-        advice = "a broker stops at a full disk: `kctl history retention --what-if` shows what less retention frees"
+        advice = "a broker stops on a full disk; see what less retention frees with `kctl history retention --what-if`"
         yield _log_dir(now, severity, ", ".join(part for part in parts if part), advice, now.full_ms)
-    elif now.disk_used is not None and now.disk_used >= ALL_BUT_FULL:
-        advice = "it does not grow as it was seen, and there is no room if it does: move replicas, or delete something"
-        yield _log_dir(now, State.WARN, f"is all but full: {used}", advice, None)
+    elif now.disk_used is not None and now.disk_used >= NEARLY_FULL:
+        advice = "not growing now, but there is no headroom: move replicas or delete data"
+        yield _log_dir(now, State.WARN, f"is nearly full: {used}", advice, None)
 
 
 def _growing(now: LogDirOutlook) -> str | None:
     if now.growth_bytes_per_hour is None:
         return None
-    return f"{format_size(round(now.growth_bytes_per_hour))} more an hour"
+    return f"growing {format_size(round(now.growth_bytes_per_hour))}/h"
 
 
 def _causes(now: LogDirOutlook) -> str | None:
     if not now.causes:
         return None
-    large = [each for each in now.causes[:_MOST_CAUSES] if each.share >= _LEAST_SHARE]
+    large = [each for each in now.causes[:_MAX_CAUSES] if each.share >= _MIN_SHARE]
     named = ", ".join(f"{each.topic or 'others'} {each.share:.0%}" for each in large)
     return f"filled by {named or 'many topics'}"
 
@@ -260,16 +264,14 @@ def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms
 
 
 def _topic(now: TopicOutlook) -> Finding:
-    dirty = (
-        "" if now.dirty_ratio_at_least is None else f": {now.dirty_ratio_at_least:.0%} of it or more is not compacted"
-    )
+    dirty = "" if now.dirty_ratio_at_least is None else f": at least {now.dirty_ratio_at_least:.0%} is not compacted"
     return Finding(
         State.WARN,
         FindingKind.TOPIC,
         now.topic,
         None,
-        f"its log cleaner stands still{dirty}",
-        "look for its error in log-cleaner.log of the leaders; a restart of the broker starts it again",
+        f"log cleaner is stalled{dirty}",
+        "check log-cleaner.log on the leaders for the error; restarting the broker restarts the cleaner",
         None,
         None,
     )

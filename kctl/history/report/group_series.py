@@ -16,7 +16,7 @@ import numpy as np
 
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.evaluate.store_access import store_here
-from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.request import LagQuery
 from kctl.history.lag.rows import narrowed, partition_rows
 from kctl.history.lag.status_rows import GroupStatus, PartitionStatus
 from kctl.history.lag.totals import by_group, severity
@@ -42,7 +42,7 @@ class Most(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A group; gone: later passes have no commits of it."""
+    """A group. gone: later passes have no commits of it."""
 
     status: GroupStatus
     gone: bool
@@ -58,37 +58,35 @@ class GroupsPart:
 
 
 def times_of(passes: Iterable[int]) -> Times:
-    """The passes of a report (ms, sorted, at least one) in their buckets."""
+    """Return the passes of a report (ms, sorted, at least one) with their buckets."""
     at = list(passes)
     return Times(np.array(at, dtype=np.int64), buckets_of(at))
 
 
-def read_part(
-    question: LagQuestion, groups: GroupRange, times: Times, most: Most, damaged: list[Damaged]
-) -> GroupsPart:
-    """Read a range of groups of a store. Raises KctlError, kctl.history.evaluate.windows.NotSorted."""
-    assert question.store is not None
-    store = store_here(question.store)
-    inside = narrowed(groups, question.groups)
+def read_part(query: LagQuery, groups: GroupRange, times: Times, most: Most, damaged: list[Damaged]) -> GroupsPart:
+    """Read a range of groups from a store. Raises KctlError, kctl.history.evaluate.windows.NotSorted."""
+    assert query.store is not None
+    store = store_here(query.store)
+    inside = narrowed(groups, query.groups)
 
     def stream(table: str) -> Iterator[Any]:
         return read_sorted(
             store,
             table,
-            question.from_ms,
-            question.to_ms,
+            query.from_ms,
+            query.to_ms,
             damaged=damaged.append,
             lower=inside.lower,
             upper=inside.upper,
         )
 
     states = StateStream(stream(schema.GROUPS), times.passes)
-    watch = SeriesWatch(OwnedRows(stream(schema.OWNERS)), states, times, judged=question.judged)
+    watch = SeriesWatch(OwnedRows(stream(schema.OWNERS)), states, times, judged=query.judged)
     part = GroupsPart()
-    for found in partition_rows(question, groups, damaged, watch=watch.watch):
-        rows = [with_verdict(row) for row in found]
+    for result in partition_rows(query, groups, damaged, watch=watch.watch):
+        rows = [with_verdict(row) for row in result]
         (status,) = by_group(rows)
-        part.listed.append(Listed(status, _is_gone(status, question.since_ms)))
+        part.listed.append(Listed(status, _is_gone(status, query.since_ms)))
         part.worst += rows
         if len(part.worst) > 4 * most.partitions:
             part.worst = _worst(part.worst, most)
@@ -98,24 +96,24 @@ def read_part(
 
 
 def merged(parts: Iterable[GroupsPart], most: Most) -> GroupsPart:
-    """Parts of ranges that have no group in common, as one."""
+    """Merge parts of ranges that share no group."""
     whole = GroupsPart()
     for part in parts:
         whole.listed += part.listed
         whole.worst = _worst([*whole.worst, *part.worst], most)
         whole.series |= part.series
-        kept = {each.status.group for each in _worst_groups(whole.listed, most)}
-        whole.series = {name: series for name, series in whole.series.items() if name in kept}
+        retained = {each.status.group for each in _worst_groups(whole.listed, most)}
+        whole.series = {name: series for name, series in whole.series.items() if name in retained}
     return whole
 
 
 def group_reports(part: GroupsPart, most: Most) -> list[GroupReport]:
-    """The worst groups, the worst first, those that are gone last."""
-    found = []
+    """Return the worst groups, worst first, deleted ones last."""
+    result = []
     for status, gone in _worst_groups(part.listed, most):
         series = part.series[status.group]
-        found.append(GroupReport(status, gone, series.lag, series.time_lag_ms, series.timeline))
-    return found
+        result.append(GroupReport(status, gone, series.lag, series.time_lag_ms, series.timeline))
+    return result
 
 
 def _worst(rows: Iterable[PartitionStatus], most: Most) -> list[PartitionStatus]:

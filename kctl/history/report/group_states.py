@@ -1,4 +1,4 @@
-"""States of groups at each pass, a group at a time, in the order in which their readings come."""
+"""States of groups at each pass, one group at a time, in the order of their readings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _CODES = {"Empty": EMPTY, "Dead": DEAD, "Stable": SETTLED, "Reconciling": SETTLE
 
 @dataclass(frozen=True, slots=True)
 class GroupStates:
-    """codes: of each pass, 0 where the group was not listed. state, members: the last ones; "Unknown": never listed."""
+    """States of a group.
+
+    codes: by pass, 0 if the group was not listed. state, members: last values; "Unknown" if never listed.
+    """
 
     codes: npt.NDArray[np.int8]
     state: str
@@ -27,7 +30,7 @@ class GroupStates:
 
 
 class StateStream:
-    """The table `groups`, sorted by group (text in dictionaries), asked in that order."""
+    """The rows of the table `groups`, sorted by group, consumed in that order."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], times: npt.NDArray[np.int64]) -> None:
         self._times = times
@@ -35,17 +38,17 @@ class StateStream:
         self._next = next(self._rest, None)
 
     def until(self, group: str | None) -> Iterator[tuple[str, GroupStates]]:
-        """The groups before `group` that were not asked for; None: all that are left."""
+        """Return the remaining groups before `group`; None: all remaining groups."""
         while self._next is not None and (group is None or self._next[0] < group):
             yield self._next
             self._next = next(self._rest, None)
 
     def of(self, group: str) -> GroupStates:
-        """Those of the next group, if they are of this one."""
+        """Return the states of this group if it is next."""
         if self._next is not None and self._next[0] == group:
-            found = self._next[1]
+            result = self._next[1]
             self._next = next(self._rest, None)
-            return found
+            return result
         return GroupStates(np.zeros(len(self._times), dtype=np.int8), "Unknown", None)
 
     def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, GroupStates]]:

@@ -34,7 +34,7 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def html_page(report: Report) -> str:
-    """The page. Numbers that are no finite ones are null in it."""
+    """Return the page. Non-finite numbers become null."""
     style = "\n".join(map(_part, _STYLES))
     library = f"/*\n{_part(LICENCE)}*/\n{_part(LIBRARY)}"  # which asks to be told in each copy
     script = f'(() => {{\n"use strict";\n{"".join(map(_part, _SCRIPTS))}}})();'
@@ -51,34 +51,34 @@ def html_page(report: Report) -> str:
 
 
 def report_json(report: Report) -> str:
-    """The report as JSON that can stand within a script element; its rows by columns, each of which is named once."""
-    found = _plain(report)
-    for name, value in found.items():
+    """Return the report as JSON that is safe in a script element, with rows as columns so that each key occurs once."""
+    result = _plain(report)
+    for name, value in result.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            found[name] = _columns(value)
-    return json.dumps(found, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+            result[name] = _columns(value)
+    return json.dumps(result, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Rows of the same keys: how many, and each column; what is an object in each row is columns again."""
+    """Return rows with the same keys as their number and columns. Objects in every row become columns, too."""
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     nested = {name: _columns(values) for name, values in columns.items() if isinstance(values[0], dict)}
     return {"size": len(rows), "columns": columns | nested}
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
-    """The template with each mark replaced, once: what is put in is not looked at for further marks."""
+    """Return the template with each mark replaced once. Inserted text is not searched for marks."""
     made = []
     rest = template
     for mark, text in sorted(parts.items(), key=lambda item: template.index(item[0])):
-        before, found, rest = rest.partition(mark)
-        assert found, mark
+        before, result, rest = rest.partition(mark)
+        assert result, mark
         made += [before, text]
     return "".join([*made, rest])
 
 
 def _policy(scripts: list[str], style: str) -> str:
-    """What the page may do: its own scripts and styles, known by their hashes."""
+    """Return the Content-Security-Policy: only the page's own scripts and styles, by their hashes."""
     hashes = " ".join(map(_hash, scripts))
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
@@ -88,13 +88,13 @@ def _hash(text: str) -> str:
 
 
 def _part(name: str) -> str:
-    """A file of the folder `page`; lines end in a newline alone, as HTML would have it, so that hashes hold."""
+    """Return a file of the folder `page`, with normalized line ends so that hashes match in HTML."""
     text = files(__package__).joinpath("page").joinpath(name).read_text(encoding="utf-8")
     return text.replace("\r\n", "\n")
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: dataclasses as objects, times as ISO 8601 UTC, no infinite number."""
+    """Return a value as in JSON: dataclasses as objects, times as ISO 8601 UTC, no infinite numbers."""
     if dataclasses.is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, (list, tuple)):

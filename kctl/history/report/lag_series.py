@@ -73,12 +73,12 @@ class SeriesWatch:
     def series(self, group: str) -> GroupSeries:
         """What was found of a group; nothing but gaps where it is not known."""
         count = self._times.buckets.size
-        found = self.found.get(group)
-        if found is None:
+        result = self.found.get(group)
+        if result is None:
             return GroupSeries(group, [None] * count, [None] * count, status_spans([None] * count))
         known = _STATES if self._judged else dict.fromkeys(_STATES, State.UNKNOWN)
-        states = (None if state < 0 else known[state] for state in found.worst.tolist())
-        return GroupSeries(group, _series(found.lag), _series(found.age), status_spans(states))
+        states = (None if state < 0 else known[state] for state in result.worst.tolist())
+        return GroupSeries(group, _series(result.lag), _series(result.age), status_spans(states))
 
     def _push(self, batch: pa.RecordBatch) -> None:
         owned = self._owned.of(batch)
@@ -138,8 +138,8 @@ class _Rows(NamedTuple):
 
 
 def _or_none(batch: pa.RecordBatch, name: str) -> Ints:
-    found = known(batch.column(name))
-    return np.where(found.known, found.value, np.int64(-1))
+    result = known(batch.column(name))
+    return np.where(result.known, result.value, np.int64(-1))
 
 
 class Compact(NamedTuple):
@@ -190,10 +190,10 @@ class _Group:
 
     def _peaks(self, values: Ints) -> Ints:
         """The largest value of each bucket; -1 where there is none."""
-        found = np.full(self._times.buckets.size, -1, dtype=np.int64)
+        result = np.full(self._times.buckets.size, -1, dtype=np.int64)
         begins = self._times.begins
-        found[self._times.of[begins]] = np.maximum.reduceat(values, begins)
-        return found
+        result[self._times.of[begins]] = np.maximum.reduceat(values, begins)
+        return result
 
     def _end_topic(self) -> None:
         if self._topic is not None:
@@ -234,5 +234,5 @@ _STATES = {int(status): State[status.name] for status in Status}
 
 
 def _small(part: pa.RecordBatch, name: str) -> _Small:
-    found: _Small = numbers(part.column(name).cast(pa.int32())).astype(np.int8)
-    return found
+    result: _Small = numbers(part.column(name).cast(pa.int32())).astype(np.int8)
+    return result

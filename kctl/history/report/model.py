@@ -34,8 +34,10 @@ class State(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time without passes: after the one of from_at (None: the span's beginning) until to_at. passes: how many were
-    due in it, by the collector's interval. open: it lasts until the end of what was asked for."""
+    """A time without passes, after the pass at from_at until to_at.
+
+    passes: how many were due, by the collector's interval. open: lasts until the end of the requested span.
+    """
 
     from_at: datetime
     to_at: datetime
@@ -61,7 +63,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class StatusSpan:
-    """A status for `count` buckets from bucket `first` on: the worst in each. None: nothing was read."""
+    """A status for `count` buckets starting at bucket `first`: the worst of each bucket. None: nothing was read."""
 
     first: int
     count: int
@@ -80,7 +82,7 @@ class GroupSeries:
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """A group at its last reading, as `kctl spark lag --by group` has it, and over time.
+    """A group at its last reading, as in `kctl history lag --by group`, and over time.
 
     gone: later passes have no commits of it.
     """
@@ -163,10 +165,10 @@ class FindingKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that needs a person. severity: ERR or WARN. name: of the group, log dir (on `broker`) or topic.
+    """A problem that needs attention.
 
-    what: is the matter, advice: what to do, both in words. since: when it began, as far as the span tells; None with
-    before_span: it held all the time. due_ms: when messages are lost or the disk is full.
+    severity: ERR or WARN. name: of the group, log dir (on `broker`) or topic. what: the problem; advice: what to do.
+    since: when it began; None with before_span: before the span. due_ms: when messages are lost or the disk is full.
     """
 
     severity: State
@@ -182,11 +184,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it, the worst or the largest first; the overview also counts what is left out.
+    """A complete report, each part sorted worst or largest first; the overview also counts rows beyond the limits.
 
-    findings: what needs a person (kctl.history.report.findings). partitions: as `kctl spark lag` has them. brokers: as
-    `kctl history retention --by broker`. losses: as its `--show losses`. lacking: what could not be read, in words.
-    silent_brokers: whose figures are old. missing_tables: of which the store has nothing at all.
+    findings: problems that need attention (kctl.history.report.findings). partitions: as in `kctl history lag`.
+    brokers: as in `kctl history retention --by broker`. losses: as in `kctl history retention --show losses`. lacking:
+    read failures. silent_brokers: brokers with stale values. missing_tables: tables that the store does not have.
     """
 
     cluster_id: str | None

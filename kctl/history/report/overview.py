@@ -14,7 +14,10 @@ _Number = TypeVar("_Number", int, float)
 def overview(
     groups: Sequence[tuple[GroupStatus, bool]], log_dirs: Sequence[LogDirReport], topics: Sequence[TopicReport]
 ) -> Overview:
-    """groups: each, and whether it is gone: then it counts in `groups` alone. What is not known is left out of sums."""
+    """Return the totals.
+
+    groups: each with a flag for deleted groups, which count only in `groups`. Unknown values are not summed.
+    """
     there = [group for group, gone in groups if not gone]
     by_state = [State[group.status] if group.status else State.UNKNOWN for group in there]
     longest = _most(group.time_lag_at_least_ms for group in there)

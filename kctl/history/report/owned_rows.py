@@ -32,9 +32,9 @@ class OwnedRows:
                 break
             if more.num_rows:
                 self._waiting.append((more, key_at(more, more.num_rows - 1, KEYS)))
-        found = _among(batch, [waiting for waiting, _ in self._waiting])
+        result = _among(batch, [waiting for waiting, _ in self._waiting])
         self._waiting = [each for each in self._waiting if each[1] > last]
-        return found
+        return result
 
 
 def _among(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
@@ -55,8 +55,8 @@ def _among(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
         span *= width
     mine, other = code[: batch.num_rows], np.sort(code[batch.num_rows :], kind="stable")
     place = np.minimum(np.searchsorted(other, mine), len(other) - 1)
-    found: Flags = other[place] == mine
-    return found
+    result: Flags = other[place] == mine
+    return result
 
 
 def _codes(columns: list[pa.Array]) -> Ints:

@@ -41,12 +41,12 @@ class SizeWatch:
     def _push(self, batch: pa.RecordBatch) -> None:
         at = numbers(batch.column("at_ms"))
         place = np.minimum(np.searchsorted(self._passes, at), len(self._passes) - 1)
-        wanted = np.flatnonzero(self._passes[place] == at)
-        if len(wanted):
-            part = pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, wanted), schema=batch.schema)
+        selected = np.flatnonzero(self._passes[place] == at)
+        if len(selected):
+            part = pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, selected), schema=batch.schema)
             sizes = np.maximum(numbers(part.column("size_bytes")), 0)
             for sums in (self._topics, self._log_dirs):
-                sums.add(part, self._buckets[place[wanted]], sizes)
+                sums.add(part, self._buckets[place[selected]], sizes)
 
 
 class _Sums:
@@ -74,7 +74,7 @@ class _Sums:
         return [None if value < 0 else value for value in row.tolist()]
 
     def _changes(self, part: pa.RecordBatch) -> Flags:
-        found = np.zeros(part.num_rows, dtype=bool)
+        result = np.zeros(part.num_rows, dtype=bool)
         for name in self._keys:
-            found |= differs(part.column(name))
-        return found
+            result |= differs(part.column(name))
+        return result

@@ -30,7 +30,7 @@ def with_verdict(row: PartitionStatus) -> PartitionStatus:
 
 
 def is_due(loss_ms: int | None, within_ms: int) -> bool:
-    """Whether messages will be lost within `within_ms`."""
+    """Return True if messages will be lost within `within_ms`."""
     return loss_ms is not None and loss_ms <= within_ms
 
 

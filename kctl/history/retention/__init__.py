@@ -1,1 +1,1 @@
-"""The retention reports: what logs take on the disks, what becomes of it, and who loses by it."""
+"""Retention reports: disk usage of logs, forecasts, and lost messages."""

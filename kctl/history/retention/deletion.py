@@ -24,14 +24,14 @@ from kctl.lag.retention import deletes
 
 
 class Deletion(NamedTuple):
-    """The earliest deletion of the next unread message: by time, by bytes, and which comes first."""
+    """The earliest deletion of the next unread message: by time and by bytes."""
 
     by_time_ms: int | None
     by_bytes_ms: int | None
 
     @property
     def eta_ms(self) -> int | None:
-        """The sooner of both."""
+        """Return the earlier of both."""
         if self.by_time_ms is None or self.by_bytes_ms is None:
             return self.by_bytes_ms if self.by_time_ms is None else self.by_time_ms
         return min(self.by_time_ms, self.by_bytes_ms)
@@ -41,7 +41,7 @@ NEVER = Deletion(None, None)
 
 
 class Log(NamedTuple):
-    """What a partition's log is like. size_bytes: of the leader's replica; produced_per_s: messages a second."""
+    """The log of a partition. size_bytes: of the leader's replica; produced_per_s: messages per second."""
 
     log_start_offset: int | None
     log_end_offset: int | None
@@ -50,7 +50,7 @@ class Log(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The topic's configs; None: not known. -1 is no limit."""
+    """The topic's configs; None: unknown. -1: no limit."""
 
     cleanup_policy: str | None = None
     retention_ms: int | None = None
@@ -58,7 +58,7 @@ class Limits(NamedTuple):
 
 
 def deletion(committed: int | None, time_lag_ms: int | None, log: Log, limits: Limits) -> Deletion:
-    """When the next unread message may be deleted, if nobody reads it. time_lag_ms: its age."""
+    """Return when the next unread message may be deleted if nobody reads it. time_lag_ms: its age."""
     if committed is None or log.log_start_offset is None or log.log_end_offset is None:
         return NEVER
     if max(committed, log.log_start_offset) >= log.log_end_offset or not deletes(limits.cleanup_policy):
@@ -73,7 +73,7 @@ def _by_time(time_lag_ms: int | None, retention_ms: int | None) -> int | None:
 
 
 def _by_bytes(committed: int, log: Log, retention_bytes: int | None) -> int | None:
-    """Bytes are taken to be spread evenly over the offsets of the log."""
+    """Return the time until deletion by bytes, assuming that bytes are spread evenly over offsets."""
     if retention_bytes is None or retention_bytes < 0 or not log.size_bytes or log.size_bytes < 0:
         return None
     assert log.log_start_offset is not None

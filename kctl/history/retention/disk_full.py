@@ -95,7 +95,7 @@ def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None, size
 
 
 def never_stops(config: LogConfig | None) -> bool:
-    """Whether nothing but the disk ends such a log's growth: no limit, and no compaction."""
+    """Return True if only a full disk ends the growth of such a log: no limit and no compaction."""
     if config is None or config.cleanup_policy is None:
         return False
     if compacts(config.cleanup_policy):
@@ -133,7 +133,7 @@ def disk_full(
 
 
 def _room(replica: ReplicaGrowth) -> float:
-    """How many bytes the replica can still take."""
+    """Return how many bytes the replica can still grow."""
     outstanding = float(replica.outstanding_bytes)
     if not replica.written_per_hour or replica.written_per_hour < 0:
         return outstanding
@@ -143,7 +143,7 @@ def _room(replica: ReplicaGrowth) -> float:
 
 
 def _written(replica: ReplicaGrowth) -> float:
-    """Bytes an hour that it grows by now: nothing at its ceiling."""
+    """Return the current growth in bytes per hour; 0 at the ceiling."""
     if _room(replica) <= replica.outstanding_bytes:
         return 0.0
     return replica.written_per_hour or 0.0
@@ -154,14 +154,14 @@ def _rate(replicas: Iterable[ReplicaGrowth], other: float) -> float:
 
 
 def grown_by(replica: ReplicaGrowth, hours: float) -> float:
-    """How much larger the replica is in so many hours (infinite: in the end)."""
+    """Return the growth of the replica after a number of hours (infinite: in the end)."""
     rate = _written(replica)
     more = rate * hours if rate else 0.0
     return min(replica.outstanding_bytes + more, _room(replica))
 
 
 def _forever(replica: ReplicaGrowth) -> float:
-    """Bytes an hour that it grows by without end."""
+    """Return the bytes per hour by which it grows without end."""
     return _written(replica) if _room(replica) == float("inf") else 0.0
 
 

@@ -1,13 +1,14 @@
-"""The join of both halves: when a volume is full, how far each group is by then, and what it loses. Pure.
+"""Losses when a volume is full: how far each group is by then, and what it loses. Pure.
 
-Until that moment each group reads, and each log is written, as fast as now:
+Until then each group reads, and each log is written, at its current rate:
 
-- unread: messages of partitions on the volume that the group has not read yet when it is full. A broker stops at a full
-  log dir (LogDirFailureChannel): these can then be read only from other replicas;
-- sole: those of them that have no other replica;
-- deleted: messages that retention will have deleted before the group has read them. A group that stands still loses
-  what is unread now one after the other, by its age, and then what is written. More is lost if space is made by a
-  shorter retention: kctl.history.retention.what_if.
+- unread: messages of partitions on the volume that the group has not read when it is full. A broker stops on a full log
+  dir (LogDirFailureChannel): these can then be read only from other replicas;
+- sole: unread messages without another replica;
+- deleted: messages that retention deletes before the group has read them. A group that does not advance loses its
+  unread messages one after the other, by age, then newly written ones.
+
+More is lost if space is freed by a shorter retention: kctl.history.retention.what_if.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Reader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLoss:
-    """What a group stands to lose when the volume is full, in messages; loss_eta_ms: the soonest of its partitions."""
+    """Messages that a group loses when the volume is full. loss_eta_ms: the earliest of its partitions."""
 
     group: str
     partition_count: int
@@ -58,7 +59,7 @@ class GroupLoss:
 
 
 def lag_in(reader: Reader, duration_ms: int) -> int | None:
-    """The lag after so long, if both rates stay; what is not known is taken for standing still."""
+    """Return the lag after this time at the current rates. Unknown rates count as 0."""
     if reader.lag is None:
         return None
     rate = (reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0)
@@ -71,12 +72,12 @@ def deleted_in(reader: Reader, duration_ms: int) -> int:
     if reader.loss_eta_ms is None or reader.loss_eta_ms > duration_ms:
         return 0
     rate = max((reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0), 0.0)
-    found = int(rate * (duration_ms - reader.loss_eta_ms) / HOUR_MS * _S_PER_HOUR)
+    result = int(rate * (duration_ms - reader.loss_eta_ms) / HOUR_MS * _S_PER_HOUR)
     by_time = _deleted_by_time(reader, duration_ms)
     if by_time is not None:  # unless retention.bytes deletes sooner
-        found = by_time if reader.by_time_ms == reader.loss_eta_ms else max(found, by_time)
+        result = by_time if reader.by_time_ms == reader.loss_eta_ms else max(result, by_time)
     left = lag_in(reader, duration_ms)
-    return max(found, 1) if left is None else min(max(found, 1), left)
+    return max(result, 1) if left is None else min(max(result, 1), left)
 
 
 def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
@@ -91,21 +92,21 @@ def _deleted_by_time(reader: Reader, duration_ms: int) -> int | None:
 
 
 def loss_ms(reader: Reader, limits: Limits) -> int | None:
-    """When the group first loses a message if these were the limits; None: never, or not known."""
+    """Return when the group first loses a message under these limits; None: never, or unknown."""
     if reader.log is None:
         return None
-    found = deletion(reader.committed_offset, reader.time_lag_ms, reader.log, limits)
-    return loss_eta_ms(found, reader.consumed_per_s, reader.produced_per_s, keeps_up=reader.keeps_up)
+    result = deletion(reader.committed_offset, reader.time_lag_ms, reader.log, limits)
+    return loss_eta_ms(result, reader.consumed_per_s, reader.produced_per_s, keeps_up=reader.keeps_up)
 
 
 def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
-    """What each group stands to lose in so long; those that lose most first, those that lose nothing left out."""
+    """Return what each group loses within this time, largest first, without groups that lose nothing."""
     by_group: dict[str, list[Reader]] = {}
     for reader in readers:
         by_group.setdefault(reader.group, []).append(reader)
     rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
-    found = [row for row in rows if row.unread or row.deleted]
-    return sorted(found, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
+    result = [row for row in rows if row.unread or row.deleted]
+    return sorted(result, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
 
 
 def _of_group(group: str, readers: list[Reader], duration_ms: int) -> GroupLoss:

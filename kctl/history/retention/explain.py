@@ -1,4 +1,4 @@
-"""How the figures of kctl.history.retention.outlook came about, in sentences. Pure."""
+"""Explanations of how the values of kctl.history.retention.outlook were computed. Pure."""
 
 from __future__ import annotations
 
@@ -14,32 +14,30 @@ _MOST_CAUSES = 5
 
 
 def explain_log_dir(row: LogDirOutlook) -> list[Line]:
-    """The lines of a log dir."""
+    """Yield the explanations of a log dir."""
     return [*_volume(row), *_full(row), *_causes(row.causes)]
 
 
 def explain_logs(row: PartitionOutlook | TopicOutlook) -> list[Line]:
-    """The lines of a topic or a partition."""
+    """Yield the explanations of a topic or partition."""
     return [*_growth(row), *_ceiling(row), *_cleaner(row)]
 
 
 def rate(bytes_per_hour: float) -> str:
-    """«1.5 GB/h»."""
+    """Format a rate as "1.5 GB/h"."""
     return f"{format_size(int(bytes_per_hour))}/h"
 
 
 def _volume(row: LogDirOutlook) -> Iterator[Line]:
     if row.usable_bytes is None or row.total_bytes is None:
         yield Line(
-            "usable_bytes", "the broker does not tell the size of the volume: Kafka before 3.3, or it is offline"
+            "usable_bytes", "the broker does not report the volume's size: Kafka before 3.3, or the log dir is offline"
         )
         return
-    yield Line(
-        "usable_bytes", f"{format_size(row.usable_bytes)} of the volume's {format_size(row.total_bytes)} are free"
-    )
+    yield Line("usable_bytes", f"{format_size(row.usable_bytes)} of {format_size(row.total_bytes)} are free")
     if row.same_volume:
         yield Line(
-            "same_volume", f"{', '.join(row.same_volume)} have the same size and free space: taken for one volume"
+            "same_volume", f"{', '.join(row.same_volume)} have the same size and free space: treated as one volume"
         )
 
 
@@ -47,33 +45,32 @@ def _full(row: LogDirOutlook) -> Iterator[Line]:
     if row.written_bytes_per_hour is not None and row.observed_ms is not None:
         yield Line(
             "written_bytes_per_hour",
-            f"in {format_duration(row.observed_ms)} its replicas were written at {rate(row.written_bytes_per_hour)}, by"
-            f" the steps in which they did not shrink",
+            f"{rate(row.written_bytes_per_hour)} written to its replicas in {format_duration(row.observed_ms)}, without"
+            f" the intervals in which they shrank",
         )
     if row.unknown_replicas:
-        yield Line(
-            "unknown_replicas", f"how fast {row.unknown_replicas} replicas are written is not known: taken for 0"
-        )
+        yield Line("unknown_replicas", f"the write rate of {row.unknown_replicas} replicas is unknown and counted as 0")
     if row.full_ms is not None:
         yield Line(
             "full_ms",
-            f"full in {format_duration(row.full_ms)}, if each log is written on as now and stays within its retention",
+            f"full in {format_duration(row.full_ms)}, if each log grows at its current rate up to its retention limit",
         )
     elif row.full_after_ms is not None:
         yield Line(
             "full_after_ms",
-            f"later than in {format_duration(row.full_after_ms)}: what was observed foretells {FORESIGHT} times as"
-            " long, and no more",
+            f"later than in {format_duration(row.full_after_ms)}: predictions reach {FORESIGHT} times as far as the"
+            " observed time",
         )
     elif row.growing_to_bytes is not None and row.usable_bytes is not None:
         yield Line(
-            "full_ms", f"never: with each log at its limit the replicas take {format_size(row.growing_to_bytes)}"
+            "full_ms",
+            f"never: with each log at its retention limit, the replicas take {format_size(row.growing_to_bytes)}",
         )
 
 
 def _causes(causes: list[Cause]) -> Iterator[Line]:
     for cause in causes[:_MOST_CAUSES]:
-        what = "what is not Kafka's" if cause.topic is None else f"topic {cause.topic}"
+        what = "other files" if cause.topic is None else f"topic {cause.topic}"
         grown = f"{format_size(cause.bytes)}, " if cause.bytes else ""
         yield Line("causes", f"{what}: {grown}{cause.share:.0%} of the growth, now {rate(cause.written_per_hour)}")
     if len(causes) > _MOST_CAUSES:
@@ -85,34 +82,30 @@ def _growth(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:
     if row.growth_bytes_per_hour is not None and row.observed_ms is not None:
         yield Line(
             "growth_bytes_per_hour",
-            f"last size less first size, in {format_duration(row.observed_ms)}: {rate(row.growth_bytes_per_hour)}",
+            f"last size minus first size, in {format_duration(row.observed_ms)}: {rate(row.growth_bytes_per_hour)}",
         )
     if row.written_bytes_per_hour is not None:
         yield Line(
             "written_bytes_per_hour",
-            f"{rate(row.written_bytes_per_hour)}, by the steps in which the log did not shrink",
+            f"{rate(row.written_bytes_per_hour)}, without the intervals in which the log shrank",
         )
         if compacts(row.cleanup_policy):
             yield Line(
                 "written_bytes_per_hour",
-                "of a compacted log a disk keeps only what it had left when it last shrank, beyond the first size",
+                "a compacted log occupies only what remained when it last shrank, beyond its first size",
             )
 
 
 def _ceiling(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:
     if row.unlimited:
-        yield Line("ceiling_bytes", "neither retention.ms nor retention.bytes ends its growth")
+        yield Line("ceiling_bytes", "neither retention.ms nor retention.bytes limits its growth")
     elif row.ceiling_bytes is not None:
         parts = []
         if row.retention_bytes is not None and row.retention_bytes >= 0:
             parts.append(f"retention.bytes {format_size(row.retention_bytes)}")
         if row.retention_ms is not None and row.retention_ms >= 0:
-            parts.append(f"what is written in retention.ms {format_duration(row.retention_ms)}")
-        segment = (
-            ""
-            if row.segment_bytes is None
-            else f", and a segment of {format_size(row.segment_bytes)} more, as far as one is filled"
-        )
+            parts.append(f"bytes written in retention.ms {format_duration(row.retention_ms)}")
+        segment = "" if row.segment_bytes is None else f", plus up to one segment of {format_size(row.segment_bytes)}"
         yield Line(
             "ceiling_bytes", f"{format_size(row.ceiling_bytes)}: {', or '.join(parts)}{segment}, for each partition"
         )
@@ -122,10 +115,10 @@ def _cleaner(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:
     if row.dirty_ratio_at_least is not None:
         yield Line(
             "dirty_ratio_at_least",
-            f"{row.dirty_ratio_at_least:.0%} were added since the log last became smaller, without the active segment",
+            f"{row.dirty_ratio_at_least:.0%} were added since the log last shrank, without the active segment",
         )
     if row.cleaner_stands_still:
         yield Line(
             "cleaner_stands_still",
-            "more is dirty than min.cleanable.dirty.ratio allows: look for the log cleaner in the broker's log",
+            "the dirty ratio exceeds min.cleanable.dirty.ratio: check log-cleaner.log on the broker",
         )

@@ -43,22 +43,22 @@ class Growth(NamedTuple):
 
     @property
     def span_ms(self) -> int:
-        """From the first sample to the last."""
+        """Return the time from the first sample to the last."""
         return self.last_ms - self.first_ms
 
     @property
     def net_per_hour(self) -> float | None:
-        """How fast it became larger, or smaller."""
+        """Return the change of the size."""
         return per_hour(self.last_bytes - self.first_bytes, self.span_ms)
 
     @property
     def written_per_hour(self) -> float | None:
-        """How fast it was written."""
+        """Return the write rate."""
         return per_hour(self.grown_bytes, self.grown_ms)
 
     @property
     def lasting_per_hour(self) -> float | None:
-        """How fast it grows by what compaction leaves: never less than 0."""
+        """Return the growth that compaction leaves, at least 0."""
         if self.shrunk_at_ms is None:
             return self.written_per_hour
         low = self.last_bytes - self.since_shrunk_bytes
@@ -67,7 +67,7 @@ class Growth(NamedTuple):
 
     @property
     def freed_per_hour(self) -> float | None:
-        """How fast it was deleted or compacted."""
+        """Return the rate of deletion and compaction."""
         if self.net_per_hour is None or self.written_per_hour is None:
             return None
         return max(self.written_per_hour - self.net_per_hour, 0.0)
@@ -95,11 +95,11 @@ class GrownVolume(NamedTuple):
 
 
 def per_hour(size_bytes: int, duration_ms: int) -> float | None:
-    """A rate; None without a duration."""
+    """Return a rate; None without a duration."""
     return size_bytes * HOUR_MS / duration_ms if duration_ms > 0 else None
 
 
 def added(rates: Iterable[float | None]) -> float | None:
-    """Rates that are known, added up; None when none is."""
+    """Return the sum of known rates; None if all are unknown."""
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known else None

@@ -1,7 +1,7 @@
-"""Which task asks which broker: planned by kctl's own process, in one Metadata.
+"""Which task reads which brokers: planned in kctl's main process with one Metadata request.
 
-A share keeps a leader's partitions together, so that a task sends few requests; there are at most
-`parallelism` shares, because a Python worker costs more than what it reads.
+A share keeps a leader's partitions together, so that a task sends few requests. There are at most `parallelism` shares:
+starting a Python worker costs more than what it reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetentionPlan:
-    """Shares for the retention report. brokers: those that are up. failures: what cannot be asked at all."""
+    """Shares for the retention report. brokers: live brokers. failures: what cannot be read."""
 
     brokers: tuple[BrokersShare, ...]
     partitions: tuple[PartitionsShare, ...]
@@ -36,26 +36,27 @@ class RetentionPlan:
 
 
 def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int) -> RetentionPlan:
-    """The shares for `topics` (None: all). Raises NotFound for a topic that was named and does not exist."""
+    """Return the shares for `topics` (None: all). Raises NotFound for a requested topic that does not exist."""
     state = client.metadata(None if topics is None else sorted(topics))
     for name in sorted(topics or ()):
         if name not in state.topics:
-            raise NotFound(f"topic {name!r} does not exist", hint="`kctl topic list` shows the topics")
-    wanted = frozenset(topics) if topics is not None else None
+            raise NotFound(f"topic {name!r} does not exist", hint="list topics with `kctl topic list`")
+    selected = frozenset(topics) if topics is not None else None
     names = sorted(state.topics)
     chunks = [names[start : start + _TOPICS_PER_TASK] for start in range(0, len(names), _TOPICS_PER_TASK)]
     return RetentionPlan(
         brokers=tuple(
-            BrokersShare(tuple(share), wanted) for share in deal([[node] for node in state.brokers], parallelism)
+            BrokersShare(tuple(share), selected)
+            for share in split_evenly([[node] for node in state.brokers], parallelism)
         ),
         partitions=_partition_shares(state, parallelism, oldest=True),
-        topics=tuple(TopicsShare(tuple(share)) for share in deal(chunks, parallelism)),
+        topics=tuple(TopicsShare(tuple(share)) for share in split_evenly(chunks, parallelism)),
         failures=tuple(_absent_brokers(state)),
     )
 
 
 def _absent_brokers(state: ClusterState) -> Iterator[str]:
-    """A line for each broker that should hold replicas, and is not in the cluster now."""
+    """Yield a line for each broker that should hold replicas and is not in the cluster."""
     every = (partition for topic in state.topics.values() for partition in topic.partitions)
     replicas = Counter(node for partition in every for node in partition.replicas)
     for node in sorted(replicas.keys() - state.brokers.keys()):
@@ -67,14 +68,14 @@ def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) ->
     for topic in state.topics.values():
         for partition in topic.partitions:
             by_leader.setdefault(partition.leader, []).append((partition.tp, partition.leader))
-    return tuple(PartitionsShare(tuple(share), oldest) for share in deal(by_leader.values(), parallelism))
+    return tuple(PartitionsShare(tuple(share), oldest) for share in split_evenly(by_leader.values(), parallelism))
 
 
-def deal(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
+def split_evenly(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
     """Bundles that stay whole, dealt to at most `hands` hands of about the same size: the largest bundle first,
     each to the smallest hand (Graham's rule, at most 4/3 of the best). No hand is empty."""
     largest_first = sorted((bundle for bundle in bundles if bundle), key=len, reverse=True)
-    dealt: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
+    shares: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
     for bundle in largest_first:
-        min(dealt, key=len).extend(bundle)
-    return dealt
+        min(shares, key=len).extend(bundle)
+    return shares

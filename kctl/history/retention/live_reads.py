@@ -1,7 +1,7 @@
-"""What one Spark task reads of a cluster: plain rows, in Python alone, so that it can be tried without Spark.
+"""Reads of a cluster as plain rows, for one share of a report. Works without Spark.
 
-A broker or partition that cannot be read is a row with `error` (one line of text) and nothing else to tell:
-one dead broker must not take a whole report with it, and nothing is dropped silently.
+A broker or partition that cannot be read is a row with only `error` set (one line): one dead broker must not fail the
+whole report, and nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kctl.protocol.target import Target
 
 
 class LogRow(NamedTuple):
-    """Both ends of a partition's log and, where it was asked for, the timestamp of its first record (ms)."""
+    """Both ends of a partition's log and, if requested, the timestamp of its first record (ms)."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class LogRow(NamedTuple):
 
 
 class LogDirRow(NamedTuple):
-    """A replica in a log dir; topic None: the log dir itself. log_dir None: the broker could not be asked."""
+    """A replica in a log dir. topic None: the log dir itself. log_dir None: the broker could not be read."""
 
     broker: int
     log_dir: str | None = None
@@ -47,7 +47,7 @@ class LogDirRow(NamedTuple):
 
 
 class ConfigRow(NamedTuple):
-    """The configs of a topic that decide what its logs keep."""
+    """The retention configs of a topic."""
 
     topic: str
     cleanup_policy: str | None = None
@@ -62,7 +62,7 @@ class ConfigRow(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionsShare:
-    """Partitions with the leader that they had. oldest: also ask for the oldest record's timestamp."""
+    """Partitions with their leader. oldest: also read the oldest record's timestamp."""
 
     leaders: tuple[tuple[TopicPartition, int], ...]
     oldest: bool = False
@@ -70,7 +70,7 @@ class PartitionsShare:
 
 @dataclass(frozen=True)
 class BrokersShare:
-    """Brokers to ask for their log dirs. topics: only these, None for all."""
+    """Brokers whose log dirs are read. topics: only these; None: all."""
 
     brokers: tuple[int, ...]
     topics: frozenset[str] | None = None
@@ -78,7 +78,7 @@ class BrokersShare:
 
 @dataclass(frozen=True)
 class TopicsShare:
-    """Topics to ask for their configs."""
+    """Topics whose configs are read."""
 
     topics: tuple[str, ...]
 
@@ -87,7 +87,7 @@ class TopicsShare:
 
 
 def read_logs(target: Target, share: PartitionsShare, *, timeout_s: float) -> Iterator[LogRow]:
-    """Log offsets of a share's partitions. One that does not exist any more has no row."""
+    """Yield the log offsets of a share's partitions. Deleted partitions have no row."""
     try:
         with connect(target, timeout_s=timeout_s) as client:
             yield from _logs(client, share)
@@ -108,28 +108,28 @@ def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
     for tp, leader in share.leaders:
         if tp in deleted:
             continue
-        found, first = offsets.get(tp), oldest.get(tp)
-        if found is None:
-            reason = unread[tp].message if tp in unread else "nothing was answered"
+        result, first = offsets.get(tp), oldest.get(tp)
+        if result is None:
+            reason = unread[tp].message if tp in unread else "the response does not include it"
             yield LogRow(*tp, leader, error=reason)
         elif isinstance(first, KctlError):
-            yield LogRow(*tp, leader, found.start, found.end, error=first.message)
+            yield LogRow(*tp, leader, result.start, result.end, error=first.message)
         else:
-            yield LogRow(*tp, leader, found.start, found.end, first)
+            yield LogRow(*tp, leader, result.start, result.end, first)
 
 
 def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> Iterator[LogDirRow]:
-    """A row for each log dir, and one for each replica in it, of a share's brokers."""
+    """Yield a row for each log dir of a share's brokers and for each replica in it."""
     try:
         with connect(target, timeout_s=timeout_s) as client:
             answers = fetch_log_dirs(client, share.brokers)
     except KctlError as exc:
         answers = dict.fromkeys(share.brokers, exc)
-    for broker, found in answers.items():
-        if isinstance(found, KctlError):
-            yield LogDirRow(broker, error=found.message)
+    for broker, result in answers.items():
+        if isinstance(result, KctlError):
+            yield LogDirRow(broker, error=result.message)
             continue
-        for log_dir in found:
+        for log_dir in result:
             sizes = (log_dir.total_bytes, log_dir.usable_bytes)
             yield LogDirRow(broker, log_dir.path, *sizes, error=log_dir.error)
             for row in log_dir.replicas:
@@ -141,17 +141,17 @@ def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> I
 
 
 def read_configs(target: Target, share: TopicsShare, *, timeout_s: float) -> Iterator[ConfigRow]:
-    """The retention configs of a share's topics. One that does not exist any more has no row."""
+    """Yield the retention configs of a share's topics. Deleted topics have no row."""
     answers: Sequence[tuple[str, object]]
     try:
         with connect(target, timeout_s=timeout_s) as client:
             answers = list(fetch_retention(client, share.topics).items())
     except KctlError as exc:
         answers = [(name, exc) for name in share.topics]
-    for name, found in answers:
-        if isinstance(found, NotFound):
+    for name, result in answers:
+        if isinstance(result, NotFound):
             continue
-        if isinstance(found, KctlError):
-            yield ConfigRow(name, error=found.message)
-        elif isinstance(found, tuple):
-            yield ConfigRow(*found)
+        if isinstance(result, KctlError):
+            yield ConfigRow(name, error=result.message)
+        elif isinstance(result, tuple):
+            yield ConfigRow(*result)

@@ -1,4 +1,4 @@
-"""The retention report of a live cluster: brokers are asked at the same time, each share in a thread."""
+"""The retention report of a live cluster. Shares are read in parallel threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class LiveUsage:
-    """What the cluster answered. failures: a line for each reason why something could not be read."""
+    """The result of reading a cluster. failures: a line for each reason."""
 
     usage: Usage
     failures: list[str]
 
 
 def live_usage(target: Target, plan: RetentionPlan, *, timeout_s: float) -> LiveUsage:
-    """Read what the plan says. Ages count to now."""
+    """Read the shares of the plan. Ages are relative to now."""
     now_ms = time.time_ns() // 1_000_000
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         logs = _started(pool, live_reads.read_logs, target, plan.partitions, timeout_s)
@@ -57,7 +57,7 @@ def usage_of(
     *,
     now_ms: int,
 ) -> LiveUsage:
-    """Return what the rows come to; rows with an error have what could be read nevertheless."""
+    """Return the usage from the rows. Rows with an error contribute what could be read."""
     usage = Usage(
         replicas=[_replica(row, row.topic) for row in log_dirs if row.topic is not None],
         logs=[PartitionLog(*row[:-1]) for row in logs],
@@ -83,7 +83,7 @@ class _Failure(NamedTuple):
 
 
 def _failures(logs: Sequence[LogRow], log_dirs: Sequence[LogDirRow], configs: Sequence[ConfigRow]) -> list[str]:
-    """One dead broker is the reason of many failures: each reason once, with the first subject that it struck."""
+    """Return each reason once, with the first subject: one dead broker causes many failures."""
     subjects: dict[str, list[str]] = {}
     for error, subject in (
         *(_Failure(row.error, f"log dirs of broker {row.broker}") for row in log_dirs if row.error is not None),

@@ -121,7 +121,7 @@ class ReplicaOutlook:
 
 @dataclass(frozen=True, slots=True)
 class SkewRow(Skew):
-    """How evenly bytes are spread: over «brokers», «log dirs» of a broker, «partitions» of a topic (their leaders)."""
+    """How evenly bytes are spread: over "brokers", "log dirs" of a broker, or "partitions" of a topic (leaders)."""
 
     over: str
     broker: int | None
@@ -157,17 +157,17 @@ class Outlook:
         self._on_broker = grouped(self._current, lambda each: each.broker)
 
     def by_partition(self) -> list[PartitionOutlook]:
-        """Each partition, sorted."""
+        """Return each partition, sorted."""
         return [PartitionOutlook(**_values(row), **self._of_partition(row)) for row in self._usage.by_partition()]
 
     def by_topic(self) -> list[TopicOutlook]:
-        """Each topic, sorted."""
+        """Return each topic, sorted."""
         partitions = grouped(self.by_partition(), lambda row: row.topic)
         return [TopicOutlook(**_values(row), **self._of_topic(partitions[row.topic])) for row in self._usage.by_topic()]
 
     def by_broker(self) -> list[BrokerOutlook]:
-        """Each broker, sorted."""
-        found = []
+        """Return each broker, sorted."""
+        result = []
         for row in self._usage.by_broker():
             own = self._on_broker.get(row.broker, [])
             ends = [
@@ -181,7 +181,7 @@ class Outlook:
                 for (broker, _), end in self.full.items()
                 if broker == row.broker and end.after_ms is not None
             ]
-            found.append(
+            result.append(
                 BrokerOutlook(
                     **_values(row),
                     **self._rates_of(own),
@@ -191,21 +191,21 @@ class Outlook:
                     full_after_ms=min(later, default=None) if full_ms is None else None,
                 )
             )
-        return found
+        return result
 
     def by_log_dir(self) -> list[LogDirOutlook]:
-        """Each log dir, sorted by broker and path."""
+        """Return each log dir, sorted by broker and path."""
         together = {
             (each.broker, each.log_dir): [other.log_dir for other in group if other is not each]
             for group in same_volumes(self.disks.volumes)
             for each in group
         }
-        found = []
+        result = []
         for row in self._usage.by_log_dir():
             place = (row.broker, row.log_dir)
             end = self.full.get(place, DiskFull(None, None, 0.0, 0, []))
             own = self._on_dir.get(place, [])
-            found.append(
+            result.append(
                 LogDirOutlook(
                     **_values(row),
                     **self._rates_of(own),
@@ -218,10 +218,10 @@ class Outlook:
                     full_after_ms=end.after_ms,
                 )
             )
-        return found
+        return result
 
     def by_replica(self) -> list[ReplicaOutlook]:
-        """Each replica, sorted by topic, partition, broker and log dir."""
+        """Return each replica, sorted by topic, partition, broker and log dir."""
         leaders = {(log.topic, log.partition): log.leader for log in self.disks.logs}
         shares = {(row.topic, row.partition): row for row in self._usage.by_partition()}
         return [
@@ -262,13 +262,13 @@ class Outlook:
     def _of_topic(self, rows: Sequence[PartitionOutlook]) -> dict[str, Any]:
         own = [each for row in rows for each in self._copies.get((row.topic, row.partition), [])]
         ceilings = [None if r.ceiling_bytes is None else r.ceiling_bytes * max(r.replica_count, 1) for r in rows]
-        found = skew([row.size_bytes or 0 for row in rows])
+        result = skew([row.size_bytes or 0 for row in rows])
         stand = [row.cleaner_stands_still for row in rows if row.cleaner_stands_still is not None]
         return {
             **self._rates_of(own),
             "ceiling_bytes": None if None in ceilings else sum(each for each in ceilings if each is not None),
             "unlimited": any(row.unlimited for row in rows),
-            "skew": found.ratio if found is not None else None,
+            "skew": result.ratio if result is not None else None,
             "dirty_ratio_at_least": max(
                 (row.dirty_ratio_at_least for row in rows if row.dirty_ratio_at_least is not None), default=None
             ),
@@ -317,9 +317,9 @@ def _replica(each: GrownReplica, leader: int | None, usage: PartitionUsage | Non
 
 def _skews(kind: Iterable[_Held]) -> list[SkewRow]:
     return [
-        SkewRow(**_values(found), over=over, broker=broker, topic=topic)
+        SkewRow(**_values(result), over=over, broker=broker, topic=topic)
         for over, broker, topic, held in kind
-        if len(held) > 1 and (found := skew(held)) is not None
+        if len(held) > 1 and (result := skew(held)) is not None
     ]
 
 

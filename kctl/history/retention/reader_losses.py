@@ -78,7 +78,7 @@ def tombstones(readers: Iterable[Reader], configs: Mapping[str, LogConfig]) -> l
         config = configs.get(reader.topic)
         sure_ms = None if config is None else tombstones_until_ms(reader.time_lag_ms, config)
         if config is not None and sure_ms is not None:
-            kept = (config.delete_retention_ms, config.min_compaction_lag_ms)
+            retained = (config.delete_retention_ms, config.min_compaction_lag_ms)
             place = (reader.group, reader.topic, reader.partition)
-            rows.append(TombstoneRow(*place, reader.lag, reader.time_lag_ms, *kept, sure_ms))
+            rows.append(TombstoneRow(*place, reader.lag, reader.time_lag_ms, *retained, sure_ms))
     return sorted(rows, key=lambda row: (row.sure_ms, row.group, row.topic, row.partition))

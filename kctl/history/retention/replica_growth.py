@@ -32,7 +32,7 @@ _MOST_TRIED = 5  # files that are damaged, or have no rows, before one that says
 
 
 @dataclass(frozen=True, slots=True)
-class SizesAsked:
+class SizesQuery:
     """Passes with from_ms ≤ at_ms < to_ms of a store in a folder that every executor can read."""
 
     store: str
@@ -51,7 +51,7 @@ _NAMED = len(REPLICAS.names)
 
 
 def read(
-    asked: SizesAsked, topics: GroupRange = EVERY_GROUP, *, watch: Watch | None = None
+    asked: SizesQuery, topics: GroupRange = EVERY_GROUP, *, watch: Watch | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The replicas of a range of topics, batches of ARROW's schema; then what could not be read. Needs no Spark.
 
@@ -88,7 +88,7 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
 
 def replicas_of(rows: Iterable[Sequence[Any]]) -> tuple[list[GrownReplica], list[str]]:
     """Rows in the order of ARROW's columns as replicas; and the errors in them."""
-    found: list[GrownReplica] = []
+    result: list[GrownReplica] = []
     errors: list[str] = []
     for row in rows:
         if row[-1] is not None:
@@ -96,11 +96,11 @@ def replicas_of(rows: Iterable[Sequence[Any]]) -> tuple[list[GrownReplica], list
         else:
             topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
             grown = Growth(*row[_NAMED:-1])
-            found.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
-    return found, errors
+            result.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
+    return result, errors
 
 
-def volumes(store: Store, asked: SizesAsked, *, damaged: Callable[[Damaged], None]) -> list[GrownVolume]:
+def volumes(store: Store, asked: SizesQuery, *, damaged: Callable[[Damaged], None]) -> list[GrownVolume]:
     """Each log dir whose size is known. Few rows: read here."""
     rows = read_sorted(store, schema.LOG_DIRS, asked.from_ms, asked.to_ms, damaged=damaged)
     return [

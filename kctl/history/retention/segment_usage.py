@@ -1,9 +1,8 @@
-"""What log dirs' own files tell of retention and compaction, log by log: segments that may be deleted, those that are
-kept for longer than they should be, and what the cleaner has before it.
+"""Retention and compaction as seen in the files of log dirs, log by log: segments due for deletion, segments retained
+too long, and pending compaction.
 
-It takes the folders of a broker's log dirs (on its machine, or copies), and the topics' configs. Rules:
-kctl.segment.log.segment_retention, retention.tombstones. Batch headers are read, not records, unless keys are
-counted.
+Input: the folders of a broker's log dirs (on its host, or copies) and the topics' configs. Rules:
+kctl.segment.log.segment_retention, retention.tombstones. Only batch headers are read, unless keys are counted.
 """
 
 from __future__ import annotations
@@ -87,7 +86,10 @@ class CleanerRow:
 
 @dataclass
 class FilesReport:
-    """What was found. logs, segments: that were looked at. failures: logs that could not be read, and why."""
+    """The result of reading logs.
+
+    logs, segments_seen: how many were read. failures: logs that could not be read, and why.
+    """
 
     segments: list[SegmentRow] = field(default_factory=list)
     cleaner: list[CleanerRow] = field(default_factory=list)
@@ -97,7 +99,7 @@ class FilesReport:
 
 
 @dataclass(frozen=True)
-class FilesAsked:
+class SegmentRequest:
     """configs: of topics by name; logs of others are left out. now_ms: ages are counted to it. cleaner: only compacted
     logs are looked at, for the cleaner; else those with retention. keys: count them, which reads every record.
 
@@ -115,23 +117,23 @@ class FilesAsked:
 def log_folders(log_dirs: Sequence[Path]) -> list[Path]:
     """The partitions' folders in log dirs, those that a broker is about to remove left out; a partition's folder
     itself may be given. Raises NotFound, NotAuthorized, UsageError."""
-    found: list[Path] = []
+    result: list[Path] = []
     for path in log_dirs:
         own = [path] if holds_segments(path) else partition_folders(path)
-        found += [each for each in own if parse_folder_name(each.resolve().name)[2] is None]
-    return found
+        result += [each for each in own if parse_folder_name(each.resolve().name)[2] is None]
+    return result
 
 
 def topics_of(folders: Sequence[Path]) -> set[str]:
-    """The topics of partitions' folders."""
+    """Return the topics of partition folders."""
     names = (parse_folder_name(each.resolve().name)[0] for each in folders)
     return {name for name in names if name is not None}
 
 
-def look_into(
-    folders: Sequence[Path], asked: FilesAsked, progress: Callable[[int, int], None] | None = None
+def read_segments(
+    folders: Sequence[Path], asked: SegmentRequest, progress: Callable[[int, int], None] | None = None
 ) -> FilesReport:
-    """Look into logs one after the other. What cannot be read is a failure, and the next one is looked into."""
+    """Read logs one after the other. A log that cannot be read is a failure, and the next one is read."""
     report = FilesReport()
     for number, folder in enumerate(folders):
         if progress is not None:
@@ -157,8 +159,8 @@ def look_into(
     return report
 
 
-def _tally(folder: Path, asked: FilesAsked) -> LogTally:
-    options = TallyOptions(asked.now_ms, _EXACT_KEYS, records=asked.keys)
+def _tally(folder: Path, query: SegmentRequest) -> LogTally:
+    options = TallyOptions(query.now_ms, _EXACT_KEYS, records=query.keys)
     (log,) = read_logs(select_logs([folder]), options).logs
     return log
 
@@ -187,10 +189,10 @@ def _segments(
     limits = Limits(
         _limit(config.retention_ms), _limit(config.retention_bytes), selected.high_watermark, selected.log_start_offset
     )
-    seen = _seen(tally)
-    for segment, found in zip(seen, deletions(seen, limits, now_ms), strict=True):
-        if found.deletable_now is not None or found.pinned_by not in {None, Pin.EMPTY_ACTIVE}:
-            yield _row(folder, topic, partition, segment, found, limits, now_ms)
+    visited = _seen(tally)
+    for segment, result in zip(visited, deletions(visited, limits, now_ms), strict=True):
+        if result.deletable_now is not None or result.pinned_by not in {None, Pin.EMPTY_ACTIVE}:
+            yield _row(folder, topic, partition, segment, result, limits, now_ms)
 
 
 def _limit(value: int | None) -> int | None:
@@ -198,7 +200,7 @@ def _limit(value: int | None) -> int | None:
 
 
 def _row(
-    folder: Path, topic: str, partition: int, segment: LogSegment, found: Deletion, limits: Limits, now_ms: int
+    folder: Path, topic: str, partition: int, segment: LogSegment, result: Deletion, limits: Limits, now_ms: int
 ) -> SegmentRow:
     age = now_ms - segment.largest_timestamp
     return SegmentRow(
@@ -210,48 +212,48 @@ def _row(
         active=segment.active,
         largest_timestamp=at(segment.largest_timestamp),
         expired=limits.retention_ms is not None and age > limits.retention_ms,
-        reason=found.deletable_now,
-        deletable_at=at(found.deletable_at),
-        pinned_by=found.pinned_by,
-        pinned_by_segment=found.pinned_by_segment,
+        reason=result.deletable_now,
+        deletable_at=at(result.deletable_at),
+        pinned_by=result.pinned_by,
+        pinned_by_segment=result.pinned_by_segment,
     )
 
 
 def _cleaner(
-    folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, asked: FilesAsked
+    folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, query: SegmentRequest
 ) -> CleanerRow:
     cleaned_to = checkpointed(folder, CLEANED)
-    seen = [
+    visited = [
         CompactedSegment(each.base_offset, each.size_bytes, each.largest_timestamp, segment.mtime)
         for each, segment in zip(_seen(tally), tally.segments, strict=True)
     ]
-    found: Dirty = dirty(
-        seen,
+    result: Dirty = dirty(
+        visited,
         cleaned_to=cleaned_to,
         log_start=tally.selected.log_start_offset,
         last_stable=_last_stable(tally),
-        now_ms=asked.now_ms,
+        now_ms=query.now_ms,
         min_compaction_lag_ms=max(config.min_compaction_lag_ms or 0, 0),
     )
-    since = wanted_since_ms(seen, found, config)
-    waiting, silent = None if since is None else max(asked.now_ms - since, 0), _silent_ms(folder, asked.now_ms)
-    capacity = dedupe_keys(asked.buffer_bytes, asked.threads)
-    most = found.offsets if not asked.keys else min(found.offsets, tally.distinct[0])
+    since = wanted_since_ms(visited, result, config)
+    waiting, silent = None if since is None else max(query.now_ms - since, 0), _silent_ms(folder, query.now_ms)
+    capacity = dedupe_keys(query.buffer_bytes, query.threads)
+    most = result.offsets if not query.keys else min(result.offsets, tally.distinct[0])
     return CleanerRow(
         log_dir=str(folder.absolute().parent),
         topic=topic,
         partition=partition,
-        size_bytes=sum(each.size_bytes for each in seen),
-        clean_bytes=found.clean_bytes,
-        cleanable_bytes=found.cleanable_bytes,
-        dirty_ratio=found.ratio,
+        size_bytes=sum(each.size_bytes for each in visited),
+        clean_bytes=result.clean_bytes,
+        cleanable_bytes=result.cleanable_bytes,
+        dirty_ratio=result.ratio,
         min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
-        wants_cleaning=wants_cleaning(found, config),
+        wants_cleaning=wants_cleaning(result, config),
         cleaned_to_offset=cleaned_to,
-        uncleanable_from_offset=found.first_uncleanable_offset,
-        offsets=found.offsets,
-        keys=tally.distinct[0] if asked.keys else None,
-        keys_exact=tally.distinct[1] == 0.0 if asked.keys else None,
+        uncleanable_from_offset=result.first_uncleanable_offset,
+        offsets=result.offsets,
+        keys=tally.distinct[0] if query.keys else None,
+        keys_exact=tally.distinct[1] == 0.0 if query.keys else None,
         dedupe_keys=capacity,
         rounds=-(-most // max(capacity, 1)),
         waiting_ms=waiting,

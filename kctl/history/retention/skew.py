@@ -1,4 +1,4 @@
-"""How evenly bytes, or anything else, are spread over brokers, log dirs or partitions. Pure."""
+"""How evenly bytes or other amounts are spread over brokers, log dirs or partitions. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Skew:
 
 
 def skew(held: Sequence[int]) -> Skew | None:
-    """The skew of what each place holds; places that hold nothing count. None without places."""
+    """Return the skew of the amounts; zeros count. None without amounts."""
     if not held:
         return None
     mean = sum(held) / len(held)

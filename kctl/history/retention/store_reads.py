@@ -15,12 +15,12 @@ from kctl.errors import NotFound
 from kctl.history.evaluate import reading_batches
 from kctl.history.evaluate.group_ranges import GroupRange, group_ranges
 from kctl.history.evaluate.processes import each_share
-from kctl.history.evaluate.reading_batches import ReadingsQuestion
+from kctl.history.evaluate.reading_batches import ReadingsQuery
 from kctl.history.retention import replica_growth
 from kctl.history.retention.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
 from kctl.history.retention.disk_loss import Reader
 from kctl.history.retention.outlook import Outlook
-from kctl.history.retention.replica_growth import SizesAsked
+from kctl.history.retention.replica_growth import SizesQuery
 from kctl.history.retention.volumes import Disks, Partition
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
@@ -60,55 +60,55 @@ class StoreReads:
 
     @property
     def errors(self) -> list[str]:
-        """One line for each."""
+        """Return a line for each read failure."""
         return as_given(self._damaged, self.store.root)
 
     def outlook(self) -> tuple[Outlook, DiskMoment]:
-        """What was seen of disks. Raises NotFound when the store has no pass in the span."""
+        """Return the state of the disks. Raises NotFound if the store has no pass in the span."""
         moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._tell)
         if moment is None:
             raise NotFound(
-                f"{self.store.root} has no snapshot of that time", hint="`kctl history snapshot` collects them"
+                f"{self.store.root} has no snapshot of that time", hint="collect snapshots with `kctl history snapshot`"
             )
-        asked = SizesAsked(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
-        replicas, errors = replica_growth.replicas_of(self._sizes(asked))
+        query = SizesQuery(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
+        replicas, errors = replica_growth.replicas_of(self._sizes(query))
         self._damaged.update(dict.fromkeys(errors))
         check_files(self.store, (schema.LOGS, schema.CONFIGS), self.from_ms, moment.at_ms + 1, damaged=self._tell)
-        volumes = replica_growth.volumes(self.store, asked, damaged=self._tell)
+        volumes = replica_growth.volumes(self.store, query, damaged=self._tell)
         self._damaged.update(dict.fromkeys(moment.failures))
         disks = Disks(replicas, volumes, moment.logs, moment.configs)
         return Outlook(disks, moment.log_dirs, now_ms=moment.at_ms), moment
 
     def readers(self, outlook: Outlook, *, chosen: Names = EVERY) -> list[Reader]:
-        """Each group's last reading of each partition of the topics that are chosen."""
+        """Return each group's last reading of each partition of the selected topics."""
         replicas: dict[Partition, int] = {}
         for each in outlook.disks.current():
             if not each.future:
                 replicas[each.topic, each.partition] = replicas.get((each.topic, each.partition), 0) + 1
-        question = ReadingsQuestion(text_of(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
+        query = ReadingsQuery(text_of(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
         oldest = {(log.topic, log.partition): log.oldest_timestamp_ms for log in outlook.disks.logs}
-        found = []
-        for row in self._readings(question):
+        result = []
+        for row in self._readings(query):
             if row["error"] is not None:
                 self._damaged[row["error"]] = None
             elif row["topic"] in chosen:
                 partition = (row["topic"], row["partition"])
                 lag_ms = _time_lag(row, oldest.get(partition), outlook.now_ms)
-                found.append(_reader(row, lag_ms, outlook, replicas.get(partition, 0)))
-        return found
+                result.append(_reader(row, lag_ms, outlook, replicas.get(partition, 0)))
+        return result
 
     def ends_near(self, moments_ms: Iterable[int], until_ms: int) -> dict[Partition, list[LogEnd]]:
-        """Where logs ended about those moments, in order of time."""
-        found: dict[Partition, list[LogEnd]] = {}
+        """Return the log ends at about these times, in order of time."""
+        result: dict[Partition, list[LogEnd]] = {}
         for moment_ms in sorted(set(moments_ms)):
             for partition, ends in ends_near(self.store, moment_ms, until_ms, damaged=self._tell).items():
-                found.setdefault(partition, []).extend(ends)
-        return {partition: sorted(set(ends)) for partition, ends in found.items()}
+                result.setdefault(partition, []).extend(ends)
+        return {partition: sorted(set(ends)) for partition, ends in result.items()}
 
     def _tell(self, damaged: Damaged) -> None:
         self._damaged[str(damaged)] = None
 
-    def _sizes(self, asked: SizesAsked) -> Iterable[Sequence[Any]]:
+    def _sizes(self, asked: SizesQuery) -> Iterable[Sequence[Any]]:
         """Return the rows of replica_growth.ARROW, in any order."""
         if self.watch is not None:
             return replica_growth.rows_of(replica_growth.read(asked, watch=self.watch))
@@ -117,15 +117,15 @@ class StoreReads:
         )
         return [row for rows in each_share(partial(_size_rows, asked), ranges) for row in rows]
 
-    def _readings(self, question: ReadingsQuestion) -> Iterator[dict[str, Any]]:
+    def _readings(self, query: ReadingsQuery) -> Iterator[dict[str, Any]]:
         """Return the columns READERS of each reading, in any order."""
         ranges = group_ranges(
-            self.store, question.from_ms, question.to_ms, self._parts(schema.COMMITS, question), damaged=self._tell
+            self.store, query.from_ms, query.to_ms, self._parts(schema.COMMITS, query), damaged=self._tell
         )
-        for rows in each_share(partial(_reading_rows, question), ranges):
+        for rows in each_share(partial(_reading_rows, query), ranges):
             yield from rows
 
-    def _parts(self, table: str, span: SizesAsked | ReadingsQuestion) -> int:
+    def _parts(self, table: str, span: SizesQuery | ReadingsQuery) -> int:
         """Return into how many parts a read is worth splitting."""
         if self.at_once == 1:
             return 1
@@ -134,16 +134,16 @@ class StoreReads:
         return max(1, min(self.at_once, size // _BYTES_PER_PROCESS))
 
 
-def _size_rows(asked: SizesAsked, topics: GroupRange) -> list[Sequence[Any]]:
-    return list(replica_growth.rows_of(replica_growth.read(asked, topics)))
+def _size_rows(query: SizesQuery, topics: GroupRange) -> list[Sequence[Any]]:
+    return list(replica_growth.rows_of(replica_growth.read(query, topics)))
 
 
-def _reading_rows(question: ReadingsQuestion, groups: GroupRange) -> list[dict[str, Any]]:
-    return [row for batch in reading_batches.read(question, groups) for row in batch.select(list(READERS)).to_pylist()]
+def _reading_rows(query: ReadingsQuery, groups: GroupRange) -> list[dict[str, Any]]:
+    return [row for batch in reading_batches.read(query, groups) for row in batch.select(list(READERS)).to_pylist()]
 
 
 def reads_of(store: str, from_ms: int, to_ms: int, *, at_once: int = 1) -> StoreReads:
-    """Return the reads of a store in a folder. Raises what open_store does."""
+    """Return the reads of a store. Raises what open_store raises."""
     return StoreReads(open_store(place(store)), from_ms, to_ms, at_once=at_once)
 
 
@@ -154,8 +154,8 @@ def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | 
         known: int | None = row["time_lag_ms"]
         return known
     start, end = row["log_start_offset"], row["log_end_offset"]
-    found = time_lag([LogEnd(oldest_ms, start), LogEnd(now_ms, end)], max(row["committed_offset"], start)).ms
-    return None if found is None else max(found, row["time_lag_least_ms"] or 0)
+    result = time_lag([LogEnd(oldest_ms, start), LogEnd(now_ms, end)], max(row["committed_offset"], start)).ms
+    return None if result is None else max(result, row["time_lag_least_ms"] or 0)
 
 
 def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, replicas: int) -> Reader:
@@ -164,7 +164,7 @@ def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, repl
     size = None if rate is None else rate.leader_bytes
     log = Log(row["log_start_offset"], row["log_end_offset"], size, row["produced_per_s"])
     limits = Limits(config.cleanup_policy, config.retention_ms, config.retention_bytes)
-    found: Deletion = deletion(row["committed_offset"], time_lag_ms, log, limits)
+    result: Deletion = deletion(row["committed_offset"], time_lag_ms, log, limits)
     keeps_up = row["catch_up_ms"] == 0
     return Reader(
         group=row["group"],
@@ -173,11 +173,11 @@ def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, repl
         lag=row["lag"],
         consumed_per_s=row["consumed_per_s"],
         produced_per_s=row["produced_per_s"],
-        loss_eta_ms=loss_eta_ms(found, row["consumed_per_s"], row["produced_per_s"], keeps_up=keeps_up),
+        loss_eta_ms=loss_eta_ms(result, row["consumed_per_s"], row["produced_per_s"], keeps_up=keeps_up),
         replicas=replicas,
         committed_offset=row["committed_offset"],
         time_lag_ms=time_lag_ms,
-        by_time_ms=found.by_time_ms,
+        by_time_ms=result.by_time_ms,
         keeps_up=keeps_up,
         log=log,
     )

@@ -146,5 +146,5 @@ def tombstones_until_ms(time_lag_ms: int | None, config: LogConfig) -> int | Non
         return None
     if not compacts(config.cleanup_policy):
         return None
-    kept = config.delete_retention_ms + max(config.min_compaction_lag_ms or 0, 0)
-    return max(kept - time_lag_ms, 0)
+    retained = config.delete_retention_ms + max(config.min_compaction_lag_ms or 0, 0)
+    return max(retained - time_lag_ms, 0)

@@ -1,4 +1,4 @@
-"""The rows of kctl.lag.retention out of what a cluster answered. kctl.spark.retention_job computes the same rows."""
+"""The rows of kctl.lag.retention from a cluster's responses. kctl.spark.retention_job computes the same rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS: dict[str, type[Any]] = {
 
 
 class _Shares(NamedTuple):
-    """What one copy of a partition has used."""
+    """The retention usage of one replica."""
 
     bytes_used: float | None
     oldest_ms: int | None
@@ -43,7 +43,7 @@ class _Shares(NamedTuple):
 
 @dataclass(frozen=True)
 class Usage:
-    """What a cluster told, from which each report is made."""
+    """Responses of a cluster, from which each report is computed."""
 
     replicas: list[ReplicaSize]
     logs: list[PartitionLog]
@@ -70,7 +70,7 @@ class Usage:
         return reports[by]()
 
     def by_partition(self) -> list[PartitionUsage]:
-        """Each partition in `logs`, sorted by topic and partition."""
+        """Return each partition in `logs`, sorted by topic and partition."""
         config = self._configs
         copies = grouped(self.replicas, lambda row: (row.topic, row.partition))
         return [
@@ -79,18 +79,18 @@ class Usage:
         ]
 
     def by_topic(self) -> list[TopicUsage]:
-        """Each topic in `logs`, sorted."""
-        found = grouped(self.by_partition(), lambda row: row.topic)
-        return [_topic(rows) for rows in found.values()]
+        """Return each topic in `logs`, sorted."""
+        result = grouped(self.by_partition(), lambda row: row.topic)
+        return [_topic(rows) for rows in result.values()]
 
     def by_broker(self) -> list[BrokerUsage]:
-        """Each broker in `log_dirs`, sorted."""
+        """Return each broker in `log_dirs`, sorted."""
         copies = grouped(self.replicas, lambda row: row.broker)
         dirs = grouped(self.log_dirs, lambda row: row.broker)
         return [self._broker(node, dirs[node], copies.get(node, [])) for node in sorted(dirs)]
 
     def by_log_dir(self) -> list[LogDirUsage]:
-        """Each of `log_dirs`, sorted by broker and path."""
+        """Return each of `log_dirs`, sorted by broker and path."""
         copies = grouped(self.replicas, lambda row: (row.broker, row.log_dir))
         return [
             self._log_dir(row, copies.get((row.broker, row.log_dir), []))
@@ -98,19 +98,19 @@ class Usage:
         ]
 
     def _shares(self, copies: Iterable[ReplicaSize]) -> list[_Shares]:
-        found = []
+        result = []
         for copy in copies:
             policy = self._configs.get(copy.topic, TopicRetention(copy.topic))
             log = self._log_of.get((copy.topic, copy.partition))
             oldest = log.oldest_timestamp_ms if log else None
-            found.append(
+            result.append(
                 _Shares(
                     used(copy.size_bytes, policy.retention_bytes, policy.cleanup_policy),
                     oldest,
                     used(age_ms(self.now_ms, oldest), policy.retention_ms, policy.cleanup_policy),
                 )
             )
-        return found
+        return result
 
     def _broker(self, node: int, dirs: list[LogDirSize], copies: list[ReplicaSize]) -> BrokerUsage:
         shares = self._shares(copies)

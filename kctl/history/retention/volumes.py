@@ -49,16 +49,16 @@ class Disks:
     _last: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        seen = [(each.broker, each.growth.last_ms) for each in self.replicas]
-        for broker, last_ms in [*seen, *((each.broker, each.growth.last_ms) for each in self.volumes)]:
+        visited = [(each.broker, each.growth.last_ms) for each in self.replicas]
+        for broker, last_ms in [*visited, *((each.broker, each.growth.last_ms) for each in self.volumes)]:
             self._last[broker] = max(self._last.get(broker, 0), last_ms)
 
     def current(self) -> list[GrownReplica]:
-        """The replicas that their brokers have."""
+        """Return the replicas that brokers still have."""
         return [each for each in self.replicas if each.growth.last_ms == self._last[each.broker]]
 
     def rates(self) -> dict[Partition, Rate]:
-        """How fast each partition is written."""
+        """Return the write rate of each partition."""
         leaders = {(log.topic, log.partition): log.leader for log in self.logs}
         copies: dict[Partition, list[GrownReplica]] = {}
         for each in self.current():
@@ -67,7 +67,7 @@ class Disks:
         return {partition: _rate(each, leaders.get(partition, -1)) for partition, each in copies.items()}
 
     def full(self) -> dict[Place, DiskFull]:
-        """When the volume of each log dir is full."""
+        """Return when the volume of each log dir is full."""
         rates = self.rates()
         on: dict[Place, list[ReplicaGrowth]] = {}
         for each in self.current():
@@ -75,7 +75,7 @@ class Disks:
         ever: dict[Place, list[GrownReplica]] = {}
         for each in self.replicas:
             ever.setdefault((each.broker, each.log_dir), []).append(each)
-        found: dict[Place, DiskFull] = {}
+        result: dict[Place, DiskFull] = {}
         for group in same_volumes(self.volumes):
             places = [(each.broker, each.log_dir) for each in group]
             usable = min(each.growth.last_bytes for each in group) + sum(self.freed.get(place, 0) for place in places)
@@ -86,8 +86,8 @@ class Disks:
                 other_per_hour=other or 0.0,
                 observed_ms=max(each.growth.span_ms for each in group),
             )
-            found.update(dict.fromkeys(places, outlook))
-        return found
+            result.update(dict.fromkeys(places, outlook))
+        return result
 
     def _growing(self, each: GrownReplica, rates: Mapping[Partition, Rate]) -> ReplicaGrowth:
         rate = rates.get((each.topic, each.partition), Rate(None, None))
@@ -126,15 +126,15 @@ def _most(rates: Iterable[float | None]) -> float | None:
 
 
 def same_volumes(volumes: Iterable[GrownVolume]) -> list[list[GrownVolume]]:
-    """Log dirs, those together that lie on one volume."""
-    found: list[list[GrownVolume]] = []
+    """Return log dirs grouped by volume."""
+    result: list[list[GrownVolume]] = []
     for each in sorted(volumes, key=lambda row: (row.broker, row.log_dir)):
-        group = next((group for group in found if _same(group[0], each)), None)
+        group = next((group for group in result if _same(group[0], each)), None)
         if group is None:
-            found.append([each])
+            result.append([each])
         else:
             group.append(each)
-    return found
+    return result
 
 
 def _same(one: GrownVolume, other: GrownVolume) -> bool:

@@ -67,19 +67,19 @@ class Change:
 
 def parse_change(settings: Sequence[str]) -> Change:
     """«retention.ms=3d», «retention.bytes=10GB», «retention.ms=259200000», «retention.ms=-1». Raises UsageError."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for text in settings:
         name, separator, value = text.partition("=")
         if not separator or name not in _PARSERS:
             raise UsageError(
                 f"{text!r} is no change of retention", hint="write retention.ms=3d or retention.bytes=10GB"
             )
-        if name in found:
+        if name in result:
             raise UsageError(f"{name} is given twice")
-        found[name] = -1 if value.strip() == _NONE else _PARSERS[name](value)
-        if found[name] > _MOST:
+        result[name] = -1 if value.strip() == _NONE else _PARSERS[name](value)
+        if result[name] > _MOST:
             raise UsageError(f"{text!r} is more than Kafka can hold")
-    return Change(found.get("retention.ms"), found.get("retention.bytes"))
+    return Change(result.get("retention.ms"), result.get("retention.bytes"))
 
 
 def _milliseconds(text: str) -> int:
@@ -139,8 +139,8 @@ def offsets_at(log: KnownLog, moment_ms: int) -> tuple[int, int]:
         return points[-1].offset, points[-1].offset
     place = next(i for i in range(1, len(points)) if points[i].at_ms >= moment_ms)
     (early_ms, low), (late_ms, high) = points[place - 1], points[place]
-    found = low + int(float(high - low) * (float(moment_ms - early_ms) / float(late_ms - early_ms)))
-    return found, found
+    result = low + int(float(high - low) * (float(moment_ms - early_ms) / float(late_ms - early_ms)))
+    return result, result
 
 
 def _points(log: KnownLog) -> list[LogEnd]:

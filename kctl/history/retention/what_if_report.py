@@ -107,7 +107,7 @@ def what_if(
 def _logs(
     outlook: Outlook, chosen: Mapping[str, LogConfig], ends: Mapping[Partition, Sequence[LogEnd]]
 ) -> dict[Partition, KnownLog]:
-    found: dict[Partition, KnownLog] = {}
+    result: dict[Partition, KnownLog] = {}
     for log in outlook.disks.logs:
         partition = (log.topic, log.partition)
         if log.topic not in chosen:
@@ -118,10 +118,10 @@ def _logs(
             points = [point for point in points if point.offset <= (log.log_end_offset or 0)]
             points.append(LogEnd(outlook.now_ms, log.log_end_offset))
         size = outlook.rates.get(partition, Rate(None, None)).leader_bytes
-        found[partition] = KnownLog(
+        result[partition] = KnownLog(
             log.topic, log.partition, size, log.log_start_offset, log.oldest_timestamp_ms, tuple(points)
         )
-    return found
+    return result
 
 
 def _topics(
@@ -133,8 +133,8 @@ def _topics(
             copies.setdefault((each.topic, each.partition), []).append(each.growth.last_bytes)
     rows = []
     for topic, config in sorted(chosen.items()):
-        own = {partition: found for partition, found in cut.items() if partition[0] == topic}
-        known = {partition: found for partition, found in own.items() if found is not None}
+        own = {partition: result for partition, result in cut.items() if partition[0] == topic}
+        known = {partition: result for partition, result in own.items() if result is not None}
         new = change.applied(config)
         rates = {partition: outlook.rates.get(partition, Rate(None, None)) for partition in own}
         number = {partition: len(copies.get(partition, ())) for partition in own}
@@ -147,8 +147,8 @@ def _topics(
                 new_retention_ms=new.retention_ms,
                 retention_bytes=config.retention_bytes,
                 new_retention_bytes=new.retention_bytes,
-                freed_at_least_bytes=sum(found.least_bytes * number[p] for p, found in known.items()),
-                freed_at_most_bytes=sum(found.most_bytes * number[p] for p, found in known.items()),
+                freed_at_least_bytes=sum(result.least_bytes * number[p] for p, result in known.items()),
+                freed_at_most_bytes=sum(result.most_bytes * number[p] for p, result in known.items()),
                 unknown_partitions=len(own) - len(known),
                 ceiling_bytes=_ceilings(config, rates, number),
                 new_ceiling_bytes=_ceilings(new, rates, number),
@@ -158,10 +158,10 @@ def _topics(
 
 
 def _ceilings(config: LogConfig, rates: Mapping[Partition, Rate], number: Mapping[Partition, int]) -> int | None:
-    found = {p: ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0) for p, rate in rates.items()}
-    if not found or any(each is None for each in found.values()):
+    result = {p: ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0) for p, rate in rates.items()}
+    if not result or any(each is None for each in result.values()):
         return None
-    return int(sum((each or 0.0) * number[partition] for partition, each in found.items()))
+    return int(sum((each or 0.0) * number[partition] for partition, each in result.items()))
 
 
 def _log_dirs(
@@ -170,11 +170,11 @@ def _log_dirs(
     least: dict[Place, int] = {}
     most: dict[Place, int] = {}
     for each in outlook.disks.current():
-        found = cut.get((each.topic, each.partition))
-        if found is not None and not each.future:
+        result = cut.get((each.topic, each.partition))
+        if result is not None and not each.future:
             place = (each.broker, each.log_dir)
-            least[place] = least.get(place, 0) + found.least_bytes
-            most[place] = most.get(place, 0) + found.most_bytes
+            least[place] = least.get(place, 0) + result.least_bytes
+            most[place] = most.get(place, 0) + result.most_bytes
     after = _changed(outlook, change, chosen, cut).full()
     rows = []
     for row in outlook.by_log_dir():
@@ -207,8 +207,8 @@ def _changed(
     spare: dict[Place, int] = {}
     replicas = []
     for each in disks.replicas:
-        found = cut.get((each.topic, each.partition))
-        gone = min(found.least_bytes, each.growth.last_bytes) if found is not None and not each.future else 0
+        result = cut.get((each.topic, each.partition))
+        gone = min(result.least_bytes, each.growth.last_bytes) if result is not None and not each.future else 0
         place = (each.broker, each.log_dir)
         spare[place] = spare.get(place, 0) + gone
         replicas.append(each._replace(growth=each.growth._replace(last_bytes=each.growth.last_bytes - gone)))
@@ -227,13 +227,13 @@ def _groups(
     logs: Mapping[Partition, KnownLog],
     cut: Mapping[Partition, Freed | None],
 ) -> list[GroupWhatIf]:
-    found: dict[tuple[str, str], list[_Loss]] = {}
+    result: dict[tuple[str, str], list[_Loss]] = {}
     for reader in readers:
         if reader.topic in chosen:
             partition, config = (reader.topic, reader.partition), chosen[reader.topic]
             loss = _loss(reader, config, change.applied(config), logs.get(partition), cut.get(partition))
             if loss is not None:
-                found.setdefault((reader.group, reader.topic), []).append(loss)
+                result.setdefault((reader.group, reader.topic), []).append(loss)
     rows = [
         GroupWhatIf(
             group=group,
@@ -243,7 +243,7 @@ def _groups(
             loss_ms=min((loss.before_ms for loss in losses if loss.before_ms is not None), default=None),
             new_loss_ms=min((loss.after_ms for loss in losses if loss.after_ms is not None), default=None),
         )
-        for (group, topic), losses in found.items()
+        for (group, topic), losses in result.items()
     ]
     return sorted(rows, key=lambda row: (-row.lost_at_most, row.new_loss_ms or 0, row.group, row.topic))
 
@@ -256,11 +256,13 @@ class _Loss(NamedTuple):
     after_ms: int | None
 
 
-def _loss(reader: Reader, config: LogConfig, new: LogConfig, log: KnownLog | None, found: Freed | None) -> _Loss | None:
+def _loss(
+    reader: Reader, config: LogConfig, new: LogConfig, log: KnownLog | None, result: Freed | None
+) -> _Loss | None:
     """None: the change takes nothing from the group."""
     amount = 0
-    if log is not None and found is not None:
-        amount = lost_unread(reader.committed_offset, log, found.start_offset_at_most)
+    if log is not None and result is not None:
+        amount = lost_unread(reader.committed_offset, log, result.start_offset_at_most)
     before_ms, after_ms = (
         loss_ms(reader, Limits(each.cleanup_policy, each.retention_ms, each.retention_bytes)) for each in (config, new)
     )

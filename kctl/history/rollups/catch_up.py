@@ -52,33 +52,33 @@ def catch_up(
 
     Raises Busy when another kctl makes them, OperationFailed, NotAuthorized.
     """
-    found = CaughtUp()
+    result = CaughtUp()
     if not missing_hours(store) and not _missing_days(store):
-        return found
+        return result
     with lock.hold(rollup_files.make_folder(store)):
         hours = missing_hours(store)  # another kctl may have made them since
         for number, (_, errors) in enumerate((make_hours or hours_here)(store, hours)):
-            found.hours += 1
-            found.errors += errors
+            result.hours += 1
+            result.errors += errors
             if progress is not None:
                 progress(number + 1, len(hours))
         for day_ms in _missing_days(store):
-            found.errors += map(str, make_day(store, day_ms))
-            found.days += 1
-    found.errors = as_given(found.errors, store.root)
-    return found
+            result.errors += map(str, make_day(store, day_ms))
+            result.days += 1
+    result.errors = as_given(result.errors, store.root)
+    return result
 
 
 def make_hour(store: Store, hour: Hour) -> list[Damaged]:
-    """Roll an hour up; what could not be read. An hour without passes that can be read has empty roll-ups."""
-    found = roll_up(store, hour)
+    """Roll up an hour; return read failures. An hour without readable passes has empty rollups."""
+    result = roll_up(store, hour)
     for table in WRITTEN:
-        rollup_files.write(store, hour_path(store, table, hour), table, found.rows[table])
-    return found.damaged
+        rollup_files.write(store, hour_path(store, table, hour), table, result.rows[table])
+    return result.damaged
 
 
 def make_day(store: Store, day_ms: int) -> list[Damaged]:
-    """Roll the hours of a day up; what could not be read."""
+    """Roll up the hours of a day; return read failures."""
     damaged: list[Damaged] = []
     for table in WRITTEN:
         rows, bad = rollup_files.rows_of(store, table, day_ms, day_ms + DAY_MS, days=False)
@@ -98,6 +98,6 @@ def _missing_days(store: Store) -> list[int]:
 
 
 def hours_here(store: Store, hours: Sequence[Hour]) -> Iterator[tuple[int, list[str]]]:
-    """Make the roll-ups of each hour in this process: see MakeHours."""
+    """Roll up each hour in this process; see MakeHours."""
     for hour in hours:
         yield hour.start_ms, [str(each) for each in make_hour(store, hour)]

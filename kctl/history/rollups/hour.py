@@ -56,11 +56,11 @@ class _Times:
 def roll_up(store: Store, hour: Hour) -> HourRollup:
     """What the passes of an hour come to; no rows when there were none."""
     damaged: list[Damaged] = []
-    seen = passes(store, hour.start_ms - HOUR_MS, hour.end_ms, damaged=damaged.append)
-    own = [each for each in seen if each.at_ms >= hour.start_ms]
+    visited = passes(store, hour.start_ms - HOUR_MS, hour.end_ms, damaged=damaged.append)
+    own = [each for each in visited if each.at_ms >= hour.start_ms]
     if not own:
         return HourRollup(hour, {GROUPS: [], TOPICS: [], LOG_DIRS: []}, damaged)
-    base = next((each.at_ms for each in reversed(seen) if each.at_ms < hour.start_ms), None)
+    base = next((each.at_ms for each in reversed(visited) if each.at_ms < hour.start_ms), None)
     times = _Times(base, np.array([each.at_ms for each in own], dtype=np.int64), all(each.complete for each in own))
 
     def read(table: str) -> Iterator[pa.RecordBatch]:
@@ -184,13 +184,13 @@ def _runs(
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        for found, run in _of_batch(batch, tail, key, times, figures):
-            if open_ is not None and open_[0] == found:
+        for result, run in _of_batch(batch, tail, key, times, figures):
+            if open_ is not None and open_[0] == result:
                 open_[1].add(run)
                 continue
             if open_ is not None and open_[1].passes:
                 yield open_
-            open_ = (found, run)
+            open_ = (result, run)
         tail = batch.slice(batch.num_rows - 1, 1)
     if open_ is not None and open_[1].passes:
         yield open_
@@ -214,7 +214,7 @@ def _of_batch(
         one = known(tail.column(name))
         return Known(np.concatenate((one.value, own.value)), np.concatenate((one.known, own.known)))
 
-    found = figures(column)
+    result = figures(column)
     new_run, new_partition = _begins(batch, tail, key), _begins(batch, tail, names)
     run = np.cumsum(new_run) - (1 if new_run[0] else 0)
     begins = np.flatnonzero(new_run) if new_run[0] else np.append(0, np.flatnonzero(new_run))
@@ -224,15 +224,15 @@ def _of_batch(
     cell = run * width + np.maximum(place, 0)
 
     def table(weights: npt.NDArray[Any]) -> Floats:
-        found: Floats = np.bincount(cell[here], weights[here].astype(np.float64), count * width).astype(np.float64)
-        return found.reshape(count, width)
+        result: Floats = np.bincount(cell[here], weights[here].astype(np.float64), count * width).astype(np.float64)
+        return result.reshape(count, width)
 
     sums = {
         name: (table(np.where(value.known, value.value, 0)[before:]), table(value.known[before:]))
-        for name, value in found.sums.items()
+        for name, value in result.sums.items()
     }
     rows = table(np.ones(batch.num_rows))
-    steps = {name: _stepped(v, new_partition, here, before) for name, v in found.steps.items()}
+    steps = {name: _stepped(v, new_partition, here, before) for name, v in result.steps.items()}
     for number, begin in enumerate(begins):
         name = tuple(batch.column(each)[int(begin)].as_py() for each in key)
         inside = slice(int(begin), int(begins[number + 1]) if number + 1 < count else batch.num_rows)
@@ -257,13 +257,13 @@ def _stepped(value: Known, new_partition: Flags, here: Flags, before: int) -> Kn
 
 def _begins(batch: pa.RecordBatch, tail: pa.RecordBatch | None, names: Iterable[str]) -> Flags:
     """Where a row is of another key than the one before it."""
-    found = np.zeros(batch.num_rows, dtype=bool)
+    result = np.zeros(batch.num_rows, dtype=bool)
     same = tail is not None
     for name in names:
-        found |= differs(batch.column(name))
+        result |= differs(batch.column(name))
         same = same and tail is not None and tail.column(name)[0].as_py() == batch.column(name)[0].as_py()
-    found[0] = not same
-    return found
+    result[0] = not same
+    return result
 
 
 # --- sizes of replicas: by topic, and by log dir --------------------------------------------------------------------
@@ -282,15 +282,15 @@ def _sizes(batches: Iterable[pa.RecordBatch], times: _Times) -> _Sizes:
     for batch in batches:
         place, size = times.places(numbers(batch.column("at_ms"))), known(batch.column("size_bytes"))
         here = (place >= 0) & size.known
-        for names, found in ((("topic",), by_topic), (("broker", "log_dir"), by_place)):
+        for names, result in ((("topic",), by_topic), (("broker", "log_dir"), by_place)):
             code, keys = _codes(batch, names)
             cell = code[here] * len(times.at) + place[here]
             total = np.bincount(cell, size.value[here].astype(np.float64), len(keys) * len(times.at))
             count = np.bincount(cell, minlength=len(keys) * len(times.at))
             each = np.where(count > 0, total, np.nan).reshape(len(keys), len(times.at))
             for key, row in zip(keys, each, strict=True):
-                before = found.get(key)
-                found[key] = row if before is None else np.where(np.isnan(row), before, np.nan_to_num(before) + row)
+                before = result.get(key)
+                result[key] = row if before is None else np.where(np.isnan(row), before, np.nan_to_num(before) + row)
     return _Sizes(by_topic, by_place)
 
 

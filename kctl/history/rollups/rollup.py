@@ -83,12 +83,12 @@ def _start(row: Row) -> int:
 
 def _folded(table: str, rows: Sequence[Row], start_ms: int) -> dict[str, Any]:
     """rows: of one key, in order of time."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, (rule, _) in COLUMNS[table].items():
         values = [(row[name], row[PASSES]) for row in rows if row[name] is not None]
-        found[name] = _value(rule, values)
-    found[START] = start_ms
-    return found
+        result[name] = _value(rule, values)
+    result[START] = start_ms
+    return result
 
 
 def _value(rule: str, values: Sequence[tuple[Any, int]]) -> Any:

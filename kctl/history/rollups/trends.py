@@ -50,8 +50,8 @@ def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:
     if not starts:
         return []
     every = range(starts[0], starts[-1] + 1, period_ms)
-    found = [_course(table, key, each, every) for key, each in by_key.items()]
-    return sorted(found, key=lambda course: (-abs(course.change or 0), -(course.peak or 0), course.key))
+    result = [_course(table, key, each, every) for key, each in by_key.items()]
+    return sorted(result, key=lambda course: (-abs(course.change or 0), -(course.peak or 0), course.key))
 
 
 def _course(table: str, key: tuple[Any, ...], rows: dict[int, Row], every: Sequence[int]) -> Course:

@@ -37,7 +37,7 @@ _MOST_FAILURES, _MOST_TEXT = 50, 300
 _LONG_MS = 60_000
 # A leader tells no offsets until its high watermark has come to where its epoch began (Partition.scala:
 # fetchOffsetForTimestamp), and that stands still while too few replicas are in sync (KIP-966).
-_WHY_NO_OFFSETS = ", for over a minute: are as many replicas in sync as its min.insync.replicas asks for?"
+_WHY_NO_OFFSETS = ", for over a minute: check whether the partition has min.insync.replicas replicas in sync"
 _CONFIGS = {
     name: name.replace("_", ".")
     for name, _, _ in schema.COLUMNS[schema.CONFIGS]
@@ -105,37 +105,37 @@ class Collector:
             return self._look(client, at_ms)
 
     def _look(self, client: ClusterClient, at_ms: int) -> Pass:
-        found = Pass()
+        result = Pass()
         state = client.metadata()
         if state.cluster_id != self._cluster_id:
             raise AnotherCluster(
-                f"the brokers are of cluster {state.cluster_id} now, and the snapshots of {self._cluster_id}",
+                f"the brokers now belong to cluster {state.cluster_id}, but the snapshots to {self._cluster_id}",
                 hint="use a store for each cluster",
             )
-        _note_absent_brokers(state, found)
-        groups = self._groups(client, found)
-        committed = _committed(client, groups, found)
+        _note_absent_brokers(state, result)
+        groups = self._groups(client, result)
+        committed = _committed(client, groups, result)
         owners = {name: owners_of(groups[name]) for name in groups}
-        wanted: set[TopicPartition] = set().union(*committed.values(), *owners.values())
-        ghosts = _ghosts(client, state, wanted, found)
-        offsets = self._logs(client, state, at_ms, found)
+        selected: set[TopicPartition] = set().union(*committed.values(), *owners.values())
+        ghosts = _ghosts(client, state, selected, result)
+        offsets = self._logs(client, state, at_ms, result)
         partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
         ids = {name: topic.topic_id for name, topic in state.topics.items()}
-        found.rows[schema.COMMITS] = [
+        result.rows[schema.COMMITS] = [
             _commit(
                 name, tp, each.get(tp), offsets.get(tp), partitions.get(tp), ids.get(tp.topic), deleted=tp in ghosts
             )
             for name, each in committed.items()
             for tp in each.keys() | owners[name].keys()
         ]
-        found.rows[schema.GROUPS] = [_group(group) for group in groups.values()]
-        found.rows[schema.OWNERS] = [
+        result.rows[schema.GROUPS] = [_group(group) for group in groups.values()]
+        result.rows[schema.OWNERS] = [
             (name, *tp, member.member_id, member.client_id, member.host)
             for name, each in owners.items()
             for tp, member in each.items()
         ]
-        _disks(client, state, found)
-        return found
+        _disks(client, state, result)
+        return result
 
     def _groups(self, client: ClusterClient, found: Pass) -> dict[str, Group]:
         try:
@@ -182,22 +182,22 @@ class Collector:
         """The timestamp of each log's first record; asked for only where it can have changed since the last pass."""
         ids = {name: topic.topic_id for name, topic in state.topics.items()}
         partitions = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
-        kept = {
+        retained = {
             tp: known
             for tp, known in self._oldest.items()
             if tp in offsets
             and known[:2] == (ids.get(tp.topic), offsets[tp].start)
             and (known.timestamp_ms is not None and tp.topic in self._steady)
         }
-        ask = [partitions[tp] for tp in offsets if tp not in kept and offsets[tp].end > offsets[tp].start]
+        ask = [partitions[tp] for tp in offsets if tp not in retained and offsets[tp].end > offsets[tp].start]
         answers = fetch_oldest_timestamps(client, _by_leader(ask)) if ask else {}
         for tp, answer in answers.items():
             if isinstance(answer, KctlError):
                 found.failed(f"first record of {tp}", answer)
             else:
-                kept[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, answer)
-        self._oldest = kept
-        return {tp: known.timestamp_ms for tp, known in kept.items()}
+                retained[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, answer)
+        self._oldest = retained
+        return {tp: known.timestamp_ms for tp, known in retained.items()}
 
     def _learn_configs(self, client: ClusterClient, state: ClusterState, at_ms: int, found: Pass) -> None:
         """The rows of `configs`: all in the first pass of an hour, and those that changed every five minutes."""
@@ -231,7 +231,7 @@ def compacts(cleanup_policy: str | None) -> bool:
     return cleanup_policy is None or "compact" in cleanup_policy
 
 
-def _note_absent_brokers(state: ClusterState, found: Pass) -> None:
+def _note_absent_brokers(state: ClusterState, result: Pass) -> None:
     """Brokers that hold replicas and are not in the cluster now: what they alone know is not in this pass."""
     replicas: dict[int, int] = {}
     for topic in state.topics.values():
@@ -240,31 +240,31 @@ def _note_absent_brokers(state: ClusterState, found: Pass) -> None:
                 replicas[node] = replicas.get(node, 0) + 1
     for node in sorted(replicas.keys() - state.brokers.keys()):
         was = "was" if replicas[node] == 1 else "were"
-        found.failed(f"broker {node} is down: {counted(replicas[node], 'replica')} of it {was} not read")
+        result.failed(f"broker {node} is down: {counted(replicas[node], 'replica')} of it {was} not read")
 
 
-def _committed(client: ClusterClient, groups: Mapping[str, Group], found: Pass) -> dict[str, Committed]:
-    asked = {name: group.coordinator for name, group in groups.items() if group.type != _SHARE}
+def _committed(client: ClusterClient, groups: Mapping[str, Group], result: Pass) -> dict[str, Committed]:
+    query = {name: group.coordinator for name, group in groups.items() if group.type != _SHARE}
     try:
-        answers = ask_coordinators(client, asked, lambda by: fetch_committed_each(client, by), known=asked)
+        answers = ask_coordinators(client, query, lambda by: fetch_committed_each(client, by), known=query)
     except KctlError as exc:
-        found.failed("commits", exc)
+        result.failed("commits", exc)
         return {}
     committed: dict[str, Committed] = {}
     for name, answer in answers.items():
         if isinstance(answer, KctlError):
-            found.failed(f"commits of group {name}", answer)
+            result.failed(f"commits of group {name}", answer)
         else:
             committed[name] = answer
     return committed
 
 
 def _ghosts(
-    client: ClusterClient, state: ClusterState, wanted: Iterable[TopicPartition], found: Pass
+    client: ClusterClient, state: ClusterState, selected: Iterable[TopicPartition], result: Pass
 ) -> set[TopicPartition]:
     """Partitions with commits or owners that do not exist. One whose topic may not be described is not one of them."""
     here = {p.tp for topic in state.topics.values() for p in topic.partitions}
-    gone = {tp for tp in wanted if tp not in here}
+    gone = {tp for tp in selected if tp not in here}
     hidden: set[str] = set()
     missing = sorted({tp.topic for tp in gone} - state.topics.keys())
     for topics in ([missing], [[topic] for topic in missing]):  # an error names one topic of several
@@ -275,7 +275,7 @@ def _ghosts(
             except KctlError as exc:
                 hidden.update(names)
                 if len(names) == 1:
-                    found.failed(f"topic {names[0]}", exc)
+                    result.failed(f"topic {names[0]}", exc)
             else:
                 hidden.update(created)  # it has appeared since: the next pass has it
         if not hidden or len(missing) == 1:
@@ -311,18 +311,18 @@ def _group(group: Group) -> tuple[Any, ...]:
     return (group.group, group.state, group.type, group.protocol_type, members, group.coordinator)
 
 
-def _disks(client: ClusterClient, state: ClusterState, found: Pass) -> None:
+def _disks(client: ClusterClient, state: ClusterState, result: Pass) -> None:
     """The rows of `log_dirs` and `replicas`."""
-    dirs = found.rows[schema.LOG_DIRS] = []
-    replicas = found.rows[schema.REPLICAS] = []
+    dirs = result.rows[schema.LOG_DIRS] = []
+    replicas = result.rows[schema.REPLICAS] = []
     for broker, answer in fetch_log_dirs(client, state.brokers).items():
         if isinstance(answer, KctlError):
-            found.failed(f"log dirs of broker {broker}", answer)
+            result.failed(f"log dirs of broker {broker}", answer)
             continue
         for each in answer:
             dirs.append((broker, each.path, each.total_bytes, each.usable_bytes, each.error))
             if each.error:
-                found.failed(each.error)
+                result.failed(each.error)
             replicas += [
                 (broker, each.path, r.topic, r.partition, r.size_bytes, r.offset_lag, r.future) for r in each.replicas
             ]

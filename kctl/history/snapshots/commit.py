@@ -47,11 +47,11 @@ def check_clock(store: Store, at_ms: int) -> None:
     state = store.counting(hour_of(at_ms))
     if state.through_ms is not None and at_ms <= state.through_ms:
         raise ClockBehind(
-            f"the clock shows {_iso(at_ms)}, and the store has passes up to {_iso(state.through_ms)}",
-            hint="was the clock put back? passes are made again when it has come past that time",
+            f"the clock shows {_iso(at_ms)}, but the store has passes up to {_iso(state.through_ms)}",
+            hint="check whether the clock was set back; passes resume after that time",
         )
     if DataFile(at_ms, compacted=False) in state.files:
-        raise ClockBehind(f"the store has a pass of {_iso(at_ms)} already", hint="was the clock put back?")
+        raise ClockBehind(f"the store already has a pass of {_iso(at_ms)}", hint="check whether the clock was set back")
 
 
 def put_pass(

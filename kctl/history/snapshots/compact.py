@@ -63,9 +63,9 @@ def _one_table(store: Store, table: str, hour: Hour, chosen: tuple[DataFile, ...
 def replaced(store: Store, hour: Hour) -> list[str]:
     """The names in an hour's `passes` that a compaction has replaced."""
     state = store.counting(hour)
-    kept = {file.name for file in state.files}
+    retained = {file.name for file in state.files}
     names = files.names(store.folder(schema.PASSES, hour))
-    return [name for name in names if parse_name(name) is not None and name not in kept]
+    return [name for name in names if parse_name(name) is not None and name not in retained]
 
 
 def discard(store: Store, hour: Hour, *, grace_ms: int = GRACE_MS) -> bool:
@@ -81,15 +81,15 @@ def discard(store: Store, hour: Hour, *, grace_ms: int = GRACE_MS) -> bool:
     try:
         if time.time() - newest.stat().st_mtime < grace_ms / 1000:
             return True
-        kept = {file.name for file in state.files}
+        retained = {file.name for file in state.files}
         for table in (*(name for name in schema.TABLES if name != schema.PASSES), schema.PASSES):
-            _remove_others(store, table, hour, kept, state.through_ms)
+            _remove_others(store, table, hour, retained, state.through_ms)
     except OSError as exc:
         raise files.failed("remove files of", folder, exc) from exc
     return False
 
 
-def _remove_others(store: Store, table: str, hour: Hour, kept: set[str], through_ms: int) -> None:
+def _remove_others(store: Store, table: str, hour: Hour, retained: set[str], through_ms: int) -> None:
     folder = store.folder(table, hour)
-    found = ((name, parse_name(name)) for name in files.names(folder))
-    files.remove(folder, [name for name, file in found if file and name not in kept and file.at_ms <= through_ms])
+    result = ((name, parse_name(name)) for name in files.names(folder))
+    files.remove(folder, [name for name, file in result if file and name not in retained and file.at_ms <= through_ms])

@@ -75,7 +75,7 @@ def _configs(store: Store, end_ms: int, damaged: Tell) -> dict[str, LogConfig]:
 def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: Tell) -> dict[Partition, list[LogEnd]]:
     """Where each log ended in the last pass before a moment, and in the first one at or after it and before until_ms:
     those within an hour of the moment."""
-    found: dict[Partition, list[LogEnd]] = {}
+    result: dict[Partition, list[LogEnd]] = {}
     around = passes(store, max(moment_ms - _GAP_MS, 0), min(moment_ms + _GAP_MS, until_ms), damaged=damaged)
     before = [each.at_ms for each in around if each.at_ms < moment_ms][-1:]
     after = [each.at_ms for each in around if each.at_ms >= moment_ms][:1]
@@ -84,17 +84,17 @@ def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: Tell) -> 
         for row in _rows(store, schema.LOGS, at_ms, at_ms + 1, damaged, columns):
             if row["log_end_offset"] is not None and row["log_end_offset"] >= 0:
                 partition = (row["topic"], row["partition"])
-                found.setdefault(partition, []).append(LogEnd(at_ms, row["log_end_offset"]))
-    return found
+                result.setdefault(partition, []).append(LogEnd(at_ms, row["log_end_offset"]))
+    return result
 
 
 def _newest_pass(store: Store, from_ms: int, to_ms: int, damaged: Tell) -> PassInfo | None:
     """The newest pass, looked for hour by hour."""
     for hour in reversed(store.hours()):
         if hour.start_ms < to_ms and hour.end_ms > from_ms:
-            found = passes(store, max(from_ms, hour.start_ms), min(to_ms, hour.end_ms), damaged=damaged)
-            if found:
-                return found[-1]
+            result = passes(store, max(from_ms, hour.start_ms), min(to_ms, hour.end_ms), damaged=damaged)
+            if result:
+                return result[-1]
     return None
 
 
@@ -106,12 +106,12 @@ def _log(row: Mapping[str, Any]) -> PartitionLog:
 def _newest(store: Store, table: str, from_ms: int, to_ms: int, damaged: Tell) -> Iterable[Mapping[str, Any]]:
     """The newest row of each key, in the order of the keys."""
     key = schema.SORT_KEYS[table][:-1]
-    found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    result: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in _rows(store, table, from_ms, to_ms, damaged):
         name = tuple(row[column] for column in key)
-        if name not in found or found[name]["at_ms"] < row["at_ms"]:
-            found[name] = row
-    return [found[name] for name in sorted(found)]
+        if name not in result or result[name]["at_ms"] < row["at_ms"]:
+            result[name] = row
+    return [result[name] for name in sorted(result)]
 
 
 def _rows(

@@ -68,10 +68,10 @@ def sweep(store: Store, hour: Hour) -> None:
 
     Only while the store is held, and nothing is being written. Raises OperationFailed, NotAuthorized.
     """
-    kept = {name for name in files.names(store.folder(schema.PASSES, hour)) if parse_name(name)}
+    retained = {name for name in files.names(store.folder(schema.PASSES, hour)) if parse_name(name)}
     for table in schema.TABLES:
         folder = store.folder(table, hour)
-        left = [name for name in files.names(folder) if _temporary(name) or (parse_name(name) and name not in kept)]
+        left = [name for name in files.names(folder) if _temporary(name) or (parse_name(name) and name not in retained)]
         try:
             if left:
                 files.remove(folder, left)
@@ -81,8 +81,8 @@ def sweep(store: Store, hour: Hour) -> None:
 
 def recent_hours(store: Store, now_ms: int, count: int) -> list[Hour]:
     """The last `count` hours that any table has folders for, up to now."""
-    found = {hour for table in schema.TABLES for hour in store.hours(table) if hour <= hour_of(now_ms)}
-    return sorted(found)[-count:]
+    result = {hour for table in schema.TABLES for hour in store.hours(table) if hour <= hour_of(now_ms)}
+    return sorted(result)[-count:]
 
 
 def _temporary(name: str) -> bool:

@@ -41,7 +41,7 @@ def make_folder(root: Path, folder: Path) -> None:
             here.mkdir()
         except FileExistsError:
             if not stat.S_ISDIR(here.lstat().st_mode):
-                raise NotPlain(f"{here} is no folder") from None
+                raise NotPlain(f"{here} is not a folder") from None
         else:
             sync_folder(parent)
 
@@ -83,11 +83,11 @@ def _open(path: Path) -> int:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as exc:
         if path.is_symlink():
-            raise NotPlain("it is a link") from exc
+            raise NotPlain("it is a symbolic link") from exc
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise NotPlain("it is no plain file")
+        raise NotPlain("it is not a regular file")
     return fd
 
 

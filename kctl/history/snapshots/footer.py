@@ -19,7 +19,7 @@ PLACEHOLDER = "crc32=00000000"
 _MARK = re.compile(rb"crc32=([0-9a-f]{8})")
 _TAIL = 8
 _MOST_BYTES = 64 << 20
-NOT_WHOLE = "it is no whole Parquet file"
+NOT_WHOLE = "it is not a complete Parquet file"
 # What Arrow says of bytes that are not there, or not those that were written.
 _CHECKSUM = re.compile("CRC|page integrity")
 _BROKEN = re.compile("thrift|[Uu]nexpected end|end of stream|magic|footer|[Dd]ecompress|ZSTD|page|Corrupt")
@@ -35,7 +35,7 @@ def reason_of(exc: Exception) -> str:
         return str(exc)
     text = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
     if _CHECKSUM.search(text):
-        return "a page of it is damaged"
+        return "one of its pages is damaged"
     if _BROKEN.search(text):
         return NOT_WHOLE
     return text.splitlines()[0][:200] if text else type(exc).__name__
@@ -60,7 +60,7 @@ def check(stream: BinaryIO) -> None:
         if int(mark[1], 16) == zlib.crc32(data[: digits[0]] + b"0" * 8 + data[digits[1] :]):
             stream.seek(0)
             return
-    raise BadFooter("its footer is damaged" if marks else "its footer has no checksum: kctl has not written it")
+    raise BadFooter("its footer is damaged" if marks else "its footer has no checksum: it was not written by kctl")
 
 
 def _footer(stream: BinaryIO) -> tuple[int, bytes]:

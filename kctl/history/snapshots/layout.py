@@ -99,9 +99,9 @@ class Counting:
 
 def counting(hour: Hour, names: Collection[str]) -> Counting:
     """Which files count, by the names in the hour's folder of `passes`. Names that are not ours say nothing."""
-    found = [file for name in names if (file := parse_name(name)) and hour_of(file.at_ms) == hour]
-    through = max((file.at_ms for file in found if file.compacted), default=None)
-    passes = sorted(file for file in found if not file.compacted and (through is None or file.at_ms > through))
+    result = [file for name in names if (file := parse_name(name)) and hour_of(file.at_ms) == hour]
+    through = max((file.at_ms for file in result if file.compacted), default=None)
+    passes = sorted(file for file in result if not file.compacted and (through is None or file.at_ms > through))
     first = () if through is None else (DataFile(through, compacted=True),)
     return Counting(hour, (*first, *passes), through)
 

@@ -31,7 +31,8 @@ def hold(root: Path) -> Iterator[None]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Busy(
-                f"{_holder(fd)} collects into {root}", hint="one collector for a store: end that one first"
+                f"{_holder(fd)} is collecting into {root}",
+                hint="a store allows one collector: stop the running one first",
             ) from None
         except OSError as exc:
             raise files.failed("lock", path, exc) from exc

@@ -141,8 +141,8 @@ def _ranks(table: pa.Table, name: str) -> NDArray[Any]:
         array = array.dictionary_encode()
     if isinstance(array, pa.DictionaryArray):
         ranks = _numbers(pc.rank(array.dictionary, tiebreaker="dense"), np.dtype(np.uint64)).astype(np.int64)
-        found: NDArray[Any] = ranks[_numbers(array.indices, np.dtype(np.int32))]
-        return found
+        result: NDArray[Any] = ranks[_numbers(array.indices, np.dtype(np.int32))]
+        return result
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int32())
     width = np.int32 if array.type == pa.int32() else np.int64

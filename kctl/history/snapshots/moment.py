@@ -1,7 +1,7 @@
-"""What a cluster was like at a moment, beside its commits: groups, owners, logs, configs, as the newest passes tell.
+"""The state of a cluster at a time, beside its commits: groups, owners, logs, configs, by the newest passes.
 
-The rows of several passes are looked at, because the last one may lack something: of each key the newest counts. What
-the newest row of a group says of its members holds for all owners: older ones have none any more.
+Rows of several passes are combined, because the last one may be incomplete: the newest row of each key counts. If the
+newest row of a group has no members, its older owners are dropped.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def _logs(rows: Mapping[str, Iterable[Row]]) -> dict[tuple[str, int], TopicParti
 
 def _newest(rows: Iterable[Row], key_columns: int) -> dict[tuple[Any, ...], Row]:
     """The newest row of each key."""
-    found: dict[tuple[Any, ...], Row] = {}
+    result: dict[tuple[Any, ...], Row] = {}
     until = 1 + key_columns
     for row in rows:
         key = row[1:until]
-        before = found.get(key)
+        before = result.get(key)
         if before is None or before[0] <= row[0]:
-            found[key] = row
-    return found
+            result[key] = row
+    return result

@@ -1,4 +1,4 @@
-"""Which passes a store has over a span of time, and what they could not read."""
+"""The passes of a store over a time span, and their failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl.history.snapshots.store import Damaged, Store
 
 
 class PassInfo(NamedTuple):
-    """A row of `passes`. interval_ms: of the collector; None for a single pass."""
+    """A row of the table `passes`. interval_ms: interval of the collector; None for a single pass."""
 
     at_ms: int
     complete: bool
@@ -23,23 +23,23 @@ class PassInfo(NamedTuple):
 
 
 def passes(store: Store, from_ms: int, to_ms: int, *, damaged: Callable[[Damaged], None]) -> list[PassInfo]:
-    """The passes with from_ms ≤ at_ms < to_ms, in order of time.
+    """Return the passes with from_ms ≤ at_ms < to_ms, in order of time.
 
-    damaged: as kctl.history.snapshots.read.read_table has it.
+    damaged: see kctl.history.snapshots.read.read_table.
     """
-    found = [
+    result = [
         PassInfo(row["at_ms"], row["complete"], tuple(row["failures"]), row["interval_ms"])
         for batch in read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged)
         for row in batch.to_pylist()
     ]
-    return sorted(found)
+    return sorted(result)
 
 
 def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
-    """When the newest pass before that moment (None: of all) was made, by files' names alone; None: there is none.
+    """Return the time of the newest pass before a time (None: of all), from file names only; None if there is none.
 
-    A file that is compacted has the time of its last pass: where that is not before the moment, the answer is the
-    hour's first millisecond, which is not after its passes.
+    A compacted file has the time of its last pass. If that is not before the limit, the start of the hour is returned,
+    which is not after its passes.
     """
     for hour in reversed(store.hours()):
         for file in reversed(store.counting(hour).files):
@@ -51,28 +51,30 @@ def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
 
 
 def oldest_ms(store: Store) -> int | None:
-    """When the first pass was made; of a compacted file whose rows cannot be read, its hour. None: there is none."""
+    """Return the time of the first pass; for an unreadable compacted file, its hour. None if there is none."""
     for hour in store.hours():
         for file in store.counting(hour).files:
             if not file.compacted:
                 return file.at_ms
-            found = passes(store, hour.start_ms, file.at_ms + 1, damaged=lambda _: None)
-            return found[0].at_ms if found else hour.start_ms
+            result = passes(store, hour.start_ms, file.at_ms + 1, damaged=lambda _: None)
+            return result[0].at_ms if result else hour.start_ms
     return None
 
 
 def latest_ms(store: Store, now_ms: int) -> int | None:
-    """When the newest pass was made, passing over those of the future: of a collector whose clock was ahead. One that
-    is alone counts even so (this machine's clock may be the wrong one). None: there is none."""
+    """Return the time of the newest pass, ignoring passes in the future (by a collector whose clock was ahead).
+
+    A single pass counts even in the future: this machine's clock may be wrong. None if there is none.
+    """
     return newest_ms(store, now_ms + 1) or newest_ms(store)
 
 
 def usual_interval_ms(found: list[PassInfo]) -> int | None:
-    """The time between two passes: the middle one of those seen; None with fewer than two."""
+    """Return the median time between passes; None with fewer than two."""
     gaps = [after.at_ms - before.at_ms for before, after in pairwise(found)]
     return round(median(gaps)) if gaps else None
 
 
 def iso(at_ms: int) -> str:
-    """A moment for people."""
+    """Format a time for messages."""
     return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

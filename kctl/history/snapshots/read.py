@@ -1,4 +1,4 @@
-"""Reading a table of a local store over a span of time."""
+"""Reading a table of a store over a time span."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def read_table(
     upper: str | None = None,
     dictionaries: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with from_ms ≤ at_ms < to_ms, a file after the other in the order of time, each sorted in itself.
+    """Yield the rows with from_ms ≤ at_ms < to_ms, file by file in order of time, each file sorted.
 
-    damaged: is told of each file that counts and cannot be read; its rows from there on are missing. columns: only
-    those. lower, upper: of the first column of the sort key. dictionaries: text columns are dictionaries.
-    Raises OperationFailed when a compaction or an expiry took the files away while they were read.
+    damaged: called for each unreadable file, whose remaining rows are missing. columns: only these. lower, upper:
+    bounds of the first column of the sort key. dictionaries: return text dictionary-encoded. Raises OperationFailed if
+    compaction or expiry removed the files meanwhile.
     """
     part = Part(from_ms, to_ms, lower, upper)
     for hour, file in chosen_files(store, from_ms, to_ms):
@@ -54,9 +54,9 @@ def read_sorted(
     lower: str | None = None,
     upper: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """`read_table` as one stream sorted by the table's key, with text in dictionaries.
+    """Yield the rows of `read_table` as one stream sorted by the table's key, with text dictionary-encoded.
 
-    Memory: a batch of each file (there are one for each hour that is compacted, and one for each later pass).
+    Memory: one batch per file (one file per compacted hour, one per later pass).
     """
     part = Part(from_ms, to_ms, lower, upper)
     chosen = list(chosen_files(store, from_ms, to_ms))
@@ -70,7 +70,7 @@ def read_sorted(
 
 
 def chosen_files(store: Store, from_ms: int, to_ms: int) -> Iterator[tuple[Hour, DataFile]]:
-    """The files that count and can have rows in [from_ms, to_ms), in the order of time."""
+    """Yield the valid files that may have rows in [from_ms, to_ms), in order of time."""
     for hour in store.hours():
         if hour.start_ms >= to_ms or hour.end_ms <= from_ms:
             continue
@@ -80,7 +80,7 @@ def chosen_files(store: Store, from_ms: int, to_ms: int) -> Iterator[tuple[Hour,
 
 
 def stored_bytes(store: Store, table: str, from_ms: int, to_ms: int) -> int:
-    """Return the size of a table's files of a span of time. Files that are missing or remote count as nothing."""
+    """Return the size of a table's files in a time span. Missing and remote files count as 0."""
     size = 0
     for hour, file in chosen_files(store, from_ms, to_ms):
         path = store.folder(table, hour) / file.name
@@ -101,7 +101,7 @@ def read_file(
     columns: Sequence[str] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """The wanted rows of one file that counts, as `read_table` says; text in dictionaries."""
+    """Yield the rows of one file within `part`, see `read_table`; text is dictionary-encoded."""
     path = store.folder(table, hour) / file.name
     own = _own(part, hour, file)
     try:
@@ -119,7 +119,7 @@ def read_file(
 
 
 def _own(part: Part, hour: Hour, file: DataFile) -> Part:
-    """`part` within the times that a file of this name can have: rows of other times do not belong to it."""
+    """Return `part` limited to the times that a file with this name can have. Rows of other times are ignored."""
     first = hour.start_ms if file.compacted else file.at_ms
     return part._replace(
         from_ms=first if part.from_ms is None else max(first, part.from_ms),
@@ -128,4 +128,4 @@ def _own(part: Part, hour: Hour, file: DataFile) -> Part:
 
 
 def _changed(path: Path) -> OperationFailed:
-    return OperationFailed(f"{path} was compacted or expired while it was read", hint="run it again")
+    return OperationFailed(f"{path} was compacted or expired while it was read", hint="run the command again")

@@ -1,10 +1,10 @@
-"""A store that is not in a local folder, for readers: S3, HDFS and what else pyarrow has a file system for.
+"""A store outside local folders, for readers: S3, HDFS and other file systems of pyarrow.
 
-A name below such a store has of a Path what readers use: `/`, `name`, `parent`, and its text. Collecting, compacting
-and rolling up rename files and hold locks, which object stores have not: they take local folders only.
+Names below the store provide what readers use of Path: `/`, `name`, `parent`, and the text. Collecting, compacting and
+rolling up need renames and locks, which object stores lack; they need a local folder.
 
-Who reads logs in as pyarrow does: for S3 by what the AWS SDK finds (the machine's role, ~/.aws, AWS_ variables), for
-HDFS by Hadoop's own configuration. No credentials are taken from the URI, which others can read on command lines.
+Credentials are found by pyarrow: for S3 as in the AWS SDK (the machine's role, ~/.aws, AWS_ variables), for HDFS from
+Hadoop's configuration. URIs must not contain credentials, because others can see command lines.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "hdfs": "hdfs", "viewfs": "viewfs", "gs": "gs", "abfs": "abfs",
             "abfss": "abfss"}  # fmt: skip
 _WHOLE_BYTES = 4 << 20
-_TAKEN = "s3a://, hdfs://, gs:// and abfs:// are read"
+_SUPPORTED = "use s3a://, hdfs://, gs:// or abfs://"
 
 
 @dataclass(frozen=True, slots=True)
 class RemotePath:
-    """A name in a remote store. root: URI of the store, without a slash at its end. query: options of pyarrow's."""
+    """A name in a remote store. root: URI of the store, without trailing slash. query: options for pyarrow."""
 
     root: str
     query: str = ""
@@ -53,21 +53,21 @@ class RemotePath:
 
     @property
     def uri(self) -> str:
-        """The store's URI, as `place` takes it."""
+        """Return the store's URI, in the form that `place` parses."""
         return f"{self.root}{'?' if self.query else ''}{self.query}"
 
     def names(self) -> list[str]:
-        """The names in this folder, sorted; none when there is no such folder. Raises OSError."""
+        """Return the sorted names in this folder; empty if the folder does not exist. Raises OSError."""
         from pyarrow.fs import FileSelector
 
         system, path = self._where()
-        return sorted(found.base_name for found in system.get_file_info(FileSelector(path, allow_not_found=True)))
+        return sorted(result.base_name for result in system.get_file_info(FileSelector(path, allow_not_found=True)))
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The file for reading, at any place of it. Raises OSError.
+        """Return the file, open for random reads. Raises OSError.
 
-        A small one is had whole: a Parquet file is read at five places or more, and each of them is a request.
+        A small file is read as a whole: reading Parquet takes five or more reads, each of them a request.
         """
         system, path = self._where()
         with system.open_input_file(path) as stream:
@@ -79,66 +79,67 @@ class RemotePath:
 
 
 def place(text: str) -> Path:
-    """What a text says: a local folder, or a store that is read over the network.
+    """Parse the location of a store: a local folder or a URI.
 
-    Raises UsageError for a URI of no file system that can be read, or with credentials in it.
+    Raises UsageError for a URI with an unsupported file system or with credentials.
     """
     if not _URI.match(text):
         return Path(text)
     try:
-        found = urlsplit(text)
-        _ = found.port
+        result = urlsplit(text)
+        _ = result.port
     except ValueError as exc:
-        raise UsageError(f"--store is no URI: {exc}") from None
-    scheme = found.scheme.lower()
-    if found.password is not None or "secret" in found.query.lower() or "key" in found.query.lower():
+        raise UsageError(f"--store is not a valid URI: {exc}") from None
+    scheme = result.scheme.lower()
+    if result.password is not None or "secret" in result.query.lower() or "key" in result.query.lower():
         raise UsageError(
-            "the URI of the store has credentials in it",
-            hint="others see command lines: leave them to ~/.aws, AWS_ variables or the machine's role",
+            "the URI of the store contains credentials",
+            hint="put them into ~/.aws, AWS_ variables or the machine's role: others can see command lines",
         )
-    if scheme == "file" and not found.netloc and not found.query:
-        return Path(unquote(found.path))
+    if scheme == "file" and not result.netloc and not result.query:
+        return Path(unquote(result.path))
     if scheme not in _SCHEMES:
-        raise UsageError(f"kctl reads no store at {scheme}://", hint=f"{_TAKEN}, and folders")
-    root = f"{_SCHEMES[scheme]}://{found.netloc}{found.path.rstrip('/')}"
-    return cast("Path", RemotePath(root, found.query))
+        raise UsageError(f"kctl cannot read stores at {scheme}://", hint=f"{_SUPPORTED}, or a folder")
+    root = f"{_SCHEMES[scheme]}://{result.netloc}{result.path.rstrip('/')}"
+    return cast("Path", RemotePath(root, result.query))
 
 
 def text_of(root: Path) -> str:
-    """A store's place for another process, which may run in another folder; `place` takes it."""
+    """Return the location for another process, which may run in another folder. `place` parses it."""
     remote: object = root
     return remote.uri if isinstance(remote, RemotePath) else str(root.absolute())
 
 
 def as_given(texts: Iterable[str], root: Path | None) -> list[str]:
-    """Texts of processes that have the store as `text_of` says it, with the store's place as it was given: a file has
-    one name, whoever tells of it; each text once."""
+    """Return distinct texts of processes, with the location of the store as the user wrote it instead of `text_of`."""
     if root is None or is_remote(root):
         return list(dict.fromkeys(texts))
     return list(dict.fromkeys(text.replace(f"{text_of(root)}/", f"{root}/") for text in texts))
 
 
 def is_remote(root: object) -> bool:
-    """Whether a store is read over the network."""
+    """Return True if the store is read over the network."""
     return isinstance(root, RemotePath)
 
 
 @lru_cache(maxsize=8)
 def _file_system(uri: str) -> tuple[Any, str]:
-    """pyarrow's file system for a store, and the store's name there. Raises OSError, NotSupported."""
+    """Return pyarrow's file system for a store, and the store's path in it. Raises OSError, NotSupported."""
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
     try:
         system, base = FileSystem.from_uri(uri)
     except (pa.ArrowException, ValueError, NotImplementedError) as exc:
-        raise NotSupported(f"cannot read {uri.partition('?')[0]}: {_line(exc)}", hint=f"{_TAKEN}, and folders") from exc
+        raise NotSupported(
+            f"cannot read {uri.partition('?')[0]}: {_line(exc)}", hint=f"{_SUPPORTED}, or a folder"
+        ) from exc
     except OSError as exc:
         if "libhdfs" in str(exc) or "libjvm" in str(exc):
             raise NotSupported(
-                f"reading hdfs:// takes Hadoop's native library, which was not found: {_line(exc)}",
-                hint="set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob) where it is read"
-                " (the driver, and executors by spark.executorEnv), or mount it",
+                f"reading hdfs:// needs Hadoop's native library, which was not found: {_line(exc)}",
+                hint="set HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob) for the"
+                " driver, and for executors by spark.executorEnv; or mount the store",
             ) from exc
         raise
     return system, base.rstrip("/")

@@ -43,23 +43,23 @@ _THRIFT_TEXT, _THRIFT_ITEMS = 100_000_000, 1_000_000
 
 
 def day_of(at_ms: int) -> int:
-    """The first millisecond of the day (UTC) that a time lies in."""
+    """Return the first millisecond of the day (UTC) of a time."""
     return at_ms - at_ms % DAY_MS
 
 
 def hour_path(store: Store, table: str, hour: Hour) -> Path:
-    """The file of an hour."""
+    """Return the file of an hour."""
     date, _, name = hour.path.partition("/")
     return store.root / FOLDER / table / date / f"{name}.parquet"
 
 
 def day_path(store: Store, table: str, day_ms: int) -> Path:
-    """The file of a day."""
+    """Return the file of a day."""
     return store.root / FOLDER / table / f"date={datetime.fromtimestamp(day_ms / 1000, timezone.utc):%Y-%m-%d}" / _DAY
 
 
 def hours_done(store: Store) -> set[Hour]:
-    """The hours that have roll-ups. Names that are not ours are passed over."""
+    """Return the hours that are rolled up. Foreign names are skipped."""
     top = store.root / FOLDER / GROUPS
     return {
         Hour(day_ms + int(match[1]) * HOUR_MS)
@@ -70,7 +70,7 @@ def hours_done(store: Store) -> set[Hour]:
 
 
 def days_done(store: Store) -> set[int]:
-    """The first milliseconds of the days that have roll-ups."""
+    """Return the first milliseconds of the days that are rolled up."""
     top = store.root / FOLDER / GROUPS
     return {day_ms for day_ms, date in _dates(top) if _DAY in files.names(top / date)}
 
@@ -85,7 +85,7 @@ def _dates(top: Path) -> Iterator[tuple[int, str]]:
 
 
 def table_of(table: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """Rows as an Arrow table."""
+    """Return rows as an Arrow table."""
     import pyarrow as pa
 
     arrow = _schema(table)
@@ -94,18 +94,18 @@ def table_of(table: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a file, all of it or nothing. Raises OperationFailed, NotAuthorized."""
+    """Write a file completely or not at all. Raises OperationFailed, NotAuthorized."""
     import pyarrow.parquet as pq
 
-    found = table_of(table, rows)
+    result = table_of(table, rows)
     try:
         files.make_folder(store.root, path.parent)
         with files.writing(path) as stream:
             writer = pq.ParquetWriter(
-                stream, found.schema, compression="zstd", write_page_checksum=True, store_schema=False
+                stream, result.schema, compression="zstd", write_page_checksum=True, store_schema=False
             )
             try:
-                writer.write_table(found, row_group_size=max(len(rows), 1))
+                writer.write_table(result, row_group_size=max(len(rows), 1))
                 writer.add_key_value_metadata({footer.KEY: footer.PLACEHOLDER, _VERSION: json.dumps(VERSION)})
             finally:
                 writer.close()
@@ -115,15 +115,16 @@ def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) 
 
 
 def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]] | Damaged:
-    """The rows of a file, or some columns of them; that it is damaged, or of a newer version, is a value. None are
-    there when it is missing."""
+    """Return rows of a file, optionally only some columns; Damaged if it is damaged or newer; no rows if it is
+    missing.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with files.opened(path) as stream:
             if os.fstat(stream.fileno()).st_size > _MOST_BYTES:
-                return Damaged(path, "it is larger than a roll-up can be")
+                return Damaged(path, "it is too large for a rollup")
             footer.check(stream)
             with pq.ParquetFile(
                 stream, page_checksum_verification=True, thrift_string_size_limit=_THRIFT_TEXT,
@@ -131,10 +132,12 @@ def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[d
             ) as file:  # fmt: skip
                 version = json.loads((file.metadata.metadata or {}).get(_VERSION.encode(), b"0"))
                 if version != VERSION:
-                    return Damaged(path, f"it is of version {str(version)[:20]}, and this kctl knows version {VERSION}")
-                there, wanted = file.schema_arrow, _schema(table)
-                if there.names != wanted.names or any(a.type != b.type for a, b in zip(there, wanted, strict=True)):
-                    return Damaged(path, "it does not have the columns of its table")
+                    return Damaged(
+                        path, f"it is of version {str(version)[:20]}, but this kctl supports version {VERSION}"
+                    )
+                there, selected = file.schema_arrow, _schema(table)
+                if there.names != selected.names or any(a.type != b.type for a, b in zip(there, selected, strict=True)):
+                    return Damaged(path, "its columns do not match the table")
                 return file.read(columns=None if columns is None else list(columns)).to_pylist()
     except FileNotFoundError:
         return []
@@ -152,31 +155,30 @@ def rows_of(
     chosen: Callable[[dict[str, Any]], bool] | None = None,
     columns: Sequence[str] | None = None,
 ) -> tuple[list[dict[str, Any]], list[Damaged]]:
-    """Rows of periods that begin in [from_ms, to_ms), in order of time: of days, or of hours; only the chosen ones, and
-    only some columns of them."""
+    """Return the selected rows of periods (days or hours) that begin in [from_ms, to_ms), in order of time."""
     starts = sorted(days_done(store)) if days else sorted(hour.start_ms for hour in hours_done(store))
     rows: list[dict[str, Any]] = []
     damaged: list[Damaged] = []
     for start_ms in starts:
         if from_ms <= start_ms < to_ms:
             path = day_path(store, table, start_ms) if days else hour_path(store, table, Hour(start_ms))
-            found = read(path, table, columns)
-            if isinstance(found, Damaged):
-                damaged.append(found)
+            result = read(path, table, columns)
+            if isinstance(result, Damaged):
+                damaged.append(result)
             else:
-                rows += found if chosen is None else filter(chosen, found)
+                rows += result if chosen is None else filter(chosen, result)
     return rows, damaged
 
 
 def make_folder(store: Store) -> Path:
-    """The folder of the roll-ups. Raises OperationFailed, NotAuthorized."""
+    """Create the folder of the rollups. Raises OperationFailed, NotAuthorized."""
     folder = store.root / FOLDER
     try:
         files.make_folder(store.root, folder)
     except OSError as exc:
         raise files.failed("make", folder, exc) from exc
     if not folder.is_dir():
-        raise OperationFailed(f"{folder} is no folder", hint="look at what is there")
+        raise OperationFailed(f"{folder} is not a folder", hint="check the path")
     return folder
 
 

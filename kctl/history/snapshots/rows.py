@@ -1,9 +1,8 @@
-"""Rows of the store's tables as Arrow batches, and as Parquet: how they are written, and read back with suspicion.
+"""Rows of the store's tables as Arrow batches and as Parquet: writing them, and reading them defensively.
 
-A file from outside may hold anything. What is looked at before its rows are given: it is Parquet, with this table's
-columns and types; its sizes are possible ones; its pages have the checksums that they were written with; text is
-UTF-8; what may not be null is not. Columns that a file lacks because it is older are null; others that it has are not
-read.
+A file from outside may contain anything. Before rows are returned, these are checked: it is Parquet, with this table's
+columns and types; sizes are plausible; pages match their checksums; text is UTF-8; non-nullable columns have no nulls.
+Columns missing in older files are null; additional columns are not read.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _THRIFT_TEXT, _THRIFT_ITEMS = 100_000_000, 1_000_000
 
 
 class BadRows(Exception):
-    """A file does not hold what its place says. The text says why."""
+    """Raised if a file does not contain what its path promises. The text says why."""
 
 
 class Part(NamedTuple):
@@ -49,7 +48,7 @@ EVERYTHING = Part()
 
 
 def batch_of(table: str, rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
-    """Rows (in the order of the table's columns) as one batch, sorted by the table's key."""
+    """Return rows (in the order of the table's columns) as one batch, sorted by the table's key."""
     import pyarrow as pa
 
     arrow = schema.arrow_schema(table)
@@ -61,7 +60,10 @@ def batch_of(table: str, rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
 
 
 class RowWriter:
-    """Writes sorted rows as one Parquet file, in row groups of ROW_GROUP_ROWS; `close` ends it. Raises OSError."""
+    """Writer of sorted rows as one Parquet file, in row groups of ROW_GROUP_ROWS.
+
+    `close` completes it. Raises OSError.
+    """
 
     def __init__(self, stream: BinaryIO, table: str) -> None:
         import pyarrow.parquet as pq
@@ -85,20 +87,20 @@ class RowWriter:
         self._ranges: list[Range] = []
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Add rows, the columns of the table in their order. Text may be in dictionaries."""
+        """Add rows with the columns of the table, in order. Text may be dictionary-encoded."""
         import pyarrow as pa
 
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         self._waiting.append(table.cast(self._schema))
         if sum(each.num_rows for each in self._waiting) < schema.ROW_GROUP_ROWS:
             return
-        found = pa.concat_tables(self._waiting)
-        whole = found.num_rows - found.num_rows % schema.ROW_GROUP_ROWS
-        self._write_groups(found.slice(0, whole))
-        self._waiting = [found.slice(whole)]
+        result = pa.concat_tables(self._waiting)
+        whole = result.num_rows - result.num_rows % schema.ROW_GROUP_ROWS
+        self._write_groups(result.slice(0, whole))
+        self._waiting = [result.slice(whole)]
 
     def close(self) -> None:
-        """Write what is waiting, and the footer."""
+        """Write pending rows and the footer."""
         import pyarrow as pa
 
         if self._waiting:
@@ -109,7 +111,10 @@ class RowWriter:
         footer.sign(self._stream)
 
     def abandon(self) -> None:
-        """End without a footer that counts; harmless after `close`. Arrow would write one when this is collected."""
+        """End without a valid footer; harmless after `close`.
+
+        Without this, Arrow writes a footer on garbage collection.
+        """
         with suppress(Exception):
             self._writer.close()
 
@@ -128,9 +133,9 @@ def read_rows(
     columns: Sequence[str] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """The wanted rows of a file, with text in dictionaries; columns: only those, in the table's order.
+    """Yield the rows of a file within `part`, with text dictionary-encoded. Raises BadRows.
 
-    Memory: one row group's pages. Raises BadRows.
+    columns: only these, in the table's order. Memory: the pages of one row group.
     """
     import pyarrow as pa
 
@@ -141,17 +146,17 @@ def read_rows(
 
 
 def row_groups(stream: BinaryIO, table: str) -> list[Range]:
-    """What the file says of each of its row groups; nothing when it does not say it of all. Raises BadRows."""
+    """Return the range of each row group; empty if the file does not have all of them. Raises BadRows."""
     import pyarrow as pa
 
     try:
         footer.check(stream)
         file = _opened(stream)
         _checked_columns(file, table)
-        found = _ranges(file.metadata)
+        result = _ranges(file.metadata)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
         raise BadRows(footer.reason_of(exc)) from exc
-    return [each for each in found if each is not None] if None not in found else []
+    return [each for each in result if each is not None] if None not in result else []
 
 
 def _read(
@@ -193,41 +198,41 @@ def _opened(stream: BinaryIO, **settings: Any) -> ParquetFile:
 
 
 def _checked_columns(file: ParquetFile, table: str) -> list[str]:
-    """The table's columns that the file has. Raises BadRows when one has another type, or is missing and must not."""
+    """Return the table's columns that the file has. Raises BadRows for a wrong type or a missing required column."""
     import pyarrow as pa
 
-    found = {field.name: field.type for field in file.schema_arrow}
+    result = {field.name: field.type for field in file.schema_arrow}
     present = []
     for field in schema.arrow_schema(table):
-        if field.name not in found:
+        if field.name not in result:
             if not field.nullable:
-                raise BadRows(f"it has no column {field.name}")
+                raise BadRows(f"column {field.name} is missing")
             continue
-        kind = found[field.name]
+        kind = result[field.name]
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         if plain != field.type and not (pa.types.is_list(field.type) and pa.types.is_list(plain)):
-            raise BadRows(f"its column {field.name} is {_type_name(plain)}, not {field.type}")
+            raise BadRows(f"column {field.name} is {_type_name(plain)}, not {field.type}")
         present.append(field.name)
     return present
 
 
 def _type_name(kind: pa.DataType) -> str:
-    """A type's name, at most some words: a nested one of a strange file may be long."""
+    """Return the name of a type, shortened: a nested type in a foreign file may be long."""
     return str(kind)[:60]
 
 
 def _check_sizes(metadata: FileMetaData, size_bytes: int) -> None:
-    """Raise BadRows when the footer promises more than a file of this size can hold."""
+    """Raise BadRows if the footer claims more than a file of this size can contain."""
     if metadata.num_rows > size_bytes * _MOST_ROWS_PER_BYTE:
         raise BadRows(f"it claims {metadata.num_rows:,} rows in {size_bytes:,} bytes")
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         if group.total_byte_size > _MOST_ROW_GROUP_BYTES:
-            raise BadRows(f"a row group of it claims {group.total_byte_size:,} bytes")
+            raise BadRows(f"a row group claims {group.total_byte_size:,} bytes")
 
 
 class Range(NamedTuple):
-    """What a row group spans: its times, and the first column of the sort key (both ends are in it)."""
+    """The times of a row group, and its range in the first column of the sort key (both ends inclusive)."""
 
     rows: int
     first_ms: int
@@ -236,7 +241,7 @@ class Range(NamedTuple):
     highest: str | int
 
     def overlaps(self, part: Part) -> bool:
-        """Whether it can hold wanted rows."""
+        """Return True if the row group may have rows within `part`."""
         if part.from_ms is not None and self.last_ms < part.from_ms:
             return False
         if part.to_ms is not None and self.first_ms >= part.to_ms:
@@ -264,8 +269,8 @@ def _ranges(metadata: FileMetaData) -> list[Range | None]:
     count = metadata.num_row_groups
     text = (metadata.metadata or {}).get(_RANGES, b"[]")
     try:
-        found = json.loads(text)
-        ranges = [Range(*each) for each in found]
+        result = json.loads(text)
+        ranges = [Range(*each) for each in result]
     except (ValueError, TypeError, RecursionError):
         return [None] * count
     if len(ranges) != count or not all(map(_possible, ranges)):
@@ -273,13 +278,13 @@ def _ranges(metadata: FileMetaData) -> list[Range | None]:
     return [each if each.rows == metadata.row_group(i).num_rows else None for i, each in enumerate(ranges)]
 
 
-def _possible(found: Range) -> bool:
-    numbers = (found.rows, found.first_ms, found.last_ms)
-    return all(type(each) is int for each in numbers) and type(found.lowest) is type(found.highest)
+def _possible(result: Range) -> bool:
+    numbers = (result.rows, result.first_ms, result.last_ms)
+    return all(type(each) is int for each in numbers) and type(result.lowest) is type(result.highest)
 
 
 def _within(batch: pa.RecordBatch, key: str, part: Part) -> pa.RecordBatch:
-    """The wanted rows of a batch that is sorted by `key`."""
+    """Return the rows within `part` of a batch sorted by `key`."""
     import pyarrow.compute as pc
 
     first, end = 0, batch.num_rows
@@ -302,7 +307,7 @@ def _within(batch: pa.RecordBatch, key: str, part: Part) -> pa.RecordBatch:
 
 
 def _shaped(batch: pa.RecordBatch, table: str, columns: Sequence[str] | None) -> pa.RecordBatch:
-    """The batch with the table's columns in their order, text in dictionaries. Raises BadRows, ArrowInvalid."""
+    """Return the batch with the table's columns in order, text dictionary-encoded. Raises BadRows, ArrowInvalid."""
     import pyarrow as pa
 
     fields, arrays = [], []
@@ -313,7 +318,7 @@ def _shaped(batch: pa.RecordBatch, table: str, columns: Sequence[str] | None) ->
         if field.name in batch.schema.names:
             array = batch.column(field.name)
             if not field.nullable and array.null_count:
-                raise BadRows(f"its column {field.name} has nulls")
+                raise BadRows(f"column {field.name} has nulls")
             array.validate(full=True)
             array = array if array.type == kind else array.cast(kind)
         else:
@@ -324,7 +329,7 @@ def _shaped(batch: pa.RecordBatch, table: str, columns: Sequence[str] | None) ->
 
 
 def plain_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with text as text, as the table's schema says."""
+    """Return the batch without dictionary encoding, as in the table's schema."""
     import pyarrow as pa
 
     fields, arrays = [], []

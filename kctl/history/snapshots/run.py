@@ -1,8 +1,8 @@
-"""Passes at a steady pace, and the store's housekeeping in the time between them.
+"""Passes at a steady pace, with housekeeping of the store between them.
 
-The pace is kept by a clock that nobody sets (CLOCK_MONOTONIC): the n-th pass is due n intervals after the first. A
-pass that takes longer than the interval leaves out those that became due meanwhile, and the next one says how many. A
-pass's time, in the store, is that of the machine's clock.
+The pace follows CLOCK_MONOTONIC: pass n is due n intervals after the first. If a pass takes longer than the interval,
+the passes due meanwhile are skipped, and the next pass records how many. In the store, a pass has the time of the
+system clock.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST_LOOSE = 240  # passes of the running hour that are not compacted
 
 
 class Clock:
-    """The machine's clocks; a test has others."""
+    """The machine's clocks. Tests replace them."""
 
     def now_ms(self) -> int:
-        """UTC, milliseconds since 1970."""
+        """Return UTC milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def steady_s(self) -> float:
@@ -40,7 +40,10 @@ class Clock:
 
 @dataclass(frozen=True)
 class Pace:
-    """every_s: between the starts of two passes; None: one pass. for_s: no pass begins later; None: no end."""
+    """The schedule.
+
+    every_s: interval between starts; None: a single pass. for_s: no pass starts later; None: no end.
+    """
 
     every_s: float | None = None
     for_s: float | None = None
@@ -55,11 +58,12 @@ def run(
     keep_ms: int | None = None,
     clock: Clock | None = None,
 ) -> Iterator[PassReport]:
-    """Make passes by `look` (which is given the time) and store them; a report of each. The store is held.
+    """Take passes with `look` (called with the time), store them, and yield a report of each. The caller holds the
+    lock.
 
-    A pass that could not be stored (disk full, the clock put back) is reported, and the next one tried. A cluster that
-    cannot be reached is a pass without rows. tell: what housekeeping could not do. keep_ms: older hours are removed.
-    Raises AnotherCluster.
+    A pass that cannot be stored (disk full, clock set back) is reported, and the next one is tried. An unreachable
+    cluster gives a pass without rows. tell: receives problems of housekeeping. keep_ms: older hours are removed. Raises
+    AnotherCluster.
     """
     clock = clock or Clock()
     for hour in recent_hours(store, clock.now_ms(), 2):
@@ -90,14 +94,14 @@ def run(
 
 
 def _longest(done: PassReport, late_s: float) -> str:
-    """Why passes after this one were left out: what took longest. late_s: how long after it was due it began."""
+    """Return why passes after this one were skipped: its longest phase. late_s: delay of its start."""
     took = [
         (done.duration_ms, "reading the cluster"),
         (done.storing_ms, "writing to the disk of the store"),
-        (round(late_s * 1000), "tidying up the store before it"),
+        (round(late_s * 1000), "housekeeping of the store before it"),
     ]
     longest_ms, what = max(took)
-    return f"{what} took {format_duration(longest_ms)} in the pass before"
+    return f"{what} took {format_duration(longest_ms)} in the previous pass"
 
 
 def _one(
@@ -107,13 +111,13 @@ def _one(
     try:
         check_clock(store, at_ms)  # before a cluster is asked for nothing
         try:
-            found = look(at_ms)
+            result = look(at_ms)
         except AnotherCluster:
             raise
         except KctlError as exc:
-            found = Pass(failures=[exc.message])
+            result = Pass(failures=[exc.message])
         ended_ms = at_ms + round((clock.steady_s() - began) * 1000)
-        done = put_pass(store, at_ms, ended_ms, found, interval_ms=interval_ms, missed=missed)
+        done = put_pass(store, at_ms, ended_ms, result, interval_ms=interval_ms, missed=missed)
         return replace(done, storing_ms=max(at_ms + round((clock.steady_s() - began) * 1000) - ended_ms, 0))
     except AnotherCluster:
         raise
@@ -123,7 +127,7 @@ def _one(
 
 
 class _Housekeeping:
-    """Compaction and expiry in small steps, a round of them each ten minutes and when an hour has ended."""
+    """Compaction and expiry in small steps: a round every ten minutes and after each full hour."""
 
     def __init__(self, store: Store, keep_ms: int | None, tell: Callable[[str], None], clock: Clock) -> None:
         self._store = store
@@ -136,7 +140,7 @@ class _Housekeeping:
         self._told: set[str] = set()
 
     def work(self, until_s: float | None) -> None:
-        """Work until then (steady clock), one step at least; None: to the end of the round."""
+        """Work until this time (monotonic clock), at least one step; None: finish the round."""
         if self._steps is None:
             now_s, hour = self._clock.steady_s(), hour_of(self._clock.now_ms())
             crowded = len(self._store.counting(hour).files) > _MOST_LOOSE
@@ -163,16 +167,16 @@ class _Housekeeping:
         loose = len(self._store.counting(hour).files)
         if hour.end_ms <= self._clock.now_ms() or loose > _MOST_LOOSE:
             for path in self._store.strangers(hour) if loose > 1 else ():
-                self._say(f"{path} is none of the store's files, and is left alone")
+                self._say(f"{path} is not a file of the store and is ignored")
             try:
                 yield from compact(self._store, hour)
             except NotCompacted as exc:
-                self._say(f"an hour of the store cannot be compacted, because of {exc}")
+                self._say(f"an hour of the store cannot be compacted: {exc}")
         discard(self._store, hour)
         yield
 
     def _say(self, text: str) -> None:
-        """Tell it, once: a round comes every ten minutes."""
+        """Report a problem once, although rounds repeat."""
         if text not in self._told:
             self._told.add(text)
             self._tell(text)

@@ -1,4 +1,4 @@
-"""A store of snapshots in a local folder: its files, in the layout of kctl.history.snapshots.layout."""
+"""A store of snapshots in a folder: its files, in the layout of kctl.history.snapshots.layout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_BYTES = 64 * 1024  # of kctl-store.json
 
 
 class Damaged(NamedTuple):
-    """A file that counts and cannot be used, or not to its end; and why."""
+    """A file that cannot be read completely, and the reason."""
 
     path: Path
     reason: str
@@ -38,7 +38,7 @@ class Damaged(NamedTuple):
 
 
 class Store:
-    """A store that exists: see `open_store` and `create_store`. Reading needs no lock; writing needs `lock.hold`."""
+    """An existing store; see `open_store` and `create_store`. Writing needs `lock.hold`, reading does not."""
 
     def __init__(self, root: Path, cluster_id: str | None) -> None:
         self.root = root
@@ -48,19 +48,19 @@ class Store:
         return self.root / table / hour.path
 
     def hours(self, table: str = schema.PASSES) -> list[Hour]:
-        """The hours that `table` has folders for, in order. Names that are not ours are passed over."""
-        found = []
+        """Return the hours that have a folder for `table`, in order. Foreign names are skipped."""
+        result = []
         top = self.root / table
         for date in files.names(top):
-            found += [hour for name in files.names(top / date) if (hour := parse_hour(date, name))]
-        return sorted(found)
+            result += [hour for name in files.names(top / date) if (hour := parse_hour(date, name))]
+        return sorted(result)
 
     def counting(self, hour: Hour) -> Counting:
-        """Which files of an hour count."""
+        """Return which files of an hour are valid."""
         return counting(hour, files.names(self.folder(schema.PASSES, hour)))
 
     def strangers(self, hour: Hour) -> list[Path]:
-        """Names in an hour's folders that are not of this layout. They are never opened, and never removed."""
+        """Return foreign names in the folders of an hour. They are never opened or removed."""
         return [
             folder / name
             for folder in (self.folder(table, hour) for table in schema.TABLES)
@@ -71,7 +71,7 @@ class Store:
     def writing(
         self, table: str, hour: Hour, file: DataFile, batches: Iterable[pa.RecordBatch | pa.Table]
     ) -> Generator[None, None, None]:
-        """Write a file of a table, a batch with each step; it is there when the steps have come to their end.
+        """Write a file of a table, one batch per step. The file appears after the last step.
 
         Raises OperationFailed, NotAuthorized, and what `batches` raises.
         """
@@ -91,18 +91,18 @@ class Store:
             raise files.failed("write", path, exc) from exc
 
     def put(self, table: str, hour: Hour, file: DataFile, batch: pa.RecordBatch) -> int:
-        """`writing` at once; how many bytes the file has."""
+        """Run all steps of `writing`; return the size of the file."""
         for _ in self.writing(table, hour, file, [batch]):
             pass
         return (self.folder(table, hour) / file.name).stat().st_size
 
     def passes(self, hour: Hour, file: DataFile) -> list[Mapping[str, object]]:
-        """The rows of a file of `passes`. Raises BadRows, OSError."""
+        """Return the rows of a `passes` file. Raises BadRows, OSError."""
         with files.opened(self.folder(schema.PASSES, hour) / file.name) as stream:
             return [row for batch in read_rows(stream, schema.PASSES, EVERYTHING) for row in batch.to_pylist()]
 
     def has_rows(self, table: str, hour: Hour, file: DataFile) -> bool:
-        """Whether the passes of a file have rows in `table`, as `passes` says; True when that cannot be read."""
+        """Return True if `passes` says that the passes of a file have rows in `table`, or cannot be read."""
         try:
             rows = self.passes(hour, file)
         except (BadRows, OSError):
@@ -111,68 +111,70 @@ class Store:
 
 
 def open_store(path: Path) -> Store:
-    """The store in a folder. Raises NotFound, InvalidFile, NotSupported for a version that this kctl does not know."""
+    """Open the store in a folder. Raises NotFound, InvalidFile, NotSupported for an unknown version."""
     about = path / STORE_FILE
     try:
         with files.opened(about) as stream:
             data = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise NotFound(
-            f"{path} is no store of snapshots: there is no {STORE_FILE}",
-            hint="`kctl history snapshot --store DIR` makes one",
+            f"{path} is not a store of snapshots: it has no {STORE_FILE}",
+            hint="create one with `kctl history snapshot --store DIR`",
         ) from None
     except NotADirectoryError:
-        raise NotFound(
-            f"{path} is no folder", hint="--store takes the folder that snapshots were collected in"
-        ) from None
+        raise NotFound(f"{path} is not a folder", hint="set --store to the folder of `kctl history snapshot`") from None
     except OSError as exc:
         raise files.failed("read", about, exc) from exc
     return Store(path, _cluster_id(about, data))
 
 
 def _cluster_id(about: Path, data: bytes) -> str | None:
-    """The cluster that kctl-store.json names, when everything else in it is as it must be."""
+    """Return the cluster named in a valid kctl-store.json."""
     try:
-        found = json.loads(data) if len(data) <= _MOST_BYTES else None
+        result = json.loads(data) if len(data) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != schema.FORMAT:
-        raise InvalidFile(f"{about} is not of a store of snapshots", hint="look at the file, or choose another folder")
-    version, cluster_id = found.get("version"), found.get("cluster_id")
+        result = None
+    if not isinstance(result, dict) or result.get("format") != schema.FORMAT:
+        raise InvalidFile(
+            f"{about} does not belong to a store of snapshots", hint="check the file, or use another folder"
+        )
+    version, cluster_id = result.get("version"), result.get("cluster_id")
     if type(version) is not int or version < 1 or not (cluster_id is None or isinstance(cluster_id, str)):
-        raise InvalidFile(f"{about} has no version and cluster id that could be one", hint="look at the file")
+        raise InvalidFile(f"{about} has no valid version and cluster id", hint="check the file")
     if version > schema.VERSION:
         raise NotSupported(
-            f"{about.parent} is a store of version {version}, and this kctl knows version {schema.VERSION}",
+            f"{about.parent} is a store of version {version}, but this kctl supports version {schema.VERSION}",
             hint="use a newer kctl; nothing was changed",
         )
     return cluster_id
 
 
 def create_store(path: Path, cluster_id: str | None) -> Store:
-    """The store of a cluster in a folder, which is made when it is missing or empty.
+    """Open the store of a cluster, or create it if the folder is missing or empty.
 
-    Raises what `open_store` does, Refused when the store is of another cluster or the folder has other things in it,
-    UsageError when it is a file, OperationFailed.
+    Raises what `open_store` raises, Refused if the store belongs to another cluster or the folder is not empty,
+    UsageError if the path is a file, OperationFailed.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
         # Of a kctl that was making the same store just now, or died while it did.
         others = set(files.names(path)) - {LOCK_FILE, f".{STORE_FILE}{files.TEMPORARY}"}
     except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{path} is no folder", hint="give a new folder, an empty one, or a store") from None
+        raise UsageError(
+            f"{path} is not a folder", hint="set --store to a new folder, an empty folder, or a store"
+        ) from None
     except OSError as exc:
         raise files.failed("make", path, exc) from exc
     if STORE_FILE in others:
         store = open_store(path)
         if store.cluster_id != cluster_id:
             raise Refused(
-                f"{path} holds snapshots of cluster {store.cluster_id}, and this is cluster {cluster_id}",
+                f"{path} has snapshots of cluster {store.cluster_id}, but this is cluster {cluster_id}",
                 hint="use a store for each cluster",
             )
         return store
     if others:
-        raise Refused(f"{path} is no store of snapshots, and is not empty", hint="give a new folder, or an empty one")
+        raise Refused(f"{path} is not a store of snapshots and not empty", hint="set --store to a new or empty folder")
     about = {"format": schema.FORMAT, "version": schema.VERSION, "cluster_id": cluster_id}
     data = json.dumps(about, indent=2).encode() + b"\n"
     try:

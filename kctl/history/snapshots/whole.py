@@ -1,7 +1,7 @@
-"""Which files of a span are there, and whole as far as their ends tell: for tables that a report reads a part of.
+"""Checks that the files of a span exist and are complete, for tables of which a report reads only a part.
 
-A report takes logs and configs from the newest passes alone. A file of an earlier one that is damaged takes nothing
-away from its figures; the person who keeps the store is told even so, because later reports will want it.
+A report reads logs and configs only from the newest passes. Damage in an older file does not affect its values, but is
+reported, because later reports will need the file.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from kctl.history.snapshots.store import Damaged, Store
 def check_files(
     store: Store, tables: Collection[str], from_ms: int, to_ms: int, *, damaged: Callable[[Damaged], None]
 ) -> None:
-    """Tell of each file of the tables that counts, can have rows in [from_ms, to_ms), and is missing or has no footer
-    with the right checksum. Pages are not read.
+    """Report each file of the tables in [from_ms, to_ms) that is missing or has no footer with a valid checksum.
 
-    Nothing is told of a store that is read over the network: each file would be a request.
+    Pages are not read. Remote stores are not checked: each file would be a request.
     """
     if is_remote(store.root):
         return
@@ -34,7 +33,7 @@ def check_files(
 
 
 def _with_rows(store: Store, from_ms: int, to_ms: int) -> list[tuple[int, list[str]]]:
-    """The passes, and which tables have rows of them. Damage to `passes` itself is told by those who read them."""
+    """Return the passes and the tables that have rows of them. Damage to `passes` is reported by its readers."""
     batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=lambda _: None, columns=("at_ms", "tables"))
     return [(row["at_ms"], row["tables"] or []) for batch in batches for row in batch.to_pylist()]
 

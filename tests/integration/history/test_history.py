@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kctl.history.lag.evaluate import evaluate
-from kctl.history.lag.plan import Wanted, plan_moment, plan_span
+from kctl.history.lag.plan import LagRequest, plan_moment, plan_span
 from kctl.history.lag.row_batches import ROWS
 from kctl.history.retention.store_reads import reads_of
 from kctl.history.rollups.catch_up import catch_up
@@ -101,7 +101,7 @@ def test_engines_agree_on_any_history(
     with tempfile.TemporaryDirectory() as folder:
         root, end_ms = Path(folder) / "s", history[-1][0] + 1
         store = a_store(root, history)
-        wanted = Wanted(groups=groups, topics=EVERY, by=by, observations=window, tasks=2)
+        wanted = LagRequest(groups=groups, topics=EVERY, by=by, observations=window, tasks=2)
         for plan in (plan_span(root, START_MS, end_ms, wanted), plan_moment(root, end_ms, wanted)):
             two = dataclasses.replace(plan, ranges=_halves())
             assert evaluate(two) == LagReportJob(spark, two).read()

@@ -21,7 +21,7 @@ from kctl.cluster.offsets import fetch_committed
 from kctl.errors import KctlError, Refused
 from kctl.history.commits.commit_log import Span, offsets_logs
 from kctl.history.commits.live_commit_times import with_commit_times
-from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.lag.row_batches import read as read_lag
 from kctl.history.snapshots.collect import Collector
 from kctl.history.snapshots.commit import put_pass
@@ -206,13 +206,13 @@ def looks(groups: Groups, tmp_path_factory: pytest.TempPathFactory) -> Looks:
 
 def _verdicts(looks: Looks, *, live: bool = False, **options: Any) -> dict[str, set[Any]]:
     """What `kctl spark lag --window 6` says of the two groups, by the functions that its tasks run."""
-    wanted = Wanted(Names((looks.steady, looks.stopped)), EVERY, observations=6, commit_times=live, **options)
+    wanted = LagRequest(Names((looks.steady, looks.stopped)), EVERY, observations=6, commit_times=live, **options)
     plan = plan_span(looks.store, 0, _now_ms(), wanted)
     if live:
         with connect(looks.target) as client:
             plan = with_commit_times(client, plan)
     assert plan.failures == ()
-    rows = [row for each in plan.ranges for batch in read_lag(plan.question, each) for row in batch.to_pylist()]
+    rows = [row for each in plan.ranges for batch in read_lag(plan.query, each) for row in batch.to_pylist()]
     assert [row["error"] for row in rows if row["error"]] == []
     return {name: {row["status"] for row in rows if row["group"] == name} for name in (looks.steady, looks.stopped)}
 
@@ -237,7 +237,7 @@ def test_another_clusters_commit_times_are_refused(groups: Groups, looks: Looks,
     about = json.loads((looks.store / "kctl-store.json").read_text())
     shutil.copytree(looks.store, tmp_path / "store")
     (tmp_path / "store/kctl-store.json").write_text(json.dumps({**about, "cluster_id": "other"}))
-    plan = plan_span(tmp_path / "store", 0, _now_ms(), Wanted(EVERY, EVERY, commit_times=True))
+    plan = plan_span(tmp_path / "store", 0, _now_ms(), LagRequest(EVERY, EVERY, commit_times=True))
     with connect(groups.target) as client, pytest.raises(Refused, match="of cluster other, and this is"):
         with_commit_times(client, plan)
 

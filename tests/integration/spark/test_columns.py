@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, group_ranges
-from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuestion, read
+from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuery, read
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, WindowRules
 from kctl.history.retention.live_reads import ConfigRow, LogDirRow, LogRow
@@ -186,7 +186,7 @@ GROUPS = {"keeps-up": 10, "slow": 5, "stopped": 0, "nothing": None}
 
 
 @pytest.fixture(scope="module")
-def question(tmp_path_factory: pytest.TempPathFactory) -> ReadingsQuestion:
+def query(tmp_path_factory: pytest.TempPathFactory) -> ReadingsQuery:
     """A compacted hour and four passes more; ten messages a minute are written to each partition."""
     store = store_with(tmp_path_factory.mktemp("store") / "s", [])
     for number in range(PASSES):
@@ -196,20 +196,20 @@ def question(tmp_path_factory: pytest.TempPathFactory) -> ReadingsQuestion:
         put(store, number * MINUTE_MS, Pass(rows={schema.COMMITS: rows}))
     for _ in compact(store, HOUR):
         pass
-    return ReadingsQuestion(
+    return ReadingsQuery(
         str(store.root), HOUR.start_ms, HOUR.start_ms + PASSES * MINUTE_MS, WindowRules(), last_only=True
     )
 
 
-def test_each_task_reads_its_groups(spark: SparkSession, question: ReadingsQuestion) -> None:
-    store = open_store(Path(question.store))
-    ranges = group_ranges(store, question.read_from_ms, question.to_ms, 2, damaged=lambda d: pytest.fail(str(d)))
+def test_each_task_reads_its_groups(spark: SparkSession, query: ReadingsQuery) -> None:
+    store = open_store(Path(query.store))
+    ranges = group_ranges(store, query.read_from_ms, query.to_ms, 2, damaged=lambda d: pytest.fail(str(d)))
     assert len(ranges) == 2
-    frame = load(spark, question, ranges)
+    frame = load(spark, query, ranges)
     assert {row[0] for row in frame.select(F.spark_partition_id()).collect()} == {0, 1}
     assert frame.columns == ARROW.names
     found = sorted(tuple(row) for row in frame.collect())
-    assert found == sorted(tuple(row.values()) for batch in read(question) for row in batch.to_pylist())
+    assert found == sorted(tuple(row.values()) for batch in read(query) for row in batch.to_pylist())
     states = {row["group"]: Status(row["status"]) for row in frame.select("group", "status").distinct().collect()}
     assert states == {
         "keeps-up": Status.OK, "slow": Status.WARN, "stopped": Status.STOP, "nothing": Status.UNKNOWN,
@@ -218,8 +218,8 @@ def test_each_task_reads_its_groups(spark: SparkSession, question: ReadingsQuest
     assert "Exchange" not in plan
 
 
-def test_rates_come_out_in_columns(spark: SparkSession, question: ReadingsQuestion) -> None:
-    row = load(spark, question, [EVERY_GROUP]).where(F.col("group") == "slow").first()
+def test_rates_come_out_in_columns(spark: SparkSession, query: ReadingsQuery) -> None:
+    row = load(spark, query, [EVERY_GROUP]).where(F.col("group") == "slow").first()
     assert row is not None
     assert row["consumed_per_s"] == pytest.approx(5 / 60)
     assert row["produced_per_s"] == pytest.approx(10 / 60)
@@ -227,6 +227,6 @@ def test_rates_come_out_in_columns(spark: SparkSession, question: ReadingsQuesti
 
 
 def test_what_cannot_be_read_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
-    (row,) = load(spark, ReadingsQuestion(str(tmp_path / "none"), 0, 1), [EVERY_GROUP]).collect()
+    (row,) = load(spark, ReadingsQuery(str(tmp_path / "none"), 0, 1), [EVERY_GROUP]).collect()
     assert row["group"] is None
-    assert "is no store" in row["error"]
+    assert "is not a store" in row["error"]

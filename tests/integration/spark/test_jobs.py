@@ -31,7 +31,7 @@ from kctl.commands.terminal.output import jsonable
 from kctl.deploy.runtime.class_archive import ClassArchive
 from kctl.deploy.runtime.java import find_java
 from kctl.errors import OperationFailed, TimedOut
-from kctl.history.lag.plan import Wanted, plan_live
+from kctl.history.lag.plan import LagRequest, plan_live
 from kctl.history.retention.live_plan import plan_retention
 from kctl.history.retention.live_reads import BrokersShare, LogRow
 from kctl.lag.retention import PartitionUsage
@@ -70,7 +70,7 @@ class Spark:
 
     def lag(self, by: str = "partition", *, groups: Sequence[str] = (), topics: Sequence[str] = ()) -> list[Any]:
         """The rows of `kctl spark lag`."""
-        wanted = Wanted(groups=names_of(groups), topics=names_of(topics), by=by, tasks=2)
+        wanted = LagRequest(groups=names_of(groups), topics=names_of(topics), by=by, tasks=2)
         with connect(self.target) as client:
             plan = plan_live(client, None, wanted, now_ms=lambda: time.time_ns() // 1_000_000)
         rows, errors = LagReportJob(self.driver.session(), plan).read()

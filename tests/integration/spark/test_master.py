@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from kctl.deploy.runtime.java_launcher import java_home_for_spark
-from kctl.history.lag.plan import Wanted, plan_live, plan_span
+from kctl.history.lag.plan import LagRequest, plan_live, plan_span
 from kctl.history.lag.row_batches import read as read_lag
 from kctl.history.lag.status_rows import PartitionStatus
 from kctl.history.report.build import read_here, report_of
@@ -205,7 +205,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 HOUR = (at_ms(0), at_ms(PASSES))
-WANTED = Wanted(groups=EVERY, topics=EVERY, tasks=2)
+WANTED = LagRequest(groups=EVERY, topics=EVERY, tasks=2)
 
 
 def test_live_lag(application: Application, kctl: Kctl, read_topic: tuple[str, str]) -> None:
@@ -227,7 +227,7 @@ def test_lag_of_a_store(application: Application, store: Store) -> None:
     plan = plan_span(store.root, *HOUR, WANTED)
     read, errors = LagReportJob(application.driver.session(), plan).read()
     rows = [row for row in read if isinstance(row, PartitionStatus)]
-    here = [row for batch in read_lag(plan.question) for row in batch.to_pylist()]
+    here = [row for batch in read_lag(plan.query) for row in batch.to_pylist()]
     assert errors == []
     assert len(rows) == len(here) > 5
     assert {(row.group, row.partition, row.lag, row.status, row.consumed_per_s) for row in rows} == {

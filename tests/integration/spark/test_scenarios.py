@@ -22,7 +22,7 @@ import pytest
 
 from group_admin import join
 from kafka_admin import kafka_admin
-from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_span
+from kctl.history.lag.plan import LagPlan, LagRequest, plan_live, plan_span
 from kctl.history.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.history.lag.status_rows import PartitionStatus
 from kctl.lag.selection import names_of
@@ -123,9 +123,9 @@ class Played:
     spark: SparkDriver
     observed: LagPlan
 
-    def wanted(self, **changes: Any) -> Wanted:
+    def wanted(self, **changes: Any) -> LagRequest:
         standing = StandingRules(stale_after_ms=32_000, abandoned_after_ms=20_000)
-        asked = Wanted(names_of([f"{self.stage.tag}.*"]), names_of(None), standing=standing, tasks=2)
+        asked = LagRequest(names_of([f"{self.stage.tag}.*"]), names_of(None), standing=standing, tasks=2)
         return replace(asked, **changes)
 
     def rows(self, plan: LagPlan) -> dict[str, PartitionStatus]:
@@ -160,7 +160,7 @@ def played(kctl: Kctl, cluster: TestCluster, tmp_path_factory: pytest.TempPathFa
 
 def _observe(stage: Stage) -> LagPlan:
     time.sleep(LOAD_S / 3)
-    wanted = Wanted(names_of([f"{stage.tag}.*"]), names_of([f"{stage.tag}.load"]))
+    wanted = LagRequest(names_of([f"{stage.tag}.*"]), names_of([f"{stage.tag}.load"]))
     with connect(stage.target) as client:
         return plan_live(client, None, wanted, now_ms=_now_ms, observe_s=5)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.lag.row_batches import read as read_lag
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.read import read_table
@@ -124,7 +124,7 @@ def test_passes_at_a_pace_and_its_ends(cluster: TestCluster, kctl: Kctl, tmp_pat
             eventually(lambda n=before: len(rows(store, schema.PASSES)) > n, seconds=30, what="a pass")  # type: ignore[misc]
             refused = kctl("spark", "snapshot", "--store", str(store), "--once")
             assert refused.code == 4
-            assert f"process {process.pid} collects into" in refused.err
+            assert f"process {process.pid} is collecting into" in refused.err
             code, err = stop(process, number)
         assert code == 130
         assert "Traceback" not in err
@@ -150,8 +150,8 @@ def test_a_topic_made_anew_is_another_one(cluster: TestCluster, kctl: Kctl, topi
     mine = [row for row in rows(store, schema.COMMITS) if row["group"] == group]
     assert [(row["committed_offset"], row["log_end_offset"]) for row in mine] == [(30, 30), (4, 4)]
     assert len({row["topic_id"] for row in mine}) == 2
-    plan = plan_span(store, 0, 10**13, Wanted(Names((group,)), EVERY, observations=2))
-    (row,) = (row for batch in read_lag(plan.question) for row in batch.to_pylist())
+    plan = plan_span(store, 0, 10**13, LagRequest(Names((group,)), EVERY, observations=2))
+    (row,) = (row for batch in read_lag(plan.query) for row in batch.to_pylist())
     assert (row["lag"], row["lost"], row["status"], row["error"]) == (0, 0, "OK", None)
     assert row["consumed_per_s"] is None  # there is one look at the new one
 
@@ -265,7 +265,7 @@ def test_a_store_of_another_cluster_and_a_newer_one(cluster: TestCluster, kctl: 
     about = store / "kctl-store.json"
     entry = json.loads(about.read_text())
     before = sorted(store.rglob("*"))
-    for change, text in (({"cluster_id": "other"}, "holds snapshots of cluster other"), ({"version": 2}, "version 2")):
+    for change, text in (({"cluster_id": "other"}, "has snapshots of cluster other"), ({"version": 2}, "version 2")):
         about.write_text(json.dumps({**entry, **change}))
         done = kctl("spark", "snapshot", "--store", str(store), "--once")
         assert (done.code, text in done.err) == (4, True), done

@@ -31,10 +31,11 @@ SHAPES = {
 NEVER = {"id", "topic_name", "group_id", "broker_id", "controller", "transaction_state"}
 NOT_RESULTS = {
     # what commands hand down: the words are those of options and of topics.yaml, where `partitions` is a number to set
-    "Asked", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange",
+    "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange",
     "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
-    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuestion", "PartitionsShare", "Wanted", "LagReport",
+    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "Wanted", "LagReport",
+    "LagRequest",
     "LastRun", "PlanBroker", "PlanCluster", "PlanInput", "Prepared", "Reached",
     "RestartRun", "Run", "Snapshot", "TopicState",
     # of cluster.yaml, in which a cluster is written down

@@ -17,7 +17,7 @@ from kctl.errors import UsageError
 from kctl.history.commits.commit_log import ARROW, Span, offsets_logs, read_logs
 from kctl.history.commits.commit_times import CommitTimes, times_of_logs
 from kctl.history.evaluate.group_ranges import GroupRange
-from kctl.history.evaluate.reading_batches import ReadingsQuestion, read
+from kctl.history.evaluate.reading_batches import ReadingsQuery, read
 from kctl.history.evaluate.windows import judge_batches
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
@@ -172,14 +172,14 @@ def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
     _log(tmp_path / "__consumer_offsets-0", "often", commits["often"])
     with (_log(tmp_path / "__consumer_offsets-1", "seldom", commits["seldom"]) / f"{0:020d}.log").open("ab") as log:
         log.write(bytes(80))
-    question = ReadingsQuestion(
+    query = ReadingsQuery(
         str(store.root), T + 5 * MINUTE_MS, T + 60 * MINUTE_MS, rules, lookback_ms=60 * MINUTE_MS,
         offsets_logs=(str(tmp_path / "__consumer_offsets-0"), str(tmp_path / "__consumer_offsets-1")),
     )  # fmt: skip
     for ranges in ([GroupRange()], [GroupRange(upper="p"), GroupRange("p")]):
         found: dict[str, list[Reading]] = {}
         errors: list[str] = []
-        for row in (row for each in ranges for part in read(question, each) for row in part.to_pylist()):
+        for row in (row for each in ranges for part in read(query, each) for row in part.to_pylist()):
             if row["error"] is not None:
                 errors.append(row["error"])
             else:
@@ -187,7 +187,7 @@ def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
         assert found == expected
         assert len(errors) == len(ranges)
         assert all("__consumer_offsets-1" in each and "smaller than the least" in each for each in errors)
-    without = replace(question, offsets_logs=())
+    without = replace(query, offsets_logs=())
     assert [row for each in read(without) for row in each.to_pylist() if row["error"]] == []
 
 

@@ -21,7 +21,7 @@ from kctl.commands.terminal.output_tables import cells_of
 from kctl.commands.terminal.table_layout import Cells, fit
 from kctl.history.evaluate.group_ranges import GroupRange
 from kctl.history.lag import evaluate
-from kctl.history.lag.request import LagQuestion
+from kctl.history.lag.request import LagQuery
 from kctl.history.lag.status_rows import PartitionStatus
 from kctl.history.lag.window import MINUTE_MS
 from kctl.history.snapshots import schema
@@ -143,7 +143,7 @@ def test_who_is_held_up_by_an_open_transaction_is_named(capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
     history_lag._remarks(plan, [well, held, held], [], [well, held, held])
     said = " ".join(capsys.readouterr().err.split())
-    assert said.startswith("group g, t, partition 3, and 1 more: an open transaction holds up all that is unread")
+    assert said.startswith("group g, t, partition 3, and 1 more: an open transaction blocks all unread messages")
 
 
 def test_csv_and_by_group(run: Run, store: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_worst(run: Run, store: Path) -> None:
     code, out, err = run("--store", str(store), "--last", "30m", "-o", "json", "--worst", "2")
     assert code == 0
     assert [row["group"] for row in json.loads(out)] == ["stopped", "slow"]
-    assert err == "2 of 3 rows are shown\n"
+    assert err == "showing 2 of 3 rows\n"
 
 
 @pytest.mark.parametrize(
@@ -227,16 +227,16 @@ def test_a_moment(run: Run, store: Path) -> None:
         (("--last", "5m", "--from", "-5m", "--store", "x"), "--last and --from do not go together"),
         (("--store", "x", "--at", "soon"), "is not a time"),
         (("--store", "x", "--last", "long"), "is not a duration"),
-        (("--store", "x", "--last", "0s"), "--last 0s is no time"),
-        (("--store", "x", "--from", "2100-01-01"), "lies in the future"),
-        (("--store", "x", "--from", "-5m", "--to", "-10m"), "ends before it begins"),
-        (("--store", "mesos://host/x", "--last", "5m"), "reads no store at mesos://"),
-        (("--store", "s3a://key:secret@bucket/x", "--last", "5m"), "has credentials in it"),
-        (("--observe", "5s", "--store", "x", "--last", "5m"), "--observe is of the cluster"),
+        (("--store", "x", "--last", "0s"), "--last 0s: must be greater than 0"),
+        (("--store", "x", "--from", "2100-01-01"), "is in the future"),
+        (("--store", "x", "--from", "-5m", "--to", "-10m"), "ends before it starts"),
+        (("--store", "mesos://host/x", "--last", "5m"), "cannot read stores at mesos://"),
+        (("--store", "s3a://key:secret@bucket/x", "--last", "5m"), "contains credentials"),
+        (("--observe", "5s", "--store", "x", "--last", "5m"), "--observe needs the live cluster"),
         (("--observe", "1h"), "at most 10m"),
-        (("--fail-on", "lag"), "is no limit"),
+        (("--fail-on", "lag"), "is not a limit"),
         (("--fail-on", "STOP", "--by", "group"), "a group is OK, WARN or ERR"),
-        (("--explain", "--by", "topic"), "--explain tells of partitions"),
+        (("--explain", "--by", "topic"), "--explain works with --by partition only"),
         (("--window", "1"), "--window"),
         (("--lookback", "far"), "is not a duration"),
         (("--state", "Sleepy"), "'sleepy' is not a group state"),
@@ -254,8 +254,8 @@ def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(store.parent)
     asked: list[str | None] = []
 
-    def read(question: LagQuestion, _groups: GroupRange) -> tuple[list[Any], list[str]]:
-        asked.append(question.store)
+    def read(query: LagQuery, _groups: GroupRange) -> tuple[list[Any], list[str]]:
+        asked.append(query.store)
         return [], []
 
     monkeypatch.setattr(evaluate, "_read", read)
@@ -265,7 +265,7 @@ def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_no_store(run: Run, tmp_path: Path) -> None:
     code, _, err = run("--store", str(tmp_path), "--last", "5m")
-    assert (code, "is no store of snapshots" in err) == (4, True)
+    assert (code, "is not a store of snapshots" in err) == (4, True)
 
 
 def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) 
     code, out, err = run("--store", str(found.root), "--last", "30m", "--explain")
     assert code == 5
     assert "\x1b" not in out + err
-    assert "lacks something: broker" in err
+    assert "is incomplete: broker" in err
     code, _, err = run("--store", str(found.root), "--last", "30m", "--fail-on", "lag>1")
     assert code == 1
     assert "warning: the result is incomplete: the snapshot of" in " ".join(err.split())
@@ -319,7 +319,7 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--group billing --max-lag 0", 4, "group 'billing' does not exist"),
         ("--group there --topic x* --fail-on ERR", 1, "it is unknown for group there"),
         ("--group there --topic x*", 4, "no topic matches x*"),
-        ("--topic x* --fail-on ERR", 5, "share group shared is left out"),
+        ("--topic x* --fail-on ERR", 5, "share group shared is skipped"),
         ("--topic x* --match there|ahead", 4, "no group matches there|ahead"),
         ("--group there --state dead --max-lag 0", 1, "it is unknown for group there"),
         ("--match ( --max-lag 0", 2, "is not a valid regular expression"),
@@ -332,7 +332,7 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--group silent --max-lag 0", 1, "it is unknown for group silent"),
         ("--group silent --group there --fail-on lag>0", 1, "it is unknown for group silent"),
         # Share groups: not in snapshots.
-        ("--group shared --max-lag 0", 5, "share group shared is left out; see its lag with `kctl lag`"),
+        ("--group shared --max-lag 0", 5, "share group shared is skipped; show its lag with `kctl lag`"),
         ("--match shared", 5, "share group shared"),
         ("--match there|shared --max-lag 0", 5, "share group shared"),
         ("--match there|shared|ahead --max-lag 0", 1, "share group shared"),
@@ -346,5 +346,5 @@ def test_a_gate_does_not_pass_on_nothing(run: Run, odd_store: Path, options: str
 
 def test_share_groups_that_nobody_asked_for_are_a_note(run: Run, odd_store: Path) -> None:
     code, out, err = run("--store", str(odd_store), "--last", "30m")
-    assert (code, "share groups are left out; see their lag with `kctl lag`: shared" in err) == (0, True)
+    assert (code, "share groups are skipped; show their lag with `kctl lag`: shared" in err) == (0, True)
     assert "there" in out

@@ -39,7 +39,7 @@ KEEPS = Limits("delete", 3 * HOUR_MS, -1)
 def _readings(
     consumed: int, produced: int, *, count: int = 30, committed: int = 1000, end: int = 1500
 ) -> list[Reading]:
-    """A partition that is looked at each minute; so many messages are read and written between two looks."""
+    """A partition that is looked at each minute; so many messages are consumed and written between two looks."""
     rows = [
         Observation(NOW + n * MINUTE_MS, committed + n * consumed, 900, end + n * produced, "id") for n in range(count)
     ]
@@ -98,7 +98,7 @@ def test_deletion_and_loss_come_from_the_topics_limits() -> None:
     assert row.deletion_by_bytes_ms is None
     gone = partition_status(Key("g", "t", 0), offsets, readings[-1], span_of(readings), around._replace(gone=True))
     assert (gone.deletion_ms, gone.loss_ms) == (row.deletion_ms, None)  # and nobody waits for it
-    # An age that is not known is at most that of the log's first record: then nothing is deleted before this.
+    # An age that is unknown is at most that of the log's first record: then nothing is deleted before this.
     unseen = dataclasses.replace(readings[-1], time_lag_ms=None)
     oldest = around._replace(oldest_timestamp_ms=readings[-1].at_ms - HOUR_MS)
     row = partition_status(Key("g", "t", 0), offsets, unseen, span_of(readings), oldest)
@@ -113,7 +113,7 @@ def test_deletion_and_loss_come_from_the_topics_limits() -> None:
 
 
 def test_a_group_that_keeps_up_loses_nothing_though_its_last_looks_read_less_than_was_written() -> None:
-    """58.0 read and 58.5 written a second, because it commits a little before the last look; kept for 15 s."""
+    """58.0 consumed and 58.5 produced per second, because it commits a little before the last look; kept for 15 s."""
     ends = [58_513 * n for n in range(10)]
     rows = [Observation(NOW + 1000 * n, end, 0, end) for n, end in enumerate(ends)]
     rows[-1] = rows[-1]._replace(committed_offset=ends[-1] - 2)
@@ -129,7 +129,7 @@ def test_a_group_that_keeps_up_loses_nothing_though_its_last_looks_read_less_tha
     assert row.deletion_ms is not None
     assert (row.lag, row.catch_up_ms, row.loss_ms) == (2, 0, None)
     lines = dict(explain(row, DEFAULT_RULES))
-    assert "it keeps up: lag 2 is at most what is written from one of its commits" in lines["catch_up_ms"]
+    assert "keeps up: lag 2 is at most what is produced between two of its commits" in lines["catch_up_ms"]
     assert "keeps up" in lines["loss_ms"]
     # What may be deleted at once is not safe for that.
     at_once = Surroundings(state="Stable", limits=Limits("delete", 0, -1))
@@ -141,7 +141,7 @@ def test_an_open_transaction_holds_a_group_up() -> None:
     row = _row(consumed=0, owner=Owner("c", "h"), last_stable_offset=1000)
     assert (row.burrow_status, row.undecided, row.lag, row.held_by_transaction) == ("STALL", 790, 790, True)
     lines = dict(explain(row, DEFAULT_RULES))
-    assert "an open transaction holds it up" in lines["burrow_status"]
+    assert "an open transaction blocks it" in lines["burrow_status"]
     assert "read_committed" in lines["held_by_transaction"]
     # Some of what is unread can be read; nothing is unread; nobody knows.
     assert _row(consumed=0, last_stable_offset=1001).held_by_transaction is False
@@ -327,7 +327,7 @@ def test_explanations_have_the_numbers() -> None:
     lines = dict(explain(_row(consumed=5), DEFAULT_RULES))
     assert lines["lag"] == "log end 1790 − max(committed 1145, log start 900) = 645"
     assert lines["burrow_status"].startswith("WARN: ")
-    assert lines["consumed_per_s"].startswith("0.0833333 read and 0.166667 written a second")
+    assert lines["consumed_per_s"].startswith("0.0833333 consumed and 0.166667 produced per second")
     assert "0.0833333/s − 0.166667/s" in lines["catch_up_ms"]
     assert lines["peak_lag"].endswith(": 645; the first: 500")
     assert lines["worst_status"].endswith(": WARN")

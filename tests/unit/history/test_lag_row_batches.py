@@ -22,7 +22,7 @@ from kctl.errors import NotFound, Refused
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag import plan as lag_planning
 from kctl.history.lag.limits import parse_limit
-from kctl.history.lag.plan import LagPlan, Wanted, plan_live, plan_moment, plan_span
+from kctl.history.lag.plan import LagPlan, LagRequest, plan_live, plan_moment, plan_span
 from kctl.history.lag.row_batches import ROWS, arrow_schema, kinds, read
 from kctl.history.lag.status_rows import (
     Key,
@@ -55,7 +55,7 @@ GROUPS = ["a-keeps", "a-slow", "b-stopped", "b-none", "c-empty", "d-vanishes", "
 PASSES = 45  # a minute apart
 LIMITS = Limits("delete", 7_200_000, 50_000)
 BACK_MS = 30 * MINUTE_MS  # as a window reaches
-EVERYTHING = Wanted(groups=names_of(None), topics=names_of(None), lookback_ms=BACK_MS)
+EVERYTHING = LagRequest(groups=names_of(None), topics=names_of(None), lookback_ms=BACK_MS)
 
 
 def _state(group: str) -> str:
@@ -133,9 +133,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def _rows(plan: LagPlan, ranges: Iterable[GroupRange] | None = None) -> list[Any]:
     """What all tasks give, sorted."""
     found = []
-    by = plan.question.by
+    by = plan.query.by
     for each in plan.ranges if ranges is None else ranges:
-        for part in read(plan.question, each):
+        for part in read(plan.query, each):
             part.validate(full=True)
             assert part.schema.equals(arrow_schema(by))
             for row in part.to_pylist():
@@ -305,10 +305,10 @@ def test_a_time_without_snapshots(store: Store, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="has no snapshots from") as caught:
         plan_span(store.root, _at(45), _at(100), EVERYTHING)
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("it has some from 20")
+    assert caught.value.hint.startswith("the store has snapshots from 20")
     with pytest.raises(NotFound, match="has no snapshots from"):
         plan_moment(store.root, _at(-1), EVERYTHING)
-    with pytest.raises(NotFound, match="is no store"):
+    with pytest.raises(NotFound, match="is not a store"):
         plan_span(tmp_path, 0, 1, EVERYTHING)
     with pytest.raises(NotFound, match=r"has no snapshots$"):
         plan_moment(store_with(tmp_path / "empty", []).root, 1, EVERYTHING)
@@ -324,7 +324,7 @@ def test_an_incomplete_pass_hides_nothing(tmp_path: Path) -> None:
     lacking.rows[schema.GROUPS] = [row for row in lacking.rows[schema.GROUPS] if row[0] != "a-slow"]
     put(store, 12 * MINUTE_MS, lacking)
     for plan in (plan_moment(store.root, _at(12), EVERYTHING), plan_span(store.root, _at(5), _at(13), EVERYTHING)):
-        assert [text.partition("lacks")[2] for text in plan.failures] == [" something: broker 3 is down"]
+        assert [text.partition("incomplete")[2] for text in plan.failures] == [": broker 3 is down"]
         found = {(row.group, row.topic, row.partition): row for row in _rows(plan)}
         slow = found["a-slow", "t", 0]
         assert (slow.at, slow.state, slow.standing) == (at(_at(11)), "Stable", "active")
@@ -338,7 +338,7 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     (damaged,) = (store.root / schema.OWNERS).rglob(f"pass-{_at(2):013d}.parquet")
     damaged.write_bytes(b"PAR1" + bytes(100))
     plan = plan_span(store.root, _at(0), _at(3), EVERYTHING)
-    rows = [row for part in read(plan.question) for row in part.to_pylist()]
+    rows = [row for part in read(plan.query) for row in part.to_pylist()]
     errors = [row["error"] for row in rows if row["error"] is not None]
     assert len(errors) == 1
     assert str(damaged) in errors[0]
@@ -351,8 +351,8 @@ def test_slow_collectors_have_longer_windows(tmp_path: Path) -> None:
     for number in range(20):
         put(store, number * 5 * MINUTE_MS, _pass(number))
     plan = plan_moment(store.root, _at(95), EVERYTHING)
-    assert plan.question.began_ms == _at(0)
-    assert plan.question.rules.span_ms == 100 * MINUTE_MS
+    assert plan.query.began_ms == _at(0)
+    assert plan.query.rules.span_ms == 100 * MINUTE_MS
     (row,) = (row for row in _rows(plan) if (row.group, row.topic, row.partition) == ("c-empty", "u", 0))
     assert (row.observations, row.status) == (10, "STOP")
 
@@ -376,7 +376,7 @@ def test_commit_times_of_the_offsets_topic(store: Store, tmp_path: Path) -> None
     with (tmp_path / "__consumer_offsets-7" / f"{0:020d}.log").open("ab") as file:
         file.write(bytes(80))
     plan = plan_moment(store.root, _at(37), replace(EVERYTHING, offsets_logs=(str(tmp_path / "__consumer_offsets-7"),)))
-    errors = [row["error"] for part in read(plan.question) for row in part.to_pylist() if row["error"]]
+    errors = [row["error"] for part in read(plan.query) for row in part.to_pylist() if row["error"]]
     assert len(errors) == 1
     assert "__consumer_offsets-7" in errors[0]
 
@@ -418,7 +418,7 @@ def _live(
     monkeypatch: pytest.MonkeyPatch,
     found: Pass,
     store: Path | None,
-    wanted: Wanted = EVERYTHING,
+    wanted: LagRequest = EVERYTHING,
     *,
     number: int = PASSES,
     points: Any = ({}, {}),
@@ -510,7 +510,7 @@ def test_markers_alone_are_no_alarm(store: Store, monkeypatch: pytest.MonkeyPatc
     unread = {TopicPartition("u", 0): NotFound("gone")}
     plan = _live(monkeypatch, _pass(PASSES), store.root, markers=(markers, unread))
     assert plan.failures == ()
-    assert plan.notes == ("control records are not told apart in 1 partition: gone",)
+    assert plan.notes == ("control records cannot be excluded from the lag in 1 partition: gone",)
     found = {(row.topic, row.partition): row for row in _rows(plan) if row.group == "a-slow"}
     clear, behind, other = found["t", 0], found["t", 1], found["u", 0]
     assert (clear.lag, clear.control_records, clear.status) == (end - first, end - first, "OK")
@@ -526,11 +526,11 @@ def test_history_that_is_too_old_is_told(store: Store, monkeypatch: pytest.Monke
     assert "the last snapshot" in plan.notes[0]
     assert {row.status for row in _rows(plan)} == {None}
     plan = _live(monkeypatch, _pass(0), store.root, number=-5)
-    assert "of the future" in plan.notes[0]
+    assert "in the future" in plan.notes[0]
 
 
 def test_another_clusters_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Refused, match="holds snapshots of cluster other, and this is cluster c"):
+    with pytest.raises(Refused, match="has snapshots of cluster other, but this is cluster c"):
         _live(monkeypatch, _pass(0), store_with(tmp_path / "s", [], "other").root)
 
 
@@ -573,11 +573,11 @@ def test_what_travels_to_executors(store: Store, monkeypatch: pytest.MonkeyPatch
     def copied(value: Any) -> Any:
         return untyped.loads(untyped.dumps(value))
 
-    copy = copied(TaskReader(partial(read, plan.question), plan.ranges))
+    copy = copied(TaskReader(partial(read, plan.query), plan.ranges))
     partitions = [copied(each) for each in copy.partitions()]
     assert len(partitions) == 2
     rows = [row for each in partitions for part in copy.read(each) for row in part.to_pylist()]
-    assert rows == [row for each in plan.ranges for part in read(plan.question, each) for row in part.to_pylist()]
+    assert rows == [row for each in plan.ranges for part in read(plan.query, each) for row in part.to_pylist()]
     assert {row["group"] for row in rows} == {"a-keeps", "a-slow"}
 
 

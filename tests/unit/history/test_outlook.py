@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kctl.commands.history import retention_store as over_store
+from kctl.commands.history import retention_store
 from kctl.commands.history.retention_view import usage_table, what_if_tables
 from kctl.commands.terminal.output import emit, jsonable
 from kctl.errors import NotFound, NotHealthy
@@ -338,16 +338,17 @@ def test_a_disk_that_is_full_later_than_can_be_foretold(
     assert (row.full_ms, row.full_at, row.full_after_ms) == (None, None, 100 * HOUR_MS)
     (broker,) = rows.by_broker()
     assert (broker.full_ms, broker.full_after_ms) == (None, 100 * HOUR_MS)
-    assert "foretells 100 times as long" in next(
+    assert "predictions reach 100 times as far" in next(
         line.text for line in explain_log_dir(row) if line.name == "full_after_ms"
     )
     assert [
         usage_table([each], by, outlook=True).rows[0]["full"] for by, each in (("log-dir", row), ("broker", broker))
     ] == ["> 4d 4h"] * 2
-    over_store.judge(asked(store, full_within="4d"), over_store.Result(log_dirs=[row]))
+    retention_store.judge(asked(store, full_within="4d"), retention_store.StoreResult(log_dirs=[row]))
     assert capsys.readouterr().err == ""
-    over_store.judge(asked(store, full_within="5d"), over_store.Result(log_dirs=[row]))
-    assert "/a of broker 1 is full later than in 4d 4h: whether within 5d is not known" in capsys.readouterr().err
+    retention_store.judge(asked(store, full_within="5d"), retention_store.StoreResult(log_dirs=[row]))
+    err = capsys.readouterr().err
+    assert "/a on broker 1 will not be full within 4d 4h: 1h of snapshots are too few to predict 5d" in err
 
 
 # --- what the command makes of it, but for Spark --------------------------------------------------------------------
@@ -375,20 +376,20 @@ KEYS = {
 }
 
 
-def asked(store: Store, by: str = "topic", show: str = "usage", **more: Any) -> over_store.Asked:
+def asked(store: Store, by: str = "topic", show: str = "usage", **more: Any) -> retention_store.StoreRequest:
     settings: dict[str, Any] = {
         "topic": None, "what_if": None, "last": "3h", "from_": None, "to": None, "full_within": None, "explain": False,
         **more,
     }  # fmt: skip
     topics = names_of(settings.pop("topic"))
-    return over_store.asked_of(store.root, topics, by=by, show=show, **settings)
+    return retention_store.store_request(store.root, topics, by=by, show=show, **settings)
 
 
 @pytest.mark.parametrize(("by", "show"), KEYS)
 def test_reports_and_their_keys(
     store: Store, job: StoreReads, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str, show: str
 ) -> None:
-    shown = over_store.report_of(asked(store, by, show), job, outlook)
+    shown = retention_store.report_of(asked(store, by, show), job, outlook)
     rows = jsonable(shown.result)
     if show != "tombstones":
         assert list(rows[0]) == KEYS[by, show].split()
@@ -402,7 +403,7 @@ def test_reports_and_their_keys(
 def test_losses_fit_into_80_columns(
     store: Store, job: StoreReads, outlook: Outlook, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = over_store.report_of(asked(store, show="losses"), job, outlook)
+    shown = retention_store.report_of(asked(store, show="losses"), job, outlook)
     assert shown.rows
     emit(shown.result, lambda: shown.tables, None)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
@@ -412,11 +413,11 @@ def test_losses_fit_into_80_columns(
 def test_tables_fit_into_80_columns_and_wide_ones_have_everything(
     store: Store, job: StoreReads, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str
 ) -> None:
-    shown = over_store.report_of(asked(store, by), job, outlook)
+    shown = retention_store.report_of(asked(store, by), job, outlook)
     emit(shown.result, lambda: shown.tables, None)
     narrow = capsys.readouterr().out.splitlines()
     assert max(map(len, narrow)) <= 80
-    wide = over_store.report_of(asked(store, by, wide=True), job, outlook)
+    wide = retention_store.report_of(asked(store, by, wide=True), job, outlook)
     keys = [{column.key for column in each.tables[0].columns} for each in (shown, wide)]
     assert keys[0] < keys[1]
     if by == "log-dir":
@@ -432,29 +433,29 @@ def test_a_disk_that_is_never_full_says_so(store: Store, outlook: Outlook) -> No
 
 
 def test_explanations_name_the_causes(store: Store, job: StoreReads, outlook: Outlook) -> None:
-    shown = over_store.report_of(asked(store, "log-dir", explain=True), job, outlook)
+    shown = retention_store.report_of(asked(store, "log-dir", explain=True), job, outlook)
     lines = {(line["name"], line["text"].split(":")[0]) for line in shown.result[0]["explain"]}
     assert ("causes", "topic endless") in lines
     assert len(shown.tables) == 3
-    shown = over_store.report_of(asked(store, "topic", topic=["k*"], explain=True), job, outlook)
+    shown = retention_store.report_of(asked(store, "topic", topic=["k*"], explain=True), job, outlook)
     (row,) = shown.result
     assert {line["name"] for line in row["explain"]} >= {"dirty_ratio_at_least", "cleaner_stands_still"}
     assert any("when it last shrank" in line["text"] for line in row["explain"])
 
 
 def test_a_what_if_as_the_command_shows_it(store: Store, job: StoreReads, outlook: Outlook) -> None:
-    shown = over_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["endless"]), job, outlook)
+    shown = retention_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["endless"]), job, outlook)
     assert list(jsonable(shown.result)) == ["topics", "log_dirs", "groups"]
     assert [len(table.rows) for table in shown.tables] == [1, 2, 1]
     with pytest.raises(NotFound, match="'nope' is not in the snapshots"):
-        over_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["nope"]), job, outlook)
+        retention_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["nope"]), job, outlook)
 
 
 def test_a_disk_that_is_full_too_soon_is_not_healthy(store: Store, outlook: Outlook) -> None:
-    result = over_store.Result(log_dirs=outlook.by_log_dir())
-    over_store.judge(asked(store, full_within="2d"), result)
-    with pytest.raises(NotHealthy, match="1 log dir is full within 5d: /d of broker 1 in 3d"):
-        over_store.judge(asked(store, full_within="5d"), result)
+    result = retention_store.StoreResult(log_dirs=outlook.by_log_dir())
+    retention_store.judge(asked(store, full_within="2d"), result)
+    with pytest.raises(NotHealthy, match="1 log dir is full within 5d: /d on broker 1 in 3d"):
+        retention_store.judge(asked(store, full_within="5d"), result)
 
 
 def test_compacted_topics_and_groups_that_are_behind() -> None:

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.history.evaluate import group_ranges as snapshot_ranges
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, group_ranges, split
-from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuestion, read
+from kctl.history.evaluate.reading_batches import ARROW, ReadingsQuery, read
 from kctl.history.lag.status import Status
 from kctl.history.lag.window import MINUTE_MS, Reading, WindowRules
 from kctl.history.snapshots import files, schema
@@ -76,10 +76,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return found
 
 
-def _question(store: Store, first: int = 0, last: int = PASSES, **options: Any) -> ReadingsQuestion:
+def _question(store: Store, first: int = 0, last: int = PASSES, **options: Any) -> ReadingsQuery:
     """Of the passes from `first` on, before `last`."""
     from_ms, to_ms = (HOUR.start_ms + number * MINUTE_MS for number in (first, last))
-    return ReadingsQuestion(str(store.root), from_ms, to_ms, options.pop("rules", RULES), **options)
+    return ReadingsQuery(str(store.root), from_ms, to_ms, options.pop("rules", RULES), **options)
 
 
 Found = tuple[dict[Key, list[Reading]], list[str]]
@@ -89,12 +89,12 @@ def _undamaged(damaged: Damaged) -> None:
     pytest.fail(str(damaged))
 
 
-def _read(question: ReadingsQuestion, ranges: Iterable[GroupRange] = (EVERY_GROUP,)) -> Found:
+def _read(query: ReadingsQuery, ranges: Iterable[GroupRange] = (EVERY_GROUP,)) -> Found:
     found: dict[Key, list[Reading]] = {}
     errors: list[str] = []
     for each in ranges:
         own: set[Key] = set()
-        for batch in read(question, each):
+        for batch in read(query, each):
             batch.validate(full=True)
             assert batch.schema.equals(ARROW)
             for row in batch.to_pylist():
@@ -125,14 +125,14 @@ def _expected(first: int, last: int, rules: WindowRules, *, lookback_ms: int) ->
     ("span", "tasks"), [((0, PASSES), 3), ((50, 70), 1), ((50, 70), 32), ((59, 61), 3), ((65, 66), 2), ((0, 5), 2)]
 )
 def test_readings_over_compacted_hours_and_single_passes(store: Store, span: tuple[int, int], tasks: int) -> None:
-    question = _question(store, *span)
-    ranges = group_ranges(store, question.read_from_ms, question.to_ms, tasks, damaged=_undamaged)
+    query = _question(store, *span)
+    ranges = group_ranges(store, query.read_from_ms, query.to_ms, tasks, damaged=_undamaged)
     assert len(ranges) <= tasks
-    found, errors = _read(question, ranges)
+    found, errors = _read(query, ranges)
     assert not errors
     expected = _expected(*span, RULES, lookback_ms=RULES.span_ms)
     assert found == expected
-    last, _ = _read(replace(question, last_only=True), ranges)
+    last, _ = _read(replace(query, last_only=True), ranges)
     assert last == {key: rows[-1:] for key, rows in expected.items()}
 
 
@@ -162,21 +162,21 @@ def test_a_damaged_file_is_named_and_the_rest_is_read(store: Store, tmp_path: Pa
     assert found.keys() == whole.keys()
     assert all(reading.at_ms != at_ms for rows in found.values() for reading in rows)
     damaged: list[object] = []
-    question = _question(copy, 65, 69)  # the newest file is the damaged one: the next says how rows are spread
-    assert len(group_ranges(copy, question.read_from_ms, question.to_ms, 3, damaged=damaged.append)) == 3
+    query = _question(copy, 65, 69)  # the newest file is the damaged one: the next says how rows are spread
+    assert len(group_ranges(copy, query.read_from_ms, query.to_ms, 3, damaged=damaged.append)) == 3
     assert len(damaged) == 1
 
 
 def test_no_store_is_an_error_of_the_task(tmp_path: Path) -> None:
-    found, errors = _read(ReadingsQuestion(str(tmp_path / "none"), 0, 1))
+    found, errors = _read(ReadingsQuery(str(tmp_path / "none"), 0, 1))
     assert not found
-    assert "is no store" in errors[0]
+    assert "is not a store" in errors[0]
 
 
 def test_an_empty_span(store: Store) -> None:
-    question = _question(store, PASSES + 600, PASSES + 700)
-    assert group_ranges(store, question.from_ms, question.to_ms, 4, damaged=_undamaged) == [EVERY_GROUP]
-    assert _read(question) == ({}, [])
+    query = _question(store, PASSES + 600, PASSES + 700)
+    assert group_ranges(store, query.from_ms, query.to_ms, 4, damaged=_undamaged) == [EVERY_GROUP]
+    assert _read(query) == ({}, [])
 
 
 def test_only_the_hours_that_are_asked_for_are_opened(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,12 +50,12 @@ def test_folders(text: str, path: Path, tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("mesos://x/y", "reads no store at mesos://"),
-        ("http://x/y", "reads no store at http://"),
-        ("s3://id:hidden@bucket/x", "has credentials in it"),
-        ("s3://bucket/x?secret_key=hidden", "has credentials in it"),
-        ("hdfs://host:port/x", "is no URI"),
-        ("hdfs://[::1/x", "is no URI"),
+        ("mesos://x/y", "cannot read stores at mesos://"),
+        ("http://x/y", "cannot read stores at http://"),
+        ("s3://id:hidden@bucket/x", "contains credentials"),
+        ("s3://bucket/x?secret_key=hidden", "contains credentials"),
+        ("hdfs://host:port/x", "is not a valid URI"),
+        ("hdfs://[::1/x", "is not a valid URI"),
     ],
 )
 def test_what_is_no_place(text: str, says: str) -> None:
@@ -107,7 +107,7 @@ def test_what_is_damaged_is_named(served: tuple[ObjectStore, Path]) -> None:
 
 def test_what_is_not_there(served: tuple[ObjectStore, Path]) -> None:
     server, _ = served
-    with pytest.raises(NotFound, match=r"s3://ops/none is no store of snapshots"):
+    with pytest.raises(NotFound, match=r"s3://ops/none is not a store of snapshots"):
         open_store(place(_uri(server, "none")))
     with pytest.raises(KctlError, match=rf"cannot be read on {os.uname().nodename}"):
         store_here(_uri(server, "none"))

@@ -11,7 +11,7 @@ import pytest
 from growth_oracle import SizeSample, growth
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
 from kctl.history.lag.window import MINUTE_MS
-from kctl.history.retention.replica_growth import ARROW, SizesAsked, read, replicas_of, rows_of, topic_ranges, volumes
+from kctl.history.retention.replica_growth import ARROW, SizesQuery, read, replicas_of, rows_of, topic_ranges, volumes
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.compact import compact
@@ -53,8 +53,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return found
 
 
-def _asked(store: Store, first: int = 0, end: int = PASSES) -> SizesAsked:
-    return SizesAsked(str(store.root), HOUR.start_ms + first * MINUTE_MS, HOUR.start_ms + end * MINUTE_MS)
+def _asked(store: Store, first: int = 0, end: int = PASSES) -> SizesQuery:
+    return SizesQuery(str(store.root), HOUR.start_ms + first * MINUTE_MS, HOUR.start_ms + end * MINUTE_MS)
 
 
 @pytest.mark.parametrize(("first", "end"), [(0, PASSES), (10, 20), (55, 70), (62, 63)])
@@ -94,7 +94,7 @@ def test_ranges_hold_all_topics(store: Store) -> None:
 
 
 def test_what_cannot_be_read_is_a_row(store: Store, tmp_path: Path) -> None:
-    rows, (error,) = replicas_of(read_rows(SizesAsked(str(tmp_path / "none"), 0, 10**13)))
+    rows, (error,) = replicas_of(read_rows(SizesQuery(str(tmp_path / "none"), 0, 10**13)))
     assert rows == []
     assert "no store" in error
     other = create_store(tmp_path / "s", "c")
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_a_row(store: Store, tmp_path: Path) -> None:
         put(other, number, Pass(rows={schema.REPLICAS: [(1, "/d", "t", 0, number, 0, False)]}))
     bad = other.folder(schema.REPLICAS, HOUR) / f"pass-{HOUR.start_ms}.parquet"
     bad.write_bytes(b"PAR1" + b"x" * 50)
-    (row,), (error,) = replicas_of(read_rows(SizesAsked(str(other.root), 0, 10**13)))
+    (row,), (error,) = replicas_of(read_rows(SizesQuery(str(other.root), 0, 10**13)))
     assert row.growth.samples == 1
     assert str(bad) in error
     assert open_store(other.root).hours() == [HOUR]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kctl.commands.app import main
-from kctl.history.lag.plan import Wanted, plan_span
+from kctl.history.lag.plan import LagRequest, plan_span
 from kctl.history.report.build import report_of
 from kctl.history.report.group_series import Most
 from kctl.history.report.model import FindingKind, Report
@@ -43,8 +43,8 @@ def report(store: Path) -> Report:
     return _report(store)
 
 
-def _report(store: Path, wanted: Wanted | None = None, most: Most | None = None) -> Report:
-    plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or Wanted(EVERY, EVERY))
+def _report(store: Path, wanted: LagRequest | None = None, most: Most | None = None) -> Report:
+    plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or LagRequest(EVERY, EVERY))
     return report_of(plan, made_at=FROM, most=most or Most())
 
 
@@ -126,7 +126,7 @@ def test_what_needs_a_person_comes_first(report: Report) -> None:
     ]
     stopped = report.findings[1]
     assert stopped.what == "commits nothing, 5,800 messages behind (29m), will lose messages"
-    assert stopped.advice == "it has no members: start its consumers"
+    assert stopped.advice == "the group has no members: start its consumers"
     assert stopped.since == report.span.from_at + timedelta(minutes=39)
 
 
@@ -142,15 +142,15 @@ def test_what_is_unread_when_a_disk_is_full(tmp_path: Path) -> None:
     assert found.losses[0].sole == 0
     assert [(each.name, each.broker) for each in found.findings[:2]] == [("/lost", 3), ("/data", 2)]
     assert "filled by" in found.findings[1].what
-    assert _report(few.root, Wanted(names_of(["keeps-up"]), EVERY)).losses == []
+    assert _report(few.root, LagRequest(names_of(["keeps-up"]), EVERY)).losses == []
 
 
 def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> None:
     from kctl.history.evaluate.group_ranges import EVERY_GROUP
     from kctl.history.lag.rows import partition_rows
 
-    plan = plan_span(store, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
-    rows = [row for rows in partition_rows(plan.question, EVERY_GROUP, []) for row in rows]
+    plan = plan_span(store, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
+    rows = [row for rows in partition_rows(plan.query, EVERY_GROUP, []) for row in rows]
     assert sorted(map(repr, map(with_verdict, rows))) == sorted(map(repr, report.partitions))
 
 
@@ -176,7 +176,7 @@ def test_most_bounds_the_lists_and_not_the_overview(store: Path, report: Report)
 
 
 def test_globs_choose_groups_and_topics(store: Path) -> None:
-    some = _report(store, Wanted(names_of(["*e*", "!ghost"]), names_of(["orders"])))
+    some = _report(store, LagRequest(names_of(["*e*", "!ghost"]), names_of(["orders"])))
     assert sorted(_by_group(some)) == ["falls-behind", "keeps-up", "left", "stopped"]
     assert [row.now.topic for row in some.topics] == ["orders"]
     assert _by_group(some)["stopped"] == _by_group(_report(store))["stopped"]
@@ -218,7 +218,7 @@ def test_a_broker_that_died_is_named_and_its_figures_are_marked(tmp_path: Path) 
 
 
 def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An alarm since minute 40, and nothing collected from minute 46 to 50."""
+    """An alarm since minute 40, and no snapshots from minute 46 to 50."""
     store = small_cluster(tmp_path / "store")
     for minute in range(46, 50):
         for file in store.root.glob(f"*/date=*/hour=*/pass-{at_ms(minute)}.parquet"):
@@ -232,7 +232,7 @@ def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, caps
     out = capsys.readouterr().out
     assert code == 0
     assert re.search(
-        r"^lacking +nothing collected from 09-21 14:45:00 to 14:50:00 \(5m\): 4 passes missing$", out, re.MULTILINE
+        r"^incomplete +no snapshots from 09-21 14:45:00 to 14:50:00 \(5m\): 4 passes missing$", out, re.MULTILINE
     )
 
 
@@ -248,7 +248,7 @@ def test_a_table_that_is_missing_is_one_thing(tmp_path: Path, capsys: pytest.Cap
     out, err = capsys.readouterr()
     assert code == 5
     assert err.count("commits is missing") == err.count("commits/") + 1 == 1
-    assert re.search(r"^groups +not known", out, re.MULTILINE)
+    assert re.search(r"^groups +unknown", out, re.MULTILINE)
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_a_table_that_is_missing_is_one_thing(tmp_path: Path, capsys: pytest.Cap
 def test_tables(run: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = run()
     assert (code, err) == (0, "")
-    assert re.search(r"^ERR +log dir /lost of broker 3 +is offline: KAFKA_STORAGE_ERROR +- +-$", out, re.MULTILINE)
+    assert re.search(r"^ERR +log dir /lost on broker 3 +is offline: KAFKA_STORAGE_ERROR +- +-$", out, re.MULTILINE)
     assert re.search(r"^lag +10,520 messages$", out, re.MULTILINE)
     assert re.search(r"^stopped +ERR +5800 +\S{12} +\.{8}E{4} ", out, re.MULTILINE)
     code, out, _ = run("-o", "wide")
@@ -295,11 +295,11 @@ def test_the_page(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [
-        (("-o", "csv"), 2, "a report is no one table"),
+        (("-o", "csv"), 2, "a report has several tables and cannot be written as CSV"),
         (("--html", "/nowhere/report.html"), 2, "the folder /nowhere does not exist"),
         (("--last", "1h"), 2, "do not go together"),
-        (("--conf", "spark.ui.enabled=true"), 2, "they need --master"),
-        (("--driver-memory", "2g"), 2, "they need --master"),
+        (("--conf", "spark.ui.enabled=true"), 2, "need --master"),
+        (("--driver-memory", "2g"), 2, "need --master"),
         (("--master", "mesos://h:5050"), 2, "mesos"),
         (("--group", "nobody"), 4, "group 'nobody' does not exist"),
     ],
@@ -314,7 +314,7 @@ def test_refused(run: Callable[..., tuple[int, str, str]], options: tuple[str, .
     ("span", "code", "text"),
     [
         (("--to", "2026-09-21T15:00:00Z"), 2, "--to needs --from"),
-        (("--from", "2026-09-21T15:00:00Z", "--to", "2026-09-21T14:00:00Z"), 2, "ends before it begins"),
+        (("--from", "2026-09-21T15:00:00Z", "--to", "2026-09-21T14:00:00Z"), 2, "ends before it starts"),
         (("--from", "2026-09-22T15:00:00Z", "--to", "2026-09-22T16:00:00Z"), 4, "has no snapshots from"),
     ],
 )

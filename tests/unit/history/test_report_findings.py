@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kctl.history.report.findings import MOST, findings
+from kctl.history.report.findings import MAX_FINDINGS, findings
 from kctl.history.report.model import (
     Finding,
     FindingKind,
@@ -108,7 +108,7 @@ def test_one_verdict(figures: dict[str, Any], status: str | None) -> None:
         (
             group(time_lag_at_least_ms=60_000),
             "STALL",
-            "commits, but its offset stands still, 1,000 messages behind (1m)",
+            "commits, but its offset does not advance, 1,000 messages behind (1m)",
         ),
         (group(lag=1), "REWIND", "its offset went back, 1 message behind"),
         (
@@ -125,14 +125,14 @@ def test_one_verdict(figures: dict[str, Any], status: str | None) -> None:
         (
             group(State.ERR, lag=0, ahead=1000),
             "ERR",
-            "its committed offset is 1,000 offsets beyond the end of the log",
+            "committed offset is 1,000 offsets beyond the end of the log",
         ),
         (
             group(State.ERR, lag=9, ahead=3),
             "STALL",
             (
-                "commits, but its offset stands still,"
-                " its committed offset is 3 offsets beyond the end of the log, 9 messages behind"
+                "commits, but its offset does not advance,"
+                " committed offset is 3 offsets beyond the end of the log, 9 messages behind"
             ),
         ),
     ],
@@ -145,11 +145,11 @@ def test_what_is_said_of_a_group(row: GroupReport, partition: str, what: str) ->
 @pytest.mark.parametrize(
     ("row", "partition", "advice"),
     [
-        (group(state="Empty"), "STOP", "it has no members: start its consumers"),
-        (group(), "STOP", "look at client client on h: hung, or it cannot commit?"),
-        (group(), "STALL", "look at client client on h: stuck on a message?"),
-        (group(State.WARN), "WARN", "it reads 12/s of 20/s: give it more or faster consumers"),
-        (group(State.WARN, consumed_per_s=30.0), "WARN", "keep its topics longer until it has caught up"),
+        (group(state="Empty"), "STOP", "the group has no members: start its consumers"),
+        (group(), "STOP", "check client client on h: it may hang or fail to commit"),
+        (group(), "STALL", "check client client on h: it may be stuck on a message"),
+        (group(State.WARN), "WARN", "reads 12/s of 20/s: add or speed up consumers"),
+        (group(State.WARN, consumed_per_s=30.0), "WARN", "raise the topics' retention until the group catches up"),
     ],
 )
 def test_what_to_do_about_a_group(row: GroupReport, partition: str, advice: str) -> None:
@@ -158,7 +158,7 @@ def test_what_to_do_about_a_group(row: GroupReport, partition: str, advice: str)
 
 
 def _gap_in(state: State, first: int) -> list[StatusSpan]:
-    """A state from a bucket on, not seen in ten of them and not known in five."""
+    """A state from a bucket on, not seen in ten of them and unknown in five."""
     return [
         StatusSpan(first, 20 - first, state),
         StatusSpan(20, 10, None),
@@ -190,20 +190,20 @@ def test_since_when(timeline: list[StatusSpan], minute: int | None, before_span:
 
 def test_a_group_that_was_set_back_is_not_only_told_to_start() -> None:
     (found,) = of_group(group(state="Empty"), "STOP", worst_status="REWIND")
-    assert found.what.startswith("its offset went back, and since then it commits nothing, ")
-    assert found.advice == "see whether the reset was meant; it has no members: start its consumers"
+    assert found.what.startswith("its offset went back, and since then the group commits nothing, ")
+    assert found.advice == "check whether the reset was intended; the group has no members: start its consumers"
     (found,) = of_group(group(State.WARN), "WARN", worst_status="REWIND")  # it reads on
     assert found.what.startswith("falls behind, ")
 
 
 def test_an_open_transaction_that_holds_a_group_up() -> None:
     (found,) = of_group(group(), "STALL", lag=7, undecided=7, held_by_transaction=True)
-    assert found.what.startswith("waits for a transaction that is open, ")
-    assert "kafka-transactions.sh find-hanging" in found.advice
+    assert found.what.startswith("waits for an open transaction, ")
+    assert "kctl transaction hanging" in found.advice
     held = dataclasses.replace(partition_status("orders-reader", "t", 0, 7), status="STALL", held_by_transaction=True)
     other = dataclasses.replace(held, partition=1, held_by_transaction=False)
     (found,) = findings(SPAN, [group()], [held, other], [], [])
-    assert found.what.startswith("commits, but its offset stands still, ")
+    assert found.what.startswith("commits, but its offset does not advance, ")
 
 
 def test_what_makes_figures_old_comes_first() -> None:
@@ -226,11 +226,11 @@ def test_what_makes_figures_old_comes_first() -> None:
         ("group", "orders-reader"),
     ]
     assert {each.severity for each in found} == {State.ERR}
-    assert found[0].what == "makes no snapshots: the last one is 9m old, and so is all that is told here"
+    assert found[0].what == "no snapshots: the last one is 9m old, so all values are stale"
     assert [(each.since, each.before_span) for each in found[:3]] == [
         (SPAN.to_at, False), (silent[0].since, False), (None, True),
     ]  # fmt: skip
-    assert found[1].what == "did not answer: 2 log dirs of it are shown as they were before"
+    assert found[1].what == "did not respond: 2 log dirs shown with stale values"
 
 
 CAUSES = [Cause("orders", 10, 0.6, 1.0), Cause(None, 5, 0.3, 1.0), Cause("a", 1, 0.06, 1.0), Cause("b", 1, 0.04, 1.0)]
@@ -239,9 +239,9 @@ CAUSES = [Cause("orders", 10, 0.6, 1.0), Cause(None, 5, 0.3, 1.0), Cause("a", 1,
 def test_what_is_said_of_a_disk_that_fills() -> None:
     (found,) = of_log_dirs(log_dir(full_ms=HOUR_MS, causes=CAUSES))
     assert (found.severity, found.broker, found.name, found.due_ms) == (State.ERR, 1, "/data/1", HOUR_MS)
-    assert found.what == ("fills up, 20% of its volume used, 1 GB more an hour, filled by orders 60%, others 30%, a 6%")
+    assert found.what == ("fills up, 20% of the volume used, growing 1 GB/h, filled by orders 60%, others 30%, a 6%")
     (found,) = of_log_dirs(log_dir(full_ms=0, causes=CAUSES[3:]))
-    assert found.what == "is full, 20% of its volume used, 1 GB more an hour, filled by many topics"
+    assert found.what == "is full, 20% of the volume used, growing 1 GB/h, filled by many topics"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_cleaner_that_stands_still() -> None:
     rows = [topic_report("well", 10), dataclasses.replace(topic_report("t", 10), now=now)]
     (found,) = findings(SPAN, [], [], [], rows)
     assert (found.severity, found.kind, found.name) == (State.WARN, FindingKind.TOPIC, "t")
-    assert found.what == "its log cleaner stands still: 80% of it or more is not compacted"
+    assert found.what == "log cleaner is stalled: at least 80% is not compacted"
 
 
 def test_the_most_urgent_comes_first_and_there_is_an_end() -> None:
@@ -289,4 +289,4 @@ def test_the_most_urgent_comes_first_and_there_is_an_end() -> None:
     dirs = [log_dir(full_ms=2 * HOUR_MS), log_dir(error="KAFKA_STORAGE_ERROR", log_dir="/lost")]
     found = findings(SPAN, groups, [], dirs, [])
     assert [each.name for each in found] == ["/lost", "soon", "/data/1", "stopped", "later", "slow"]
-    assert len(findings(SPAN, [group()] * (MOST + 5), [], [], [])) == MOST
+    assert len(findings(SPAN, [group()] * (MAX_FINDINGS + 5), [], [], [])) == MAX_FINDINGS

@@ -161,7 +161,7 @@ def test_borders_of_batches_do_not_matter(seed: int, size: int) -> None:
 
 
 def test_owners_are_found_whatever_the_numbers() -> None:
-    """Partitions and times as far apart as their types allow: a product of their ranges is no int64."""
+    """Partitions and times as far as the far apart as their types allow: a product of their ranges is no int64."""
     keys = [("g", "t", p, at) for p in (0, 2**31 - 1) for at in (0, 1, 2**62)]
     rows = [(at, g, t, p, 5, 0, 9, 3, "i", False) for g, t, p, at in keys]
     owners = [(at, g, t, p, "m", "c", "h") for g, t, p, at in keys[1::2]]

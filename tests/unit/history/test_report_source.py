@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange
-from kctl.history.lag.plan import LagPlan, Wanted, plan_span
+from kctl.history.lag.plan import LagPlan, LagRequest, plan_span
 from kctl.history.report.build import read_here, report_of
 from kctl.history.report.group_series import GroupsPart, Listed, Most, group_reports, merged, read_part, times_of
 from kctl.history.report.model import GroupSeries, Report, State
@@ -29,12 +29,12 @@ MOST = Most()
 def plan(tmp_path_factory: pytest.TempPathFactory) -> LagPlan:
     store = small_cluster(tmp_path_factory.mktemp("source") / "store")
     compact_all(store)
-    return plan_span(store.root, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+    return plan_span(store.root, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
 
 
 @pytest.fixture(scope="module")
 def whole(plan: LagPlan) -> GroupsPart:
-    return read_part(plan.question, EVERY_GROUP, times_of(PASSES), MOST, [])
+    return read_part(plan.query, EVERY_GROUP, times_of(PASSES), MOST, [])
 
 
 RANGES = [
@@ -48,8 +48,8 @@ RANGES = [
 @pytest.mark.parametrize("most", [MOST, Most(groups=2, partitions=3)])
 def test_parts_are_the_whole(plan: LagPlan, ranges: list[GroupRange], most: Most) -> None:
     times = times_of(PASSES)
-    expected = merged([read_part(plan.question, EVERY_GROUP, times, most, [])], most)
-    found = merged((read_part(plan.question, each, times, most, []) for each in ranges), most)
+    expected = merged([read_part(plan.query, EVERY_GROUP, times, most, [])], most)
+    found = merged((read_part(plan.query, each, times, most, []) for each in ranges), most)
     assert found.listed == expected.listed
     assert found.worst == expected.worst
     assert found.series == expected.series
@@ -76,7 +76,7 @@ def test_a_part_survives_its_way_through_rows(whole: GroupsPart) -> None:
 
 
 def test_a_task_gives_arrow_batches_of_the_schema(plan: LagPlan, whole: GroupsPart) -> None:
-    reader = TaskReader(partial(read_share, plan.question, PASSES, MOST), RANGES[1])
+    reader = TaskReader(partial(read_share, plan.query, PASSES, MOST), RANGES[1])
     rows: list[tuple[str, str]] = []
     for partition in reader.partitions():
         for batch in reader.read(partition):
@@ -89,7 +89,7 @@ def test_a_task_gives_arrow_batches_of_the_schema(plan: LagPlan, whole: GroupsPa
 def test_the_report_is_the_same_by_rows(plan: LagPlan) -> None:
     def by_rows(plan: LagPlan, times: Any, most: Most, lacking: list[str]) -> Any:
         passes = times.passes.tolist()
-        rows = [row for each in RANGES[2] for row in read(plan.question, each, passes, most)]
+        rows = [row for each in RANGES[2] for row in read(plan.query, each, passes, most)]
         yield unpacked(rows, lacking)
 
     assert _report(plan, by_rows) == _report(plan, read_here)
@@ -103,9 +103,9 @@ def test_what_cannot_be_read_is_told_with_the_rest(tmp_path: Path) -> None:
     store = small_cluster(tmp_path / "store", passes=12)
     broken = next((store.root / "owners").glob(f"date=*/hour=*/pass-{at_ms(5)}.parquet"))
     broken.write_bytes(b"no Parquet")
-    plan = plan_span(store.root, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+    plan = plan_span(store.root, START_MS, START_MS + HOUR_MS, LagRequest(EVERY, EVERY))
     lacking: list[str] = []
-    part = unpacked(read(plan.question, EVERY_GROUP, PASSES[:12], MOST), lacking)
+    part = unpacked(read(plan.query, EVERY_GROUP, PASSES[:12], MOST), lacking)
     assert len(part.listed) == 5
     assert len(lacking) == 1
     assert broken.name in lacking[0]
@@ -114,5 +114,5 @@ def test_what_cannot_be_read_is_told_with_the_rest(tmp_path: Path) -> None:
 def test_a_store_that_is_gone_is_an_error_row(plan: LagPlan, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    lost = replace(plan.question, store=str(tmp_path / "nowhere"))
+    lost = replace(plan.query, store=str(tmp_path / "nowhere"))
     assert [kind for kind, _ in read(lost, EVERY_GROUP, PASSES, MOST)] == ["error"]

@@ -111,7 +111,7 @@ def config(policy: str = "delete", **limits: int) -> LogConfig:
         # Little is written: the segment is closed by time, before it is full.
         (config(retention_ms=DAY_MS, segment_bytes=GB, segment_ms=DAY_MS), 120.0, 5770.0),
         (config(retention_ms=DAY_MS, retention_bytes=2 * GB, segment_bytes=GB), GB, 3 * GB + GB / 12),
-        (config(retention_ms=DAY_MS, retention_bytes=-1), None, None),  # how fast it is written is not known
+        (config(retention_ms=DAY_MS, retention_bytes=-1), None, None),  # its write rate is unknown
         (config(retention_ms=-1, retention_bytes=-1, segment_bytes=GB), GB, None),
         (config("compact", retention_ms=1, retention_bytes=1), GB, None),
         (config("compact,delete", retention_bytes=5, segment_bytes=5), 12.0, 11.0),
@@ -136,7 +136,7 @@ def test_logs_that_nothing_ends() -> None:
     assert never_stops(config(retention_ms=-1, retention_bytes=-1))
     assert never_stops(config(retention_ms=2**63 - 1, retention_bytes=-1))
     assert not never_stops(config(retention_ms=1, retention_bytes=-1))
-    assert not never_stops(config(retention_ms=-1))  # retention.bytes is not known
+    assert not never_stops(config(retention_ms=-1))  # retention.bytes is unknown
     assert not never_stops(config("compact"))
     assert not never_stops(config("compact,delete", retention_ms=-1, retention_bytes=-1))
     assert not never_stops(None)

@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 def a_pass(number: int) -> Pass:
-    """Rows with gaps: partitions that are not seen, commits and offsets that are not known, rewinds."""
+    """Rows with gaps: partitions that are not seen, commits and offsets that are unknown, rewinds."""
     rng = random.Random(number)
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schema.TABLES}
     for topic in ("a", "b", "é"):
@@ -456,16 +456,16 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
     assert run(capsys, monkeypatch, "--store", str(store.root), "--parquet", str(folder))[0] == 4
     code, out, err = run(capsys, monkeypatch, "--store", str(store.root), "--every", "day")
     assert (code, out) == (0, "")
-    assert "no hour has ended" in err
+    assert "no full hour of snapshots yet" in err
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         (("--of", "topics", "--group", "g"), "--group does not apply"),
-        (("--of", "log-dirs", "--topic", "g"), "--topic has no meaning"),
-        (("--last", "0s"), "--last is more than 0"),
-        (("--conf", "a=b"), "it needs --master"),
+        (("--of", "log-dirs", "--topic", "g"), "--topic does not apply"),
+        (("--last", "0s"), "--last must be greater than 0"),
+        (("--conf", "a=b"), "needs --master"),
         (("--overwrite",), "--overwrite needs --parquet DIR"),
     ],
 )

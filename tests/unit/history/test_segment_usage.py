@@ -13,7 +13,14 @@ import pytest
 
 from kctl.__main__ import main
 from kctl.errors import NotFound, UsageError
-from kctl.history.retention.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
+from kctl.history.retention.segment_usage import (
+    CleanerRow,
+    SegmentRequest,
+    SegmentRow,
+    log_folders,
+    read_segments,
+    topics_of,
+)
 from kctl.history.snapshots import schema
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.store import create_store
@@ -62,7 +69,7 @@ def test_segments_that_go_and_what_keeps_others(tmp_path: Path) -> None:
     known = configs(old=day, future=day, behind=day, gone=day, many={"retention_ms": -1, "retention_bytes": 2 * size})
     folders = log_folders([tmp_path])
     assert topics_of(folders) == {"old", "future", "behind", "many"}
-    found = look_into(folders, FilesAsked(known, NOW))
+    found = read_segments(folders, SegmentRequest(known, NOW))
     assert (found.logs, found.segments_seen, found.failures) == (4, 14, [])
     rows = {(row.topic, row.base_offset): row for row in found.segments}
     assert {key: (row.reason, row.pinned_by, row.pinned_by_segment, row.expired) for key, row in rows.items()} == {
@@ -87,7 +94,9 @@ def test_what_the_cleaner_has_before_it(tmp_path: Path) -> None:
     checkpoint(tmp_path, "cleaner-offset-checkpoint", {"dirty-0": 10, "clean-0": 30}, age_s=3600)
     compact = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.5}
     known = configs(dirty=compact, clean=compact, deleted={})
-    found = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4))
+    found = read_segments(
+        log_folders([tmp_path]), SegmentRequest(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4)
+    )
     assert [row.topic for row in found.cleaner] == ["dirty", "clean"]
     row, clean = found.cleaner
     size = row.size_bytes // 4
@@ -118,7 +127,7 @@ def test_when_a_cleaner_stands_still(
     if checkpoint_age_s is not None:
         checkpoint(tmp_path, "cleaner-offset-checkpoint", {"other-0": 10}, age_s=checkpoint_age_s)
     known = configs(dirty={"cleanup_policy": "compact"})
-    (row,) = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    (row,) = read_segments(log_folders([tmp_path]), SegmentRequest(known, NOW, cleaner=True)).cleaner
     assert (row.wants_cleaning, row.stands_still, row.keys, row.cleaned_to_offset) == (True, stands_still, None, None)
     assert row.waiting_ms == int(hours[0] * HOUR)
 
@@ -129,10 +138,10 @@ def test_checkpoints_lie_beside_the_folder_that_was_given(tmp_path: Path) -> Non
     (tmp_path / "seen" / "keys-0").symlink_to(log(tmp_path / "elsewhere", "keys-0", 4, 3, 2))
     known = configs(keys={"cleanup_policy": "compact"})
     checkpoint(tmp_path / "elsewhere", "cleaner-offset-checkpoint", {"keys-0": 10}, age_s=60)
-    (row,) = look_into(log_folders([tmp_path / "seen"]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    (row,) = read_segments(log_folders([tmp_path / "seen"]), SegmentRequest(known, NOW, cleaner=True)).cleaner
     assert (row.cleaned_to_offset, row.silent_ms) == (10, 60_000)
     checkpoint(tmp_path / "seen", "cleaner-offset-checkpoint", {"keys-0": 20}, age_s=30)
-    (row,) = look_into(log_folders([tmp_path / "seen"]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    (row,) = read_segments(log_folders([tmp_path / "seen"]), SegmentRequest(known, NOW, cleaner=True)).cleaner
     assert (row.cleaned_to_offset, row.silent_ms) == (20, 30_000)
 
 
@@ -141,7 +150,7 @@ def test_logs_that_cannot_be_read_are_told_and_passed_over(tmp_path: Path) -> No
     (tmp_path / "b-0").mkdir()
     (tmp_path / "b-0" / f"{0:020d}.index").write_bytes(b"")
     day = {"retention_ms": HOUR}
-    found = look_into(log_folders([tmp_path]), FilesAsked(configs(a=day, b=day), NOW))
+    found = read_segments(log_folders([tmp_path]), SegmentRequest(configs(a=day, b=day), NOW))
     assert found.logs == 1
     assert len(found.failures) == 1
     assert "b-0" in found.failures[0]
@@ -179,7 +188,7 @@ def test_the_command_takes_configs_from_a_store(
         ("old", 0, "retention_ms"), ("old", 10, "retention_ms"), ("old", 20, "retention_ms"),
     ]  # fmt: skip
     assert list(found[0]) == [field.name for field in fields(SegmentRow)]
-    assert "looked into 1 log of 3 segments" in err
+    assert "read 1 log with 3 segments" in err
     code, out, err = run(monkeypatch, capsys, "--show", "cleaner", "--count-keys", "--dedupe-buffer", "96", *common)
     assert code == 0, err
     assert [(row["topic"], row["keys"], row["rounds"]) for row in json.loads(out)] == [("keys", 5, 2)]
@@ -197,18 +206,18 @@ def test_the_command_takes_configs_from_a_store(
     ("argv", "message"),
     [
         (("--show", "segments"), "it needs --log-dir DIR"),
-        (("--log-dir", "/x"), "--log-dir is for --show segments"),
+        (("--log-dir", "/x"), "--log-dir needs --show segments"),
         (("--what-if", "retention.ms=1d"), "--what-if needs --store DIR"),
         (("--show", "skew"), "--show skew needs --store DIR"),
         (("--by", "replica"), "--by replica needs --store DIR"),
         (("--full-within", "1d"), "--full-within needs --store DIR"),
-        (("--count-keys",), "--count-keys is for --show cleaner"),
-        (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "leave --show out"),
+        (("--count-keys",), "--count-keys needs --show cleaner"),
+        (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "does not go with --show"),
         (("--store", "{store}", "--what-if", "segment.ms=1d"), "is no change of retention"),
-        (("--store", "{store}", "--explain", "--by", "broker"), "--explain tells of topics"),
+        (("--store", "{store}", "--explain", "--by", "broker"), "--explain works for topics"),
         (("--store", "{store}", "--from", "2020-01-01", "--to", "2019-01-01"), "no snapshot of that time"),
         (("--store", "{store}", "--full-within", "soon"), "'soon' is not a duration"),
-        (("--store", "/nowhere"), "/nowhere is no store of snapshots"),
+        (("--store", "/nowhere"), "/nowhere is not a store of snapshots"),
     ],
 )
 def test_options_that_make_no_sense(

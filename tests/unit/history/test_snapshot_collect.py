@@ -1,4 +1,4 @@
-"""A pass over a cluster that lacks something: what is not read is said.
+"""A pass over a cluster that is not complete: what is not read is said.
 
 A fake client, because a broker cannot be made to vanish or to hide a topic on demand within a pass; the pass over real
 brokers, one of them down, is in tests/integration/spark/test_snapshot.py.

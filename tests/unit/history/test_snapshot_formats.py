@@ -35,7 +35,7 @@ def test_what_version_1_wrote_is_read() -> None:
 def test_a_newer_version_is_refused_by_all(tmp_path: Path) -> None:
     about = json.loads((DATA / "snapshot_store_1/kctl-store.json").read_text())
     (tmp_path / "kctl-store.json").write_text(json.dumps({**about, "version": schema.VERSION + 1}))
-    with pytest.raises(NotSupported, match=f"version {schema.VERSION + 1}, and this kctl knows version 1"):
+    with pytest.raises(NotSupported, match=f"version {schema.VERSION + 1}, but this kctl supports version 1"):
         open_store(tmp_path)
 
 

@@ -13,7 +13,7 @@ from kctl.commands.history import snapshot
 from kctl.commands.history.options import check_span
 from kctl.commands.terminal.invocation import Invocation
 from kctl.errors import KctlError, NotFound, OperationFailed, UsageError
-from kctl.history.lag.plan import Wanted, plan_moment
+from kctl.history.lag.plan import LagRequest, plan_moment
 from kctl.history.snapshots.collect import Pass
 from kctl.history.snapshots.commit import PassReport, report
 from kctl.history.snapshots.passes import oldest_ms
@@ -42,26 +42,26 @@ def test_a_failure_is_told_when_it_begins_and_when_it_ends(capsys: pytest.Captur
     out, err = shown(capsys, whole, part, part, a_report(DOWN, "x", "y"), whole, whole)
     assert [line.partition(" in ")[2] for line in out.splitlines()] == [
         "900ms",
-        "900ms, not complete",
-        "900ms, not complete as before",
-        "900ms, not complete",
+        "900ms, incomplete",
+        "900ms, incomplete as before",
+        "900ms, incomplete",
         "900ms",
         "900ms",
     ]
     told = [line.partition(": ")[2] or line for line in err.splitlines()]
     assert told[:3] == [DOWN, "x", "y"]
     assert err.count(DOWN) == 1
-    assert err.count("broker 1 answers again") == 1
-    assert err.count("everything was read again") == 1
+    assert err.count("broker 1 responds again") == 1
+    assert err.count("the pass is complete again") == 1
 
 
 def test_numbers_are_counted_in_words_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    why = "writing to the disk of the store took 4s in the pass before"
+    why = "writing to the disk of the store took 4s in the previous pass"
     out, err = shown(
         capsys, a_report(group_count=1, partition_count=1200, storing_ms=1100, missed=1, missed_because=why)
     )
     assert "1 group, 0 commits, 1,200 partitions, 10 B in 2s" in out
-    assert f"1 pass was left out before it: {why}" in err
+    assert f"1 pass was skipped before it: {why}" in err
 
 
 def test_what_an_error_is_of_is_said_once() -> None:
@@ -75,10 +75,10 @@ def test_what_an_error_is_of_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("from_ms", "to_ms", "last", "text"),
     [
-        (1000, 1001, "0s", "--last 0s is no time"),
-        (5000, 1001, None, "lies in the future"),
-        (5000, 9000, None, "lies in the future"),
-        (900, 800, None, "ends before it begins"),
+        (1000, 1001, "0s", "--last 0s: must be greater than 0"),
+        (5000, 1001, None, "is in the future"),
+        (5000, 9000, None, "is in the future"),
+        (900, 800, None, "ends before it starts"),
     ],
 )
 def test_times_that_are_none(from_ms: int, to_ms: int, last: str | None, text: str) -> None:
@@ -94,8 +94,8 @@ def test_a_moment_without_snapshots_names_the_times_that_have_some(tmp_path: Pat
     for _ in range(2):
         assert oldest_ms(store) == HOUR.start_ms + 60_000
         with pytest.raises(NotFound) as caught:
-            plan_moment(store.root, HOUR.start_ms - 1, Wanted(EVERY, EVERY))
-        assert caught.value.hint == f"it has some from {first} to {last}"
+            plan_moment(store.root, HOUR.start_ms - 1, LagRequest(EVERY, EVERY))
+        assert caught.value.hint == f"the store has snapshots from {first} to {last}"
         compact_all(store)
 
 
@@ -104,8 +104,8 @@ def test_a_file_is_no_store(tmp_path: Path, below: str) -> None:
     file = tmp_path / "report.html"
     file.write_text("x")
     for make, code in ((open_store, 4), (lambda path: create_store(path, "c"), 2)):
-        with pytest.raises(KctlError, match="is no folder") as caught:
+        with pytest.raises(KctlError, match="is not a folder") as caught:
             make(file / below)
         assert caught.value.exit_code == code
-    with pytest.raises(UsageError, match="/dev/full is no folder"):
+    with pytest.raises(UsageError, match="/dev/full is not a folder"):
         create_store(Path("/dev/full"), "c")

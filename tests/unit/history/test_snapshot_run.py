@@ -102,7 +102,7 @@ def test_what_took_long_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     first, second = collected(tmp_path / "s", clock, look, Pace(10, 30))[0]
     assert (first.duration_ms, first.storing_ms, first.missed, first.missed_because) == (1000, 12_000, 0, None)
     assert second.missed == 1
-    assert second.missed_because == "writing to the disk of the store took 12s in the pass before"
+    assert second.missed_because == "writing to the disk of the store took 12s in the previous pass"
 
 
 def test_a_cluster_that_cannot_be_reached_is_a_pass_without_rows(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_store_is_made_once_and_found_again(tmp_path: Path) -> None:
 
 def test_another_clusters_store_is_refused(tmp_path: Path) -> None:
     create_store(tmp_path / "s", "one")
-    with pytest.raises(Refused, match="cluster one, and this is cluster two"):
+    with pytest.raises(Refused, match="cluster one, but this is cluster two"):
         create_store(tmp_path / "s", "two")
 
 
@@ -73,12 +73,12 @@ def test_no_store(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         open_store(tmp_path)
     os.mkfifo(tmp_path / STORE_FILE)
-    with pytest.raises(OperationFailed, match="no plain file"):
+    with pytest.raises(OperationFailed, match="not a regular file"):
         open_store(tmp_path)
 
 
 def test_one_collector_at_a_time(tmp_path: Path) -> None:
-    with lock.hold(tmp_path), pytest.raises(Busy, match=f"process {os.getpid()} collects"), lock.hold(tmp_path):
+    with lock.hold(tmp_path), pytest.raises(Busy, match=f"process {os.getpid()} is collecting"), lock.hold(tmp_path):
         pass
     with lock.hold(tmp_path):
         pass
@@ -356,7 +356,7 @@ def test_a_table_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (store.root / schema.COMMITS).symlink_to(elsewhere)
-    with pytest.raises(OperationFailed, match="is no folder"):
+    with pytest.raises(OperationFailed, match="is not a folder"):
         put(store, 0, a_pass())
     assert not list(elsewhere.iterdir())
     assert Store(store.root, "c").hours() == []

@@ -72,7 +72,7 @@ CASES = {
     "10 new messages, caught up a moment ago": Case(
         BUSY, [792748094, 792748093, 792748093, 792748093], 1, 1512224650, 0,
         False, None, True, False, True, True, OK),
-    "11 lags that are not known": Case(
+    "11 lags that are unknown": Case(
         _steps(list(range(1000, 6000, 500)), GAPS, 50_000), [5700], 200, 600, 0,
         False, None, False, False, True, False, OK),
     "12 an allowed lag": Case(

@@ -34,7 +34,7 @@ def test_a_damaged_file_of_any_table_is_named_once(
     code = main(["spark", "report", "--store", "store", *SPAN, "-o", "json"])
     out, err = capsys.readouterr()
     assert code == 5
-    assert json.loads(out)["lacking"] == [f"{broken}: it is no whole Parquet file"]
+    assert json.loads(out)["lacking"] == [f"{broken}: it is not a complete Parquet file"]
     assert err.count(broken.name) == 1
 
 
@@ -45,7 +45,7 @@ def test_retention_names_files_that_no_figure_is_from(tmp_path: Path) -> None:
     broken.write_bytes(broken.read_bytes()[:100])
     job = StoreReads(store, START_MS, START_MS + HOUR_MS)
     job.outlook()
-    assert job.errors == [f"{broken}: it is no whole Parquet file"]
+    assert job.errors == [f"{broken}: it is not a complete Parquet file"]
 
 
 def test_a_file_is_missing_only_where_its_pass_had_rows(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_a_whole_store_is_whole_compacted_or_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("exc", "text"),
     [
-        (OSError("Couldn't deserialize thrift: TProtocolException: Invalid data"), "it is no whole Parquet file"),
-        (OSError("Unexpected end of stream: Page was smaller (1) than expected (2)"), "it is no whole Parquet file"),
-        (OSError("could not verify page integrity, CRC checksum verification failed"), "a page of it is damaged"),
+        (OSError("Couldn't deserialize thrift: TProtocolException: Invalid data"), "it is not a complete Parquet file"),
+        (OSError("Unexpected end of stream: Page was smaller (1) than expected"), "it is not a complete Parquet file"),
+        (OSError("could not verify page integrity, CRC checksum verification failed"), "one of its pages is damaged"),
         (OSError(5, "Input/output error"), "Input/output error"),
         (BadFooter("its footer is damaged"), "its footer is damaged"),
         (ValueError(""), "ValueError"),

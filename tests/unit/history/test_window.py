@@ -50,7 +50,7 @@ SCENARIOS = {
     "rewound for good": ([920, *[100] * 9], TRAFFIC, STOP, REWIND),
     "overtaken by retention": ([500] * 10, [9000 + i for i in TEN], STOP, STALL),
     "nobody knows the log end": ([500] * 10, [*TRAFFIC[:9], None], UNKNOWN, UNKNOWN),
-    "a log end that is not known meanwhile": ([500 + 30 * i for i in TEN], [*TRAFFIC[:4], None, *TRAFFIC[5:]],
+    "a log end that is unknown meanwhile": ([500 + 30 * i for i in TEN], [*TRAFFIC[:4], None, *TRAFFIC[5:]],
                                               WARN, WARN),
     "nothing committed": ([None] * 10, TRAFFIC, UNKNOWN, UNKNOWN),
     "committed beyond the end": ([9999] * 10, TRAFFIC, OK, OK),
@@ -154,7 +154,7 @@ def test_rules_without_a_window(rules: WindowRules) -> None:
 
 
 def test_rates_and_when_it_is_caught_up() -> None:
-    reading = _last([0 + 90 * i for i in TEN], TRAFFIC)  # 1.5 messages read and 1 written a second
+    reading = _last([0 + 90 * i for i in TEN], TRAFFIC)  # 1.5 messages consumed and 1 written a second
     assert reading.consumed_per_s == pytest.approx(1.5)
     assert reading.produced_per_s == pytest.approx(1.0)
     assert reading.lag == 1540 - 810

@@ -7,7 +7,7 @@ from pathlib import Path
 from kctl.segment.log.listing import SegmentListing, list_segments
 from kctl.segment.log.partition import partition_folders
 from kctl.spark import segments_source
-from kctl.spark.task_split import deal_by_weight
+from kctl.spark.task_split import split_by_weight
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import Rec, batch, offset_checkpoint, offset_index, time_index, with_bytes, write
 
@@ -126,6 +126,6 @@ def test_the_source_gives_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_work_is_dealt_by_weight() -> None:
-    assert deal_by_weight("abcd", {"a": 5, "b": 1, "c": 3, "d": 2}.__getitem__, 2) == [["a", "b"], ["c", "d"]]
-    assert deal_by_weight([1, 2], lambda _: 0, 5) == [[1], [2]]
-    assert deal_by_weight([Rec()], lambda _: 1, 0) == [[Rec()]]
+    assert split_by_weight("abcd", {"a": 5, "b": 1, "c": 3, "d": 2}.__getitem__, 2) == [["a", "b"], ["c", "d"]]
+    assert split_by_weight([1, 2], lambda _: 0, 5) == [[1], [2]]
+    assert split_by_weight([Rec()], lambda _: 1, 0) == [[Rec()]]

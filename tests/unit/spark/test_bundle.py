@@ -154,7 +154,7 @@ def test_under_spark_submit_the_master_is_its_own(monkeypatch: pytest.MonkeyPatc
     settings = checked(SparkSettings())
     assert (settings.master, settings.embedded) == ("spark://master:7077", False)
     assert checked(settings) == settings  # SparkDriver does so once more
-    with pytest.raises(UsageError, match=r"--master yarn, and spark-submit's is spark://master:7077"):
+    with pytest.raises(UsageError, match=r"--master yarn differs from spark-submit's spark://master:7077"):
         checked(SparkSettings(master="yarn"))
 
 

@@ -31,7 +31,7 @@ from kctl.errors import (
 )
 from kctl.history.evaluate.processes import available_cpus
 from kctl.history.parquet import check_target
-from kctl.history.retention.live_plan import deal, plan_retention
+from kctl.history.retention.live_plan import plan_retention, split_evenly
 from kctl.history.snapshots.columns import column
 from kctl.lag.selection import EVERY
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
@@ -121,7 +121,7 @@ def test_standalone_masters() -> None:
 @given(st.lists(st.lists(st.integers(), max_size=9), max_size=12), st.integers(1, 5))
 def test_deal_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], hands: int) -> None:
     tagged = [[(i, value) for value in bundle] for i, bundle in enumerate(bundles)]
-    dealt = deal(tagged, hands)
+    dealt = split_evenly(tagged, hands)
     assert len(dealt) <= hands
     assert all(dealt)
     assert sorted(x for hand in dealt for x in hand) == sorted(x for bundle in tagged for x in bundle)
@@ -386,7 +386,7 @@ def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
     assert "s3cret" not in " ".join(argv)
     assert argv[-3:-1] == ["-Xss4m", "-Da=b c"]
     bad = SparkSettings(conf={"spark.driver.extraJavaOptions": "-Da='s3cret"})
-    with pytest.raises(UsageError, match="cannot be taken apart") as caught:
+    with pytest.raises(UsageError, match="cannot be split into words") as caught:
         java_command.embedded_command(tmp_path / "java", bad, folder=tmp_path, archive_options=[])
     assert "s3cret" not in caught.value.message
 

@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kctl.history.evaluate.reading_batches import ReadingsQuestion, read
+from kctl.history.evaluate.reading_batches import ReadingsQuery, read
 from kctl.spark.snapshot_source import SCHEMA
 from kctl.spark.task_source import TaskReader, bound
 
@@ -48,7 +48,7 @@ def test_no_partitions_are_no_rows() -> None:
 
 
 def test_what_plans_tasks_does_not_load_what_they_need(tmp_path: Path) -> None:
-    question = ReadingsQuestion(str(tmp_path), 0, 1)
-    source = bound("readings", SCHEMA, partial(read, question), [None, None])
+    query = ReadingsQuery(str(tmp_path), 0, 1)
+    source = bound("readings", SCHEMA, partial(read, query), [None, None])
     done = subprocess.run([sys.executable, "-c", _PLANS], input=_untyped.dumps(source), capture_output=True, check=True)
     assert done.stdout.decode().split() == [str(len(SCHEMA)), "2", "readings"]

@@ -1,6 +1,6 @@
-// How values are shown. Text from outside goes only into text nodes and attributes, never into HTML.
+// Formatting of values. Text from the cluster goes into text nodes and attributes only, never into HTML.
 
-// As kctl.text.printable: what could reorder or hide text is shown as its escape.
+// As kctl.base.text.printable: escape characters that could reorder or hide text.
 const UNSAFE = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff" +
   "\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\u206a-\\u206f\\u3164\\ufe00-\\ufe0f" +
   "\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]", "gu");
@@ -19,7 +19,7 @@ function element(name, className, text) {
   return made;
 }
 
-// As kctl.text.counted.
+// As kctl.base.text.counted.
 function counted(number, noun, plural) {
   return formatCount(number) + " " + (number === 1 ? noun : plural || noun + "s");
 }
@@ -35,7 +35,7 @@ function formatSize(bytes) {
   return (unit === 0 || Math.abs(value) >= 99.95 ? Math.round(value) : Number(value.toPrecision(3))) + " " + units[unit];
 }
 
-// As kctl.units.format_duration: two units at most.
+// As kctl.base.units.format_duration: at most two units.
 function formatDuration(ms) {
   if (ms < 1000) return Math.round(ms) + "ms";
   let seconds = Math.floor(ms / 1000);
@@ -64,7 +64,7 @@ function formatMoment(seconds) {
   return formatTime(new Date(seconds * 1000).toISOString());
 }
 
-// A kind of column: how its values are shown, and whether they stand on the right.
+// Column kinds: formatter and alignment.
 const KINDS = {
   text: { show: (v) => v, className: "name" },
   plain: { show: (v) => v },
@@ -72,7 +72,7 @@ const KINDS = {
   size: { show: formatSize, className: "right" },
   growth: { show: (v) => (v > 0 ? "+" : "") + formatSize(Math.round(v)) + "/h", className: "right" },
   duration: { show: formatDuration, className: "right" },
-  eta: { show: formatEta, className: "right" }, // the soonest is asked for first
+  eta: { show: formatEta, className: "right" },// sorts ascending first
   rate: { show: formatRate, className: "right" },
   share: { show: (v) => (100 * v).toFixed(v >= 0.1 || v === 0 ? 0 : 1) + "%", className: "right" },
   ratio: { show: (v) => v.toFixed(2), className: "right" },

@@ -1,6 +1,6 @@
-// The page: reads the report that lies in it, and draws each part.
+// The page: parses the embedded report and draws each section.
 
-// Rows lie in the page by columns.
+// Rows are embedded as columns.
 function rowsOf(table) {
   if (Array.isArray(table)) return table;
   const columns = Object.entries(table.columns).map(([name, values]) => [name, rowsOf(values)]);
@@ -13,15 +13,15 @@ const span = report.span, overview = report.overview;
 const FIRST_FINDINGS = 8;
 const DAY_MS = 24 * 3600 * 1000;
 const charts = [], tables = {};
-// Figures of now and series in one row.
+// Current values and series in one row.
 const flat = (rows) => rows.map((row) => ({ ...row.now, ...row, now: null }));
 const groups = flat(report.groups), topics = flat(report.topics);
 const logDirs = flat(report.log_dirs).map((row) => ({ ...row, filled_by: filledBy(row.causes), error: row.error ?? silence(row.silent_since) }));
 
-// Why a log dir's figures are old; null: they are not.
+// Why a log dir's values are stale; null if they are current.
 function silence(since) {
   if (since === null) return null;
-  return "no answer since " + (since === span.from_at ? "before " : "") + formatTime(since).slice(5);
+  return "no response since " + (since === span.from_at ? "before " : "") + formatTime(since).slice(5);
 }
 
 function filledBy(causes) {
@@ -45,18 +45,18 @@ function showHead() {
   part("span").textContent =
     formatTime(span.from_at) + " to " + formatTime(span.to_at) + " UTC, " + passes(span.passes);
   const lacking = [...report.lacking];
-  if (report.missing_tables.includes("commits")) lacking.push("without commits nothing is known of groups");
+  if (report.missing_tables.includes("commits")) lacking.push("the store has no commits: groups are unknown");
   lacking.push(...span.gaps.map(gapText));
-  if (span.missed) lacking.unshift(passes(span.missed) + " left out: the one before took too long");
-  if (span.passes === 1 && overview.groups_unknown) lacking.unshift("one pass alone tells no status, no rates and no growth");
+  if (span.missed) lacking.unshift(passes(span.missed) + " skipped: the previous pass took too long");
+  if (span.passes === 1 && overview.groups_unknown) lacking.unshift("a single pass gives no status, rates or growth");
   part("lacking").hidden = !lacking.length && !span.incomplete;
   part("lacking-list").append(...lacking.map((text) => element("li", "", text)));
   if (span.incomplete) part("lacking-list").append(failuresOf(span));
 }
 
-// What passes could not read, each thing on a line of its own.
+// Read failures of passes, one per line.
 function failuresOf(span) {
-  const line = element("li", "", passes(span.incomplete) + " could not read all" + (span.failures.length ? ":" : ""));
+  const line = element("li", "", passes(span.incomplete) + " incomplete" + (span.failures.length ? ":" : ""));
   const list = element("ul");
   list.append(...span.failures.map((text) => element("li", "", text)));
   if (span.failures.length) line.append(list);
@@ -65,11 +65,11 @@ function failuresOf(span) {
 
 function gapText(gap) {
   const lasted = formatDuration(Date.parse(gap.to_at) - Date.parse(gap.from_at));
-  return "nothing collected from " + formatTime(gap.from_at).slice(5) + " to " + formatTime(gap.to_at).slice(11) +
+  return "no snapshots from " + formatTime(gap.from_at).slice(5) + " to " + formatTime(gap.to_at).slice(11) +
     " (" + lasted + "): " + passes(gap.passes) + " missing";
 }
 
-// --- what needs somebody ---
+// --- findings ---
 
 function due(ms) {
   const at = formatMoment(Date.parse(span.to_at) / 1000 + ms / 1000).slice(5, 16);
@@ -78,7 +78,7 @@ function due(ms) {
 
 function findingOf(finding) {
   const line = element("li", "finding"), body = element("div"), more = [];
-  const broker = finding.broker === null ? "" : " of broker " + finding.broker;
+  const broker = finding.broker === null ? "" : " on broker " + finding.broker;
   const name = element("button", "link", finding.kind + " " + finding.name + broker);
   name.type = "button";
   name.addEventListener("click", () => goTo(finding));
@@ -91,11 +91,11 @@ function findingOf(finding) {
   return line;
 }
 
-// To the row that a finding is about.
+// Scroll to the row of a finding.
 function goTo(finding) {
   const id = { group: "groups", "log dir": "log-dirs", topic: "topics", broker: "log-dirs" }[finding.kind];
   if (!id) return part("lacking").scrollIntoView();
-  tables[id].look(finding.kind === "broker" ? "no answer" : finding.name);
+  tables[id].look(finding.kind === "broker" ? "no response" : finding.name);
   part(id + "-table").scrollIntoView();
   tables[id].filter.focus({ preventScroll: true });
 }
@@ -104,8 +104,8 @@ function showFindings() {
   const list = part("findings-list"), all = report.findings.map(findingOf);
   list.append(...all.slice(0, FIRST_FINDINGS));
   if (!all.length) {
-    const lacks = report.lacking.length || span.incomplete;
-    list.replaceWith(element("p", "", "Nothing that was read" + (lacks ? ", which was not all," : "") + " needs you."));
+    const partial = report.lacking.length || span.incomplete;
+    list.replaceWith(element("p", "", "Nothing needs attention" + (partial ? ", but the data is incomplete." : ".")));
   }
   if (all.length <= FIRST_FINDINGS) return;
   const more = element("button", "more", "show all " + formatCount(all.length));
@@ -113,7 +113,7 @@ function showFindings() {
   part("findings").append(more);
 }
 
-// Who has lost messages, and is not a group that nobody misses.
+// Groups that lost messages, except stale, dead and abandoned ones.
 const loses = (group) => !group.gone && group.lost && group.status !== "OK";
 
 function tile(title, value, className) {
@@ -132,20 +132,21 @@ function showOverview() {
     tile("groups in WARN", groupCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
     tile("next loss in", some(overview.next_loss_ms, formatEta), soon(overview.next_loss_ms)),
     tile("lost, messages", some(overview.lost, formatCount), alarm(groups.some(loses), "ERR")),
-    tile("a disk is full in", some(overview.next_full_ms, formatEta), soon(overview.next_full_ms)),
+    tile("next full disk in", some(overview.next_full_ms, formatEta), soon(overview.next_full_ms)),
     tile("log dirs offline, of " + formatCount(overview.log_dir_count), formatCount(overview.offline_log_dirs), alarm(overview.offline_log_dirs, "ERR")),
     tile("lag, messages", some(overview.lag, formatCount)),
     tile("longest time lag", some(overview.time_lag_at_least_ms, (ms) => (overview.time_lag_ms === null ? ">" : "") + formatDuration(ms))),
     tile("bytes of all replicas", formatSize(overview.replicas_bytes)),
     tile("growth", some(overview.growth_bytes_per_hour, KINDS.growth.show)),
     tile("topics", formatCount(overview.topic_count)),
-    tile("brokers" + (silent ? ", " + formatCount(silent) + " without answer" : ""), formatCount(overview.broker_count), alarm(silent, "ERR")),
+    tile("brokers" + (silent ? ", " + formatCount(silent) + " not responding" : ""), formatCount(overview.broker_count), alarm(silent, "ERR")),
   );
 }
 
 // --- groups ---
 
 function showGroups() {
+  collapse("groups-rows", groups, "group");
   const chart = new LineChart(part("lag-chart"), span, (row) => row.group, formatCount);
   charts.push(chart);
   const measure = part("measure");
@@ -175,13 +176,20 @@ function showGroups() {
   });
 }
 
-// How many of all there are in a table that does not have all.
+// State how many of all rows a truncated table has.
 function note(id, rows, all, words) {
   if (rows.length < all) part(id).textContent = words + " " + formatCount(rows.length) + " of " + formatCount(all) + ".";
 }
 
+// Collapse rows that are all OK.
+function collapse(id, rows, noun) {
+  if (rows.length && rows.every((row) => row.status === "OK")) part(id).open = false;
+  part(id + "-summary").textContent = counted(rows.length, noun) + (part(id).open ? "" : ", all OK");
+}
+
 function showPartitions() {
-  note("partitions-note", report.partitions, overview.partition_count, "The worst");
+  collapse("partitions-rows", report.partitions, "partition");
+  note("partitions-note", report.partitions, overview.partition_count, "Worst");
   tables.partitions = new RowTable(part("partitions-table"), "partitions", [
     { key: "group", title: "GROUP", kind: "text" }, { key: "topic", title: "TOPIC", kind: "text" },
     { key: "partition", title: "PART", kind: "count" }, { key: "status", title: "STATUS", kind: "status" },
@@ -203,7 +211,7 @@ function showPartitions() {
 
 function showLogDirs() {
   const name = (row) => row.broker + " " + row.log_dir, broker = (row) => "broker " + row.broker;
-  drawBars(part("disk-bars"), "Share of the volume that is used", logDirs, name, (r) => r.disk_used, KINDS.share.show, 1);
+  drawBars(part("disk-bars"), "Volume used", logDirs, name, (r) => r.disk_used, KINDS.share.show, 1);
   drawBars(part("disk-growth"), "Growth of each log dir", logDirs, name, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
   drawBars(part("broker-bars"), "Bytes on each broker", report.brokers, broker, (r) => r.size_bytes, formatSize);
   drawBars(part("broker-growth"), "Growth of each broker", report.brokers, broker, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
@@ -211,7 +219,7 @@ function showLogDirs() {
   charts.push(chart);
   tables["log-dirs"] = new RowTable(part("log-dirs-table"), "log dirs", [
     { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
-    { key: "full_ms", least: "full_after_ms", title: "FULL IN", kind: "eta" }, { key: "disk_used", title: "USED", kind: "share" },
+    { key: "full_ms", least: "full_after_ms", title: "FULL IN", kind: "eta", never: neverFull }, { key: "disk_used", title: "USED", kind: "share" },
     { key: "usable_bytes", title: "FREE", kind: "size" }, { key: "total_bytes", title: "VOLUME", kind: "size" },
     { key: "size_bytes", title: "SIZE", kind: "size" }, { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" },
     { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" }, { key: "filled_by", title: "FILLED BY", kind: "text" },
@@ -220,6 +228,11 @@ function showLogDirs() {
     { key: "growing_to_bytes", title: "GROWS TO", kind: "size", minor: true },
   ], logDirs, (found) => chart.set(found, "size_over_time"));
   showLosses();
+}
+
+// A log dir that does not fill up at its measured growth. Unknown growth is not "never".
+function neverFull(row) {
+  return row.disk_used !== null && row.growth_bytes_per_hour !== null;
 }
 
 function showLosses() {
@@ -238,15 +251,15 @@ function showTopics() {
   const name = (row) => row.topic;
   drawBars(part("topic-bars"), "Bytes of all replicas", topics, name, (r) => r.replicas_bytes, formatSize);
   drawBars(part("topic-growth"), "Growth", topics, name, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
-  drawBars(part("topic-time"), "Share of retention.ms that is used", topics, name, (r) => r.retention_ms_used, KINDS.share.show, 1);
-  drawBars(part("topic-bytes"), "Share of retention.bytes that is used", topics, name, (r) => r.retention_bytes_used, KINDS.share.show, 1);
-  note("topics-note", topics, overview.topic_count, "The largest");
+  drawBars(part("topic-time"), "retention.ms used", topics, name, (r) => r.retention_ms_used, KINDS.share.show, 1);
+  drawBars(part("topic-bytes"), "retention.bytes used", topics, name, (r) => r.retention_bytes_used, KINDS.share.show, 1);
+  note("topics-note", topics, overview.topic_count, "Largest");
   tables.topics = new RowTable(part("topics-table"), "topics", [
     { key: "topic", title: "TOPIC", kind: "text" }, { key: "replicas_bytes", title: "ALL REPLICAS", kind: "size" },
     { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" }, { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" },
     { key: "ceiling_bytes", title: "GROWS TO", kind: "size" },
-    { key: "retention_ms", title: "RETENTION", kind: "limit" }, { key: "retention_ms_used", title: "TIME USED", kind: "share" },
-    { key: "retention_bytes", title: "BYTES KEPT", kind: "bytesLimit" },
+    { key: "retention_ms", title: "RETENTION TIME", kind: "limit" }, { key: "retention_ms_used", title: "TIME USED", kind: "share" },
+    { key: "retention_bytes", title: "RETENTION BYTES", kind: "bytesLimit" },
     { key: "retention_bytes_used", title: "BYTES USED", kind: "share" }, { key: "cleanup_policy", title: "POLICY", kind: "plain" },
     { key: "partition_count", title: "PARTITIONS", kind: "count", minor: true },
     { key: "replica_count", title: "REPLICAS", kind: "count", minor: true }, { key: "size_bytes", title: "SIZE", kind: "size", minor: true },
@@ -257,7 +270,7 @@ function showTopics() {
 
 // --- the page ---
 
-// On paper, and where the system or the reader says so, colours are others; canvases have to be drawn anew.
+// A change of colors (printing, system setting, button) requires redrawing the canvases.
 function theme(name) {
   document.documentElement.dataset.theme = name;
   for (const chart of charts) chart.draw();
@@ -272,7 +285,7 @@ function followReader() {
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input, select, textarea")) return;
     event.preventDefault();
-    nearestFilter().focus();
+    nearestFilter()?.focus();
   });
   addEventListener("beforeprint", () => theme("light"));
   addEventListener("afterprint", () => theme(chosen));
@@ -283,9 +296,9 @@ function followReader() {
   });
 }
 
-// The filter of the table that is in view, else of the next one.
+// The filter of the table in view, or of the next one. Filters of collapsed tables are skipped.
 function nearestFilter() {
-  const filters = [...document.querySelectorAll(".tools input")];
+  const filters = [...document.querySelectorAll(".tools input")].filter((filter) => filter.checkVisibility?.() ?? true);
   return filters.find((filter) => filter.closest("section").getBoundingClientRect().bottom > innerHeight / 2) || filters[0];
 }
 

@@ -1,9 +1,9 @@
-// Tables that can be sorted by a click on a title, and filtered by words.
+// Tables that sort by a click on a heading and filter by words.
 
 const FIRST_ROWS = 25;
 const BADNESS = { REWIND: 6, STALL: 5, STOP: 4, ERR: 3, WARN: 2, OK: 1, UNKNOWN: 0 };
 
-// A line of the known values, in a box that has no size of its own.
+// A line through the known values. CSS sets its size.
 function sparkline(series) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("class", "spark");
@@ -30,12 +30,12 @@ function sparkline(series) {
   return svg;
 }
 
-// A status as a colour: of partitions STOP, STALL and REWIND are as bad as a group's ERR.
+// The color class of a status. STOP, STALL and REWIND of partitions look like a group's ERR.
 function coloured(status) {
   return ["STOP", "STALL", "REWIND"].includes(status) ? "ERR" : status in BADNESS ? status : "UNKNOWN";
 }
 
-// What a row has in a column. least: the key of a bound, where nothing more is known.
+// The value of a column. least: key of a lower bound, used if the value is unknown.
 function valueOf(column, row) {
   return row[column.key] ?? row[column.least] ?? null;
 }
@@ -44,13 +44,13 @@ function cellOf(column, row) {
   const kind = KINDS[column.kind], value = valueOf(column, row);
   const cell = element("td", [kind.className, column.minor && "minor"].filter(Boolean).join(" "));
   if (column.kind === "spark") cell.append(sparkline(value));
-  else if (value === null) cell.textContent = "–";
+  else if (value === null) cell.textContent = column.never?.(row) ? "never" : "–";
   else if (column.kind === "status") cell.append(element("span", "status " + coloured(value), value));
   else cell.textContent = (value === row[column.key] ? "" : "> ") + printable(kind.show(value));
   return cell;
 }
 
-// Nulls stay at the end, whichever way.
+// Nulls sort last in both directions.
 function compare(a, b, descending) {
   if (a === null || b === null) return (a === null) - (b === null);
   const order = a < b ? -1 : a > b ? 1 : 0;
@@ -64,8 +64,8 @@ function sortKey(column, row) {
 }
 
 class RowTable {
-  // place: where it goes; changed: is told of the rows as they are shown, first without the limit. Columns that are
-  // `minor` are hidden until they are asked for.
+  // place: parent element. changed: called with the matching rows, without the limit. `minor` columns are hidden until
+  // "all columns" is pressed.
   constructor(place, label, columns, rows, changed) {
     this.columns = columns;
     this.rows = rows;
@@ -100,7 +100,7 @@ class RowTable {
     const tools = element("div", "tools");
     tools.append(this.filter);
     if (this.columns.some((column) => column.kind === "status"))
-      tools.append(this.toggle("only what is not OK", (pressed) => { this.notOk = pressed; this.draw(); }));
+      tools.append(this.toggle("not OK only", (pressed) => { this.notOk = pressed; this.draw(); }));
     if (this.columns.some((column) => column.minor))
       tools.append(this.toggle("all columns", (pressed) => this.table.classList.toggle("wide", pressed)));
     tools.append(this.count);
@@ -147,13 +147,13 @@ class RowTable {
     this.draw();
   }
 
-  // A row stays when each word is in one of its names or states.
+  // Keep rows in which every word occurs in a name or state.
   search(text) {
     this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
     this.draw();
   }
 
-  // As if somebody had typed it.
+  // Set the filter text.
   look(text) {
     this.filter.value = text;
     this.search(text);
