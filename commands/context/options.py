@@ -38,9 +38,12 @@ class AddOptions:
     ssl_cafile: Annotated[
         str | None, typer.Option(metavar="FILE", help="PEM file with trusted CAs (default: the system's).")
     ] = None
-    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM file with the client certificate.")] = None
+    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM file with the client certificate.")] = (
+        None
+    )
     ssl_keyfile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="PEM file with the client key (default: in the --ssl-certfile file).")
+        str | None,
+        typer.Option(metavar="FILE", help="PEM file with the client key (default: in the --ssl-certfile file)."),
     ] = None
     ssl_key_password_env: Annotated[
         str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key password.")
@@ -48,9 +51,9 @@ class AddOptions:
     ssl_key_password_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="File that holds the key password.")
     ] = None
-    ssl_check_hostname: Annotated[bool, typer.Option(help="Verify that the broker's certificate matches its host name.")] = (
-        True
-    )
+    ssl_check_hostname: Annotated[
+        bool, typer.Option(help="Verify that the broker's certificate matches its host name.")
+    ] = True
     protected: Protected = None
     current: Annotated[
         bool, typer.Option("--use", help="Make it the current context; the first context always becomes current.")
