@@ -83,7 +83,7 @@ def make_bundle(
     if not out.name.endswith(_SUFFIXES):
         raise UsageError(f"{out} is no name of an archive that Spark unpacks", hint="let it end in .tgz or .tar.gz")
     if check_output_path(out).has_content and not overwrite:
-        raise Refused(f"{out} exists", hint="--overwrite replaces it")
+        raise Refused(f"{out} exists", hint="use --overwrite to replace it")
     packages, absent = distributions()
     files: dict[str, Path] = dict(_own_files())
     for package in packages.values():

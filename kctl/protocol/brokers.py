@@ -268,7 +268,7 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     else:
         limit = f"kctl requires {needed_low} or later" if high < needed_low else f"kctl supports up to {needed_high}"
         what = f"{connection.address} supports {name} versions {low} to {high}; {limit}"
-    raise NotSupported(what, hint=f"Kafka {needed} or newer is needed" if needed else None)
+    raise NotSupported(what, hint=f"upgrade to Kafka {needed} or later" if needed else None)
 
 
 def _own_range(request: Any) -> tuple[int, int]:

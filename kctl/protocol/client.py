@@ -162,7 +162,7 @@ class ClusterClient:
         highest = self.api_version(api_key)
         if highest is None or highest < version:
             needed = version_needed(api_key, version) or "a later release"
-            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"Kafka {needed} or newer is needed")
+            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"upgrade to Kafka {needed} or later")
 
     # --- requests -------------------------------------------------------------------------------------------------
 

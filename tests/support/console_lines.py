@@ -1,6 +1,6 @@
 """Lines as kafka-console-producer reads them: a table of options and inputs, and what Java makes of each.
 
-    python tests/support/console_lines.py KAFKA_HOME        writes tests/data/console_lines.json anew
+python tests/support/console_lines.py KAFKA_HOME        writes tests/data/console_lines.json anew
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Leaders:
             outcome.close()
             self.trouble = NotSupported(
                 f"broker {node} does not take batches of format 2 with codec {self._codec}",
-                hint="Kafka 0.11 or newer is needed, for zstd 2.1",
+                hint="upgrade to Kafka 0.11 or later (2.1 for zstd)",
             )
             self._undialled[node] = float("inf")
             return

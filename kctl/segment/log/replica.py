@@ -63,6 +63,8 @@ class Replica:
                 content = content_of(self.source, self.batch, self._limit)
                 self._records = all_records(self.batch, content, limit=self._limit)
             self.record = next(self._records, None)
+            if self.record is not None:
+                _check_offset(self.record, self.batch)
         except (BadRecords, BadPayload) as exc:
             self._damaged(self.segment, self.batch.position, str(exc))
             self.record = None
@@ -124,3 +126,10 @@ class Replica:
             except KctlError as exc:
                 self._damaged(self.log.leader_epochs, 0, exc.message)
         return history(self._epochs, end), False
+
+
+def _check_offset(record: Record, batch: Batch) -> None:
+    """Raise BadRecords for a record outside of the offsets of its batch. Compressed old formats name the last one only."""
+    first = 0 if batch.legacy else batch.base_offset
+    if not first <= record.offset <= batch.last_offset:
+        raise BadRecords(f"record offset {record.offset} is outside of the batch ({first} to {batch.last_offset})")

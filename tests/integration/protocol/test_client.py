@@ -89,7 +89,7 @@ def test_requests(target: Target) -> None:
             client.send(ListGroupsRequest(), node_id=7)
         with pytest.raises(NotSupported) as caught:
             client.send(DescribeLogDirsRequest(topics=None, min_version=5), node_id=1)
-        assert caught.value.hint == "Kafka 4.3 or newer is needed"
+        assert caught.value.hint == "upgrade to Kafka 4.3 or later"
 
 
 def test_a_broker_that_stops_answering(broker: SecureBroker, target: Target) -> None:

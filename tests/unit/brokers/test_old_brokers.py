@@ -45,7 +45,7 @@ def test_the_version_that_is_needed_is_named(
         with hostile_broker(ranges=BROKER_API_VERSIONS[release], api_versions_range=(0, 0)) as broker:
             done = kctl(*command.split(), "--bootstrap-server", broker.address, "--timeout", "10s")
             assert done.code == 4, f"{release}: {done}"
-            assert f"Kafka {needed} or newer is needed" in done.err, f"{release}: {done}"
+            assert f"upgrade to Kafka {needed} or later" in done.err, f"{release}: {done}"
             assert JOIN_GROUP not in broker.asked
             if command.startswith("consume"):
                 assert FIND_COORDINATOR not in broker.asked

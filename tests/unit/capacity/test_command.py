@@ -86,7 +86,7 @@ def test_many_topics_are_summarized(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert app.main(["capacity", "-f", file]) == 0
     captured = capsys.readouterr()
     assert "data × growth_factor" not in captured.out
-    assert "the lines of 9 topics: -o wide" in captured.err
+    assert "the arithmetic of 9 topics is shown with -o wide" in captured.err
     assert "warning: t0, t1, t2, t3, t4 and 4 more: replication factor 1" in captured.err, "one warning for all topics"
     assert app.main(["capacity", "-f", file, "-o", "wide"]) == 0
     assert capsys.readouterr().out.count("data × growth_factor") == 9
@@ -98,16 +98,16 @@ REFUSED = [
     (("--data", "20TB", "--retention", "7d"), 2, "exclude each other"),
     (("--data", "20TB", "--years", "-1"), 2, "--years: '-1' is not a whole number from 0 to 50"),
     (("-f", "nowhere.yaml"), 4, "there is no file nowhere.yaml"),
-    (("-f", "x.yaml", "--from-cluster"), 2, "two loads"),
-    (("-f", "x.yaml", "--data", "1TB"), 2, "--data is of one topic"),
-    (("--from-cluster", "--partitions", "5"), 2, "--partitions is of one topic"),
-    (("--data", "1TB", "--window", "5s"), 2, "go with --from-cluster"),
-    (("--from-cluster", "--window", "2h"), 2, "--window 2h is not between"),
+    (("-f", "x.yaml", "--from-cluster"), 2, "--file and --from-cluster exclude each other"),
+    (("-f", "x.yaml", "--data", "1TB"), 2, "--data is for one topic"),
+    (("--from-cluster", "--partitions", "5"), 2, "--partitions is for one topic"),
+    (("--data", "1TB", "--window", "5s"), 2, "require --from-cluster"),
+    (("--from-cluster", "--window", "2h"), 2, "--window 2h must be between"),
     (("--throughput", "1MB/s", "--retention", "7"), 2, "'7' has no unit"),
-    (("--data", "1TB", "--duration", "5s"), 2, "--duration goes with --measure"),
-    (("--measure", "--duration", "11m"), 2, "--duration 11m is not between"),
-    (("--measure", "--record-size", "2MB"), 2, "a record of 2,000,000 bytes"),
-    (("--measure", "--max-bytes", "10"), 2, "less than one record"),
+    (("--data", "1TB", "--duration", "5s"), 2, "--duration requires --measure"),
+    (("--measure", "--duration", "11m"), 2, "--duration 11m must be between"),
+    (("--measure", "--record-size", "2MB"), 2, "record size 2,000,000"),
+    (("--measure", "--max-bytes", "10"), 2, "smaller than one record"),
     (("--measure", "--acks", "0"), 2, "'0' is not one of"),
     (("--measure", "--retention", "1d", "--data", "1TB"), 2, "exclude each other"),
     (("--data", "99999TB", "--disk", "1GB"), 4, "more than 10,000 brokers"),

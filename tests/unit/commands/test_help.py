@@ -56,7 +56,7 @@ def test_formats_of_watch(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("topic list", "Output format: table, wide, json, yaml or csv."),
         ("topic offsets", "Output format: table, wide, json, yaml, csv or kafka."),
-        ("topic watch", "table, wide or json (a line for each look)."),
+        ("topic watch", "table, wide or json (one line per interval)."),
         ("zk watch", "table, wide, json or csv."),
         ("cluster export", "json, or yaml."),
         ("consume", "json (JSON Lines; default: text); with --quiet table, wide, json, yaml or csv."),

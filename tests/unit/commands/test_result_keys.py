@@ -21,7 +21,7 @@ _NUMBER, _TEXT, _TRUTH = "int", "str", "bool"
 _LIST, _MAP = r"(list|tuple|Sequence)\[.*\]", r"(dict|Mapping)\[str, .*\]"
 SHAPES = {
     "topic": _TEXT, "group": _TEXT, "log_dir": _TEXT, "node": _TEXT,
-    "state": r"str|State|ReassignmentPhase|Literal\[.*\]",
+    "state": r"str|State|StepState( \| None)?|ReassignmentPhase|Literal\[.*\]",
     "partition": _NUMBER, "broker": _NUMBER, "node_id": _NUMBER, "controller_id": _NUMBER, "coordinator": _NUMBER,
     "leader": _NUMBER, "preferred_leader": _NUMBER, "leaders": _NUMBER, "replication_factor": _NUMBER,
     "topics": _LIST, "partitions": _LIST, "topic_partitions": _LIST, "replicas": _LIST, "isr": _LIST, "members": _LIST,
@@ -34,10 +34,10 @@ NOT_RESULTS = {
     "StoreRequest", "CapacityOptions", "Goals", "LagOptions", "LayoutRequest", "Limits", "NewTopic", "TopicChange",
     "TopicSpec", "PlanOptions", "ReportOptions", "RetentionOptions", "TrendsOptions",
     # what the library is told and works with
-    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "Wanted", "LagReport",
+    "Broker", "BrokersShare", "ClusterState", "Destination", "LagQuery", "PartitionsShare", "LagReport",
     "LagRequest",
-    "LastRun", "PlanBroker", "PlanCluster", "PlanInput", "Prepared", "Reached",
-    "RestartRun", "Run", "Snapshot", "TopicState",
+    "LastRun", "PlanBroker", "PlanCluster", "PlanInput", "Prepared",
+    "RestartRun", "Run", "TopicState",
     # of cluster.yaml, in which a cluster is written down
     "BrokerNode", "ClusterSpec", "ZooKeeperNode",
     # of a playbook, whose steps have an id

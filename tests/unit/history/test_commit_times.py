@@ -186,7 +186,7 @@ def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
                 found.setdefault(row["group"], []).append(Reading(**{f.name: row[f.name] for f in fields(Reading)}))
         assert found == expected
         assert len(errors) == len(ranges)
-        assert all("__consumer_offsets-1" in each and "smaller than the least" in each for each in errors)
+        assert all("__consumer_offsets-1" in each and "below the minimum" in each for each in errors)
     without = replace(query, offsets_logs=())
     assert [row for each in read(without) for row in each.to_pylist() if row["error"]] == []
 

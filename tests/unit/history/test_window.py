@@ -146,7 +146,7 @@ def test_offsets_that_are_none() -> None:
     [WindowRules(observations=1), WindowRules(span_ms=0), WindowRules(history=5), WindowRules(allowed_lag=-1)],
 )
 def test_rules_without_a_window(rules: WindowRules) -> None:
-    with pytest.raises(ValueError, match="no window"):
+    with pytest.raises(ValueError, match="invalid window rules"):
         judge([], rules)
 
 

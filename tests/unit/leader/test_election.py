@@ -251,7 +251,7 @@ def test_brokers_that_are_too_old() -> None:
     ):
         with pytest.raises(NotSupported) as refused:
             negotiate(request, None, old)
-        assert refused.value.hint == "Kafka 2.4 or newer is needed"
+        assert refused.value.hint == "upgrade to Kafka 2.4 or later"
 
 
 def test_reassignments_that_are_refused_one_by_one() -> None:

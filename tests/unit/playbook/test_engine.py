@@ -333,7 +333,7 @@ def test_a_long_condition_is_told_by_the_name_of_its_step() -> None:
         World(answers={"lag": OperationResult(0, 3)}),
     )
     said = str(messages(ending)["it-is-none"])
-    assert said.startswith("It is none: \"r.value == 0 and r.value == 0 and")
+    assert said.startswith('It is none: "r.value == 0 and r.value == 0 and')
     assert said.endswith('…" is not true')
 
 

@@ -262,10 +262,14 @@ SECRET = f"{HEAD}parameters: {{pw: {{secret: true}}}}\nsteps:\n"
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        ("- run: [psql, '-p{{ pw }}']",
-         ["5:15: the secret pw on a command line is visible to other users | pass it with env: {PW: …} or stdin"]),
-        ("- set: {x: 'a{{ pw }}'}\n- run: ['{{ x }}']",
-         ["6:9: the secret x on a command line is visible to other users | pass it with env: {X: …} or stdin"]),
+        (
+            "- run: [psql, '-p{{ pw }}']",
+            ["5:15: the secret pw on a command line is visible to other users | pass it with env: {PW: …} or stdin"],
+        ),
+        (
+            "- set: {x: 'a{{ pw }}'}\n- run: ['{{ x }}']",
+            ["6:9: the secret x on a command line is visible to other users | pass it with env: {X: …} or stdin"],
+        ),
         ("- run: {argv: [psql], env: {PGPASSWORD: '{{ pw }}'}}", []),
         ("- run: [psql]\n  stdin: '{{ pw }}'", []),
     ],

@@ -139,7 +139,7 @@ def test_a_saved_plan_is_never_replaced_unasked(plan: Callable[..., tuple[int, s
     before = file.read_bytes()
     code, out, err = plan("--remove-broker", "1", "--out", str(file))
     assert (code, out) == (4, "")
-    assert "exists. Replace it?\n  --yes replaces the file" in err
+    assert "exists. Replace it?\n  use --yes to replace the file" in err
     assert file.read_bytes() == before
     assert plan("--remove-broker", "1", "--out", str(file), "--yes")[0] == 0
     assert file.read_bytes() != before

@@ -169,7 +169,7 @@ def test_keys_that_do_not_fit_are_named(keys: dict[str, Any], said: str) -> None
         (b'{"partitions": {}}', "partitions is not a list"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"partitions": ' + b"9" * 5000 + b"}", "cannot be read as JSON"),
-        (b'{"partitions": [], "partitions": []}', "'partitions' is there twice"),
+        (b'{"partitions": [], "partitions": []}', "duplicate key 'partitions'"),
     ],
 )
 def test_what_is_no_plan_at_all(data: bytes, said: str) -> None:

@@ -46,7 +46,7 @@ def test_what_can_be_started_again_may_be_stopped(spec: ClusterSpec) -> None:
 
 def test_without_its_kafka_nothing_is_stopped(spec: ClusterSpec) -> None:
     shutil.rmtree(spec.kafka_libs)
-    with pytest.raises(NotFound, match=r"Kafka 3\.9\.2 of cluster dev is gone"):
+    with pytest.raises(NotFound, match=r"Kafka 3\.9\.2 of cluster dev is missing"):
         cluster_rolling._control(WANTED, None, {}, NOBODY)
 
 

@@ -107,7 +107,7 @@ def test_what_this_user_may_not_see_is_told(
     assert all(line.startswith(start) and "ACL" in line for line, start in zip(lines, said, strict=True))
 
 
-NO_ELECTION = "brokers before 2.2 elect no leaders on request"
+NO_ELECTION = "brokers before 2.2 do not support leader elections on request"
 
 
 def test_brokers_that_cannot_elect_are_refused_before_the_first_stop() -> None:

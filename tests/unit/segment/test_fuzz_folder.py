@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import segment_files as build
@@ -222,6 +222,7 @@ def test_diff_with_damaged_logs(healthy: Partition, tmp_path: Path) -> None:
     mine = [_content(row) for row in _records(healthy.path / f"{NAME}.log")]
 
     @inputs(700)
+    @example([Mutation("number", 20635, 1, 4)], True)  # a record with an offset below its batch
     @given(mutations(), st.booleans())
     def check(changes: list[Mutation], fix: bool) -> None:
         log = other(f"{NAME}.log", damaged(LOG, changes, fix=fix))

@@ -112,9 +112,9 @@ def test_a_transaction_goes_over_answers() -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([ONE, TWO[:30]], "cannot be read on at offset 6 of 8"),
-        ([ONE, *[b""] * 5], "cannot be read on at offset 6 of 8"),
-        ([ONE, ONE], "cannot be read on at offset 6 of 8"),
+        ([ONE, TWO[:30]], "is not readable at offset 6 of 8"),
+        ([ONE, *[b""] * 5], "is not readable at offset 6 of 8"),
+        ([ONE, ONE], "is not readable at offset 6 of 8"),
         ([6], "__consumer_offsets-7"),
         ([29], "__consumer_offsets-7"),
     ],
@@ -185,5 +185,5 @@ def test_a_cluster_that_cannot_be_reached_is_a_row() -> None:
 def test_an_answer_without_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = _Broker([b""])
     monkeypatch.setattr(broker, "send", lambda *_, **__: SimpleNamespace(error_code=0, responses=[]))
-    with pytest.raises(OperationFailed, match="answered without __consumer_offsets-7"):
+    with pytest.raises(OperationFailed, match="lacks __consumer_offsets-7"):
         _fetched(broker)

@@ -88,7 +88,7 @@ def test_what_is_read_is_what_kafka_reads(tmp_path: Path) -> None:
         ('{"version":2,"topics":[]}', "has version 2; kctl supports version 1"),
         ('{"version":"1","topics":[]}', 'has version "1"; kctl'),
         ('{"topics":[{"topic":"t"},1]}', r"topics\[1\]: it is not an object: 1"),
-        ('{"topics":[{"topic":1}]}', r"topics\[0\]: topic 1: it is no text"),
+        ('{"topics":[{"topic":1}]}', r"topics\[0\]: topic 1: not a string"),
         ('{"topics":{}}', 'no list "topics"'),
         ('{"topics":' + "[" * 100_000, "nested too deeply"),
     ],

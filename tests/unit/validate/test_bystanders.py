@@ -111,7 +111,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping
     client.target.zookeeper = None
     client.metadata.return_value = now
     cluster = mock.MagicMock()
-    cluster.__enter__.return_value.look.return_value = GateSnapshot(now, dict.fromkeys(now.topics, 1), {})
+    cluster.__enter__.return_value.snapshot.return_value = GateSnapshot(now, dict.fromkeys(now.topics, 1), {})
     monkeypatch.setattr(plan_module, "LiveCluster", mock.Mock(return_value=cluster))
     monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
     chosen = [find(name) for name in names] or SCENARIOS

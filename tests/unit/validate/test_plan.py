@@ -155,7 +155,7 @@ def test_a_dead_broker_is_known_until_its_session_ends(
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     live = mock.MagicMock()
-    live.return_value.__enter__.return_value.look.side_effect = looks
+    live.return_value.__enter__.return_value.snapshot.side_effect = looks
     monkeypatch.setattr(plan_module, "LiveCluster", live)
     made = mock.Mock()  # expired at the second look
     type(made).expired = mock.PropertyMock(side_effect=[False, True])

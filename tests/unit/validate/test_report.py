@@ -239,11 +239,11 @@ def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
     suffering = tuple(UnprotectedTopic(f"t{n}", 1, 1, 1, "it is gone") for n in range(7))
     made = replace(plan(PLANNED, impossible), unprotected=suffering)
     assert said_plan(made) == ["leader-election: kill -9 of a leader"]
-    assert question(made) == "Break cluster prod on purpose (1 validation), by the commands of hooks.yaml?"
+    assert question(made) == "Inject faults into cluster prod (1 validation), by the commands of hooks.yaml?"
     lines = said_before(made)
-    assert lines[0] == "zookeeper-loss is left out: no ZooKeeper here"
-    assert lines[1] == "topic t0 suffers: 1 partition with 1 replica, min.insync.replicas 1: it is gone"
-    assert lines[-1] == "2 more topics suffer: --dry-run lists all"
+    assert lines[0] == "zookeeper-loss is skipped: no ZooKeeper here"
+    assert lines[1] == "topic t0 is affected: 1 partition with 1 replica, min.insync.replicas 1: it is gone"
+    assert lines[-1] == "2 more topics affected; --dry-run lists all"
     text = _printed(capsys, plan_tables(made))
     assert "no: no ZooKeeper here" in text
     assert text.count("it is gone") == 7
