@@ -129,7 +129,10 @@ class Replica:
 
 
 def _check_offset(record: Record, batch: Batch) -> None:
-    """Raise BadRecords for a record outside of the offsets of its batch. Compressed old formats name the last one only."""
+    """Raise BadRecords if a record is outside of the offsets of its batch.
+
+    Old formats: only the last offset is checked, because a compressed batch does not name its first.
+    """
     first = 0 if batch.legacy else batch.base_offset
     if not first <= record.offset <= batch.last_offset:
         raise BadRecords(f"record offset {record.offset} is outside of the batch ({first} to {batch.last_offset})")
