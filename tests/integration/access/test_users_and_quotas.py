@@ -61,13 +61,13 @@ def test_quotas(kctl: Kctl, cluster: TestCluster) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (["set", "producer_byte_rate=1"], "a quota is of a user"),
-        (["set", "--user", "u", "--user-defaults", "producer_byte_rate=1"], "one is named"),
-        (["set", "--user", "u", "--ip", "10.0.0.1", "producer_byte_rate=1"], "no user and no client id"),
+        (["set", "producer_byte_rate=1"], "no user, client id or address specified"),
+        (["set", "--user", "u", "--user-defaults", "producer_byte_rate=1"], "cannot be combined with a name"),
+        (["set", "--user", "u", "--ip", "10.0.0.1", "producer_byte_rate=1"], "an IP address cannot be combined"),
         (["set", "--user", "u", "producer_rate=1"], "did you mean producer_byte_rate"),
         (["set", "--user", "u", "producer_byte_rate"], "is not KEY=VALUE"),
-        (["set", "--user", "u", "producer_byte_rate=-1"], "is no value"),
-        (["set", "--user", "u", "producer_byte_rate=1", "producer_byte_rate=2"], "given twice"),
+        (["set", "--user", "u", "producer_byte_rate=-1"], "is not a valid producer_byte_rate"),
+        (["set", "--user", "u", "producer_byte_rate=1", "producer_byte_rate=2"], "is specified twice"),
         (["unset", "--ip", "10.0.0.1", "producer_byte_rate"], "connection_creation_rate"),
     ],
 )

@@ -137,11 +137,11 @@ def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
         (("broker", "loggers", "set", "kafka.request.loger=DEBUG", "-y"), 4, "did you mean kafka.request.logger"),
         (("broker", "loggers", "set", f"{LOGGER}=LOUD", "-y"), 2, "'LOUD' is not a log level"),
         (("broker", "loggers", "set", LOGGER, "-y"), 2, "is not LOGGER=LEVEL"),
-        (("broker", "loggers", "set", f"{LOGGER}=DEBUG", f"{LOGGER}=INFO", "-y"), 2, "named twice"),
+        (("broker", "loggers", "set", f"{LOGGER}=DEBUG", f"{LOGGER}=INFO", "-y"), 2, "is specified twice"),
         (("broker", "loggers", "set", f"{LOGGER}=DEBUG", "--broker", "9", "-y"), 4, "broker 9 is not in the cluster"),
         (("broker", "loggers", "set", f"{LOGGER}=DEBUG", "--for", "soon", "-y"), 2, "is not a duration"),
         (("broker", "loggers", "set", f"{LOGGER}=DEBUG"), 4, "not confirmed"),
-        (("cluster", "health", "--wait", "--watch"), 2, "one of them"),
+        (("cluster", "health", "--wait", "--watch"), 2, "exclude each other"),
         (("cluster", "diagnose", "--watch-for", "ever"), 2, "is not a duration"),
     ],
 )  # fmt: skip

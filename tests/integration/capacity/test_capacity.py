@@ -73,7 +73,7 @@ def test_measured_alone(kctl: Kctl, before: set[str], compression: str) -> None:
 def test_nothing_is_made_unasked(kctl: Kctl, before: set[str]) -> None:
     refused = kctl("capacity", "--measure")
     assert (refused.code, refused.out) == (4, "")
-    assert "is made, written to for 5 s" in refused.err
+    assert "write for 5 s" in refused.err
     assert "not confirmed" in refused.err
     planned = kctl.ok("capacity", "--measure", "--dry-run", "--yes")
     assert "at most 1 GB" in planned.err
@@ -119,7 +119,7 @@ def killed(kctl: Kctl, before: set[str]) -> Iterator[str]:
 def test_what_a_killed_one_left(kctl: Kctl, before: set[str], killed: str, tmp_path: Path) -> None:
     assert _topics(kctl) == before | {killed}
     told = kctl.ok("capacity", "--measure", "--dry-run")
-    assert f"{killed} was left by a measurement that was killed: it is deleted first" in told.err
+    assert f"{killed}, left by a measurement that was killed, will be deleted first" in told.err
     elsewhere = kctl.with_environment(XDG_STATE_HOME=str(tmp_path))
     other = elsewhere.ok("capacity", "--measure", "--dry-run")
     assert f"{killed} looks like another machine's measurement" in other.err

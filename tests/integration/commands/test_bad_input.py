@@ -194,7 +194,7 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "unknown key": ("contexs: {}\n", "contexs"),
     "a tag": ("contexts: !!python/object/apply:os.system [id]\n", "tag|python"),
     "not UTF-8": (b"\xff\xfe\x00", "UTF-8|utf-8|text"),
-    "a list": ("- 1\n", "expected names"),
+    "a list": ("- 1\n", "must be a mapping"),
     "huge": ("# " + "x" * 5_000_000, "large|big|bytes"),
 }
 

@@ -150,5 +150,5 @@ def test_a_pass_of_watching(run: InProcess, path: str, monkeypatch: pytest.Monke
     shown = run(*argv, columns=80)
     lines = re.sub(r"\x1b\[[0-9;]*[a-zA-Z]", "", shown.out).splitlines()
     assert shown.code == 130
-    assert "UTC, Ctrl-C ends" in lines[0]
+    assert "UTC, Ctrl-C to stop" in lines[0]
     assert [line for line in lines if cell_len(line) > 80] == []

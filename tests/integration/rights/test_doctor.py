@@ -19,7 +19,7 @@ def test_unknown_is_never_fine(own_kctl: Kctl, secure: SecureCluster) -> None:
     assert told <= OPEN
     assert len(found["unknown"]) >= 5
     assert all("authorized" in line or "may describe" in line for line in found["unknown"])
-    assert "the result is not complete" in result.err
+    assert "the result is incomplete" in result.err
 
 
 def test_who_may_see_it_sees_it(own_kctl: Kctl, secure: SecureCluster) -> None:

@@ -50,7 +50,7 @@ def test_a_hanging_one_is_found_and_ended(own_kctl: Kctl, secure: SecureCluster,
     abort = ("transaction", "abort", mine, "--partition", "0", "--start-offset", str(start), *admin)
     assert own_kctl.json(*abort, "--dry-run")["result"] == "would abort"
     unconfirmed = own_kctl(*abort)
-    assert (unconfirmed.code, "there is no terminal to ask on" in unconfirmed.err) == (4, True), str(unconfirmed)
+    assert (unconfirmed.code, "there is no terminal for a prompt" in unconfirmed.err) == (4, True), str(unconfirmed)
     nobody = own_kctl(*abort[:-1], secure.nobody, "--yes")
     assert nobody.code == 4, str(nobody)
     assert own_kctl("transaction", "hanging", *admin).code == 1, "none of these changed anything"
@@ -72,8 +72,8 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
     admin, nobody = secure.options(secure.admin), secure.options(secure.nobody)
     own_kctl.ok("topic", "create", "hidden-orders", "--partitions", "1", "--replication-factor", "1", *admin)
     listed = own_kctl.ok("transaction", "list", *nobody)
-    assert "there may be more: not every transactional id may be described" in listed.err
-    assert "there may be more" not in own_kctl.ok("transaction", "list", *admin).err
+    assert "the list may be incomplete: you may not describe every transactional id" in listed.err
+    assert "the list may be incomplete" not in own_kctl.ok("transaction", "list", *admin).err
     described = own_kctl("transaction", "describe", "any", *nobody)
     assert (described.code, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in described.err) == (4, True), str(described)
     for command in (["producers", "hidden-orders"], ["hanging", "--topic", "hidden-orders"]):

@@ -99,7 +99,7 @@ def test_it_is_refused_where_nothing_can_be_broken(proof: Proof) -> None:
     proof.write_hooks()
     asked = proof.kctl(*_ELECTION, *proof.hooks)
     assert asked.code == 4
-    assert "Break cluster prod on purpose (1 validation), by the commands of" in asked.err
+    assert "Inject faults into cluster prod (1 validation), by the commands of" in asked.err
     down = proof.kctl(*_ELECTION, *proof.hooks, "--yes", "--zookeeper", "127.0.0.1:1/kafka")
     assert down.code == 4
     assert "ZooKeeper does not answer" in down.err
@@ -198,7 +198,7 @@ def test_kctl_killed_at_each_step(proof: Proof) -> None:
         cleaned = proof.clean()
         assert cleaned.code == 4, at  # nobody confirmed it
         assert "not confirmed" in cleaned.err
-        told = "took back what an earlier validation left: kctl-validate-" in cleaned.err
+        told = "cleaned up after an earlier validation: kctl-validate-" in cleaned.err
         assert told == ((moment, step) in [*_WITH_TOPIC, ("before", DELETED)]), f"{at}\n{cleaned.err}"
         if (moment, step) in _BROKEN:
             assert ", broker " in cleaned.err, at
@@ -229,8 +229,8 @@ def test_a_signal_keeps_the_evidence_and_takes_back_the_rest(proof: Proof, numbe
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert "the evidence of what was done until then is in " in err
-    evidence = Path(err.split("the evidence of what was done until then is in ")[1].splitlines()[0])
+    assert "the evidence so far is in " in err
+    evidence = Path(err.split("the evidence so far is in ")[1].splitlines()[0])
     assert (evidence / "leader-election" / "producer.journal").stat().st_size > 0
     assert (evidence / "leader-election" / "faults.jsonl").exists()
     proof.assert_nothing_left()
@@ -243,7 +243,7 @@ def test_what_cannot_be_put_back_is_exit_5_and_the_next_run_tries_again(proof: P
     failed = proof.kctl(*_ELECTION, *proof.hooks, "--yes", "-o", "json", timeout=within(120))
     assert failed.code == 5, str(failed)
     assert "not all is as it was before the validation" in failed.err
-    assert "(false) ended with exit code 1" in failed.err
+    assert "(false) failed with exit code 1" in failed.err
     assert json.loads(failed.out)["scenarios"] == []
     assert proof.topics() == set()  # what could be taken back is
     broken = proof.acts()[0].split()[1]
@@ -251,5 +251,5 @@ def test_what_cannot_be_put_back_is_exit_5_and_the_next_run_tries_again(proof: P
     assert still.code == 5, str(still)
     proof.write_hooks()
     cleaned = proof.clean()
-    assert f"took back what an earlier validation left: broker {broken}" in cleaned.err
+    assert f"cleaned up after an earlier validation: broker {broken}" in cleaned.err
     proof.assert_nothing_left()

@@ -198,7 +198,7 @@ def test_kctl_killed_while_the_cluster_is_broken(proof: Kctl, moment: str) -> No
     assert _broken(proof, node)
     cleaned = proof("validate", scenario, timeout=_SECONDS)
     assert cleaned.code == 4, str(cleaned)  # nobody confirmed another one
-    assert "took back what an earlier validation left: kctl-validate-" in cleaned.err
+    assert "cleaned up after an earlier validation: kctl-validate-" in cleaned.err
     assert node in cleaned.err
     assert not _broken(proof, node)
 
@@ -222,5 +222,5 @@ def test_sigterm_while_a_broker_is_dead_brings_it_back(proof: Kctl) -> None:
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert "the evidence of what was done until then is in " in err
+    assert "the evidence so far is in " in err
     _assert_leaders_as_before(proof)
