@@ -21,42 +21,53 @@ from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 
 # name → (module, help). A module has `app`, a CommandGroup, or for a single command `command`, a function.
 GROUPS: dict[str, tuple[str, str]] = {
-    "cluster": ("kctl.commands.cluster.commands", "Set up clusters on this machine; check the health of any."),
-    "doctor": ("kctl.commands.doctor", "Look for what is wrong, or will hurt, in a cluster or in config files."),
-    "context": ("kctl.commands.context.commands", "Manage contexts: named clusters and their settings."),
-    "topic": ("kctl.commands.topic.commands", "List, describe, create, alter, truncate, copy and delete topics."),
-    "config": (
-        "kctl.commands.config.commands",
-        "Read, explain, change and compare configs of topics, brokers and groups.",
-    ),
-    "zk": ("kctl.commands.zk.commands", "Look into ZooKeeper, read only."),
-    "leader": ("kctl.commands.leader.commands", "Show, elect and balance the leaders of partitions."),
-    "broker": (
-        "kctl.commands.broker.commands",
-        "Show brokers, their disks, versions and features; change their log levels.",
-    ),
-    "controller": ("kctl.commands.controller", "Show the controller, and the metadata quorum."),
-    "produce": ("kctl.commands.produce.commands", "Write lines from stdin to a topic."),
-    "consume": ("kctl.commands.consume.commands", "Read records from a topic."),
-    "group": ("kctl.commands.group.commands", "List, describe and change consumer groups: members, offsets."),
-    "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
-    "acl": ("kctl.commands.acl.commands", "List, add, remove and explain ACLs."),
+    "doctor": ("kctl.commands.doctor", "Find problems in a cluster or in config files."),
+    "lag": ("kctl.commands.lag", "Show the lag of consumer groups."),
+    "broker": ("kctl.commands.broker.commands", "Show brokers, disks, versions and features; set log levels."),
+    "controller": ("kctl.commands.controller", "Show the controller and the metadata quorum."),
+    "zk": ("kctl.commands.zk.commands", "Inspect ZooKeeper; read-only."),
+    "history": ("kctl.commands.history.commands", "Collect snapshots; report on lag, disks and trends over time."),
+    "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
+    "capacity": ("kctl.commands.capacity.commands", "Plan the partitions and brokers that a load needs."),
+    "topic": ("kctl.commands.topic.commands", "List, describe, create, alter, reassign and delete topics."),
+    "config": ("kctl.commands.config.commands", "Read, explain, change and compare configs."),
+    "leader": ("kctl.commands.leader.commands", "Show, elect and balance partition leaders."),
+    "group": ("kctl.commands.group.commands", "Describe consumer groups; reset and delete offsets."),
+    "acl": ("kctl.commands.acl.commands", "List, explain, add, remove and apply ACLs."),
     "user": ("kctl.commands.user", "List, add and remove SCRAM users."),
     "quota": ("kctl.commands.quota.commands", "List, set and unset client quotas."),
-    "transaction": (
-        "kctl.commands.transaction.commands",
-        "List transactions; find and abort hanging ones.",
-    ),
-    "capacity": ("kctl.commands.capacity.commands", "Plan partitions and brokers, and show the arithmetic."),
-    "segment": ("kctl.commands.segment.commands", "Read, check and repair log files, without a broker."),
-    "history": ("kctl.commands.history.commands", "Collect snapshots, and report on lag, disks and trends over time."),
-    "spark": ("kctl.commands.spark.commands", "Compute lag and retention usage with PySpark."),
-    "validate": ("kctl.commands.validate.commands", "Break a cluster on purpose, and prove what it keeps."),
+    "transaction": ("kctl.commands.transaction.commands", "List transactions; find and abort hanging ones."),
+    "produce": ("kctl.commands.produce.commands", "Write lines from stdin to a topic."),
+    "consume": ("kctl.commands.consume.commands", "Read records from a topic."),
+    "segment": ("kctl.commands.segment.commands", "Read, verify and repair log files, without a broker."),
+    "cluster": ("kctl.commands.cluster.commands", "Run clusters on this machine; check the health of any."),
+    "validate": ("kctl.commands.validate.commands", "Inject faults into a test cluster; verify its guarantees."),
+    "demo": ("kctl.commands.demo.commands", "Watch a cluster start, fail, recover and report its lag."),
     "playbook": ("kctl.commands.playbook.commands", "List, check and run playbooks: steps in a file."),
-    "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),
-    "demo": ("kctl.commands.demo.commands", "See a cluster come up, fail, recover and report its lag."),
+    "context": ("kctl.commands.context.commands", "Manage contexts: named clusters and their settings."),
+    "runtime": ("kctl.commands.runtime", "Install and list Kafka releases."),
     "completion": ("kctl.commands.completion.commands", "Print shell completion."),
 }
+# The sections of the root's help: title → its first command. Sections follow the order of GROUPS.
+SECTIONS = {
+    "Inspect": "doctor",
+    "Change": "topic",
+    "Data": "produce",
+    "Files": "segment",
+    "Local and managed clusters": "cluster",
+    "Automation": "playbook",
+    "Setup": "context",
+}
+_EPILOG = """\b
+Exit codes:
+  0    success; nothing to report
+  1    the check failed: unhealthy, over a limit, different
+  2    invalid command line or input file
+  3    the cluster cannot be reached, or the login failed
+  4    refused before any change: not found, not confirmed, not supported
+  5    failed, or incomplete; the message says what was done
+  130  interrupted
+"""
 
 
 class _Stub(TyperCommand):
@@ -72,6 +83,15 @@ class _LazyRoot(KctlGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
         return list(GROUPS)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
+        titles = {first: title for title, first in SECTIONS.items()}
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for name, (_, text) in GROUPS.items():
+            rows.setdefault(titles.get(name) or list(rows)[-1], []).append((f"{name:<11}", text))
+        for title, commands in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(commands)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in GROUPS:
             return None
@@ -81,7 +101,7 @@ class _LazyRoot(KctlGroup):
         return load(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        self.commands = {name: _Stub(name, text) for name, (_, text) in GROUPS.items()}  # for «did you mean»
+        self.commands = {name: _Stub(name, text) for name, (_, text) in GROUPS.items()}  # for "did you mean"
         ctx.meta["kctl.resolving"] = True
         return super().resolve_command(ctx, args)
 
@@ -105,6 +125,7 @@ def root() -> KctlGroup:
     return _LazyRoot(
         name="kctl",
         help="Operations for Apache Kafka.\n\nStart with `kctl demo`, or `kctl cluster create dev --layout single`.",
+        epilog=_EPILOG,
         params=[_version_option()],
         no_args_is_help=True,
         rich_markup_mode=None,

@@ -107,7 +107,7 @@ def verify(
         None, "--kafka-version", metavar="VERSION", help="Verify only this version (default: all installed)."
     ),
 ) -> None:
-    """Verify the hash of every jar; exit 1 if one is missing, changed or foreign.
+    """Verify every jar; exit 1 if one is missing, changed or foreign.
 
     Example: kctl runtime verify
     """

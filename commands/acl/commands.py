@@ -79,7 +79,7 @@ def list_(
     permission: Annotated[str | None, _PERMISSION] = None,
     host: Annotated[str | None, _HOST] = None,
 ) -> None:
-    """List ACLs as the sentences that `acl add` and `acl remove` accept.
+    """List ACLs as sentences that `acl add` and `acl remove` accept.
 
     Example: kctl acl list --covering "topic orders"
     """
@@ -152,7 +152,7 @@ def remove(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip ACLs that do not exist.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
 ) -> None:
-    """Remove ACLs, listed as sentences or selected by options, after confirmation.
+    """Remove ACLs, given as sentences or selected by options.
 
     Example: kctl acl remove --principal alice --resource "topic orders*" --yes --expect 1
     """

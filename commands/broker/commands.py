@@ -36,7 +36,7 @@ Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="Broker
 
 @app.command("list")
 def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s") -> None:
-    """List brokers: address, rack, controller, leaders, replicas, disk and release.
+    """List brokers: address, rack, leaders, disk and release.
 
     A broker that is down is listed if a partition has a replica on it, or if a KRaft controller has it registered. The
     release is inferred from the API versions of the broker, because brokers do not report it.
@@ -63,7 +63,7 @@ def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: A
 
 @app.command()
 def describe(ctx: typer.Context, ids: Ids = None) -> None:
-    """Describe brokers: leaders, replicas, replicas that are not in sync, and log dirs.
+    """Describe brokers: leaders, replicas, sync state, log dirs.
 
     Example: kctl broker describe 1
     """
@@ -87,7 +87,7 @@ def config(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Include defaults.")] = False,
 ) -> None:
-    """Show the configs of a broker that are not defaults, like `kctl config get broker/ID`.
+    """Show a broker's non-default configs.
 
     Example: kctl broker config 1
     """
@@ -104,7 +104,7 @@ def log_dirs(
     match: Annotated[list[str] | None, MATCH] = None,
     replicas: Annotated[bool, typer.Option("--replicas", help="Show one row per replica, largest first.")] = False,
 ) -> None:
-    """Show the log dirs of brokers: the replicas in them and the usage of their disks.
+    """Show log dirs: their replicas and disk usage.
 
     SIZE is the size of the replicas. USABLE, TOTAL and USED describe the disk, including data of other programs.
 
@@ -132,7 +132,7 @@ def api_versions(
     ids: Ids = None,
     differences: Annotated[bool, typer.Option("--differences", help="Only APIs that differ between brokers.")] = False,
 ) -> None:
-    """Show the Kafka APIs that brokers support, and in which versions.
+    """Show the API versions that brokers support.
 
     Brokers differ while a cluster is being upgraded.
 
@@ -151,7 +151,7 @@ def api_versions(
 
 @app.command()
 def features(ctx: typer.Context, ids: Ids = None) -> None:
-    """Show the features that brokers support, and the finalized level of each.
+    """Show supported features and their finalized levels.
 
     Brokers with ZooKeeper have none, or only the features of their own release.
 

@@ -68,7 +68,7 @@ def unset(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Unset configs, so that the inherited value or the default applies.
+    """Unset configs, so that the inherited or default value applies.
 
     Example: kctl config unset topic/orders retention.ms --dry-run
     """

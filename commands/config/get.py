@@ -33,7 +33,7 @@ def get(
     keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Include configs with Kafka's default value.")] = False,
 ) -> None:
-    """Show the non-default configs of a resource, and where they are set.
+    """Show non-default configs of a resource, and where they are set.
 
     -o wide adds the type, the default and whether a change requires a restart; JSON has all synonyms.
 
@@ -118,7 +118,7 @@ def explain(
     ctx: typer.Context,
     keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="Name of a config, e.g. retention.ms.")],
 ) -> None:
-    """Explain configs: meaning, type, default, and whether a change needs a restart.
+    """Explain configs: meaning, type, default, restart needed or not.
 
     The text comes from a broker, so it matches the cluster's version.
 

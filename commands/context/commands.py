@@ -130,7 +130,7 @@ def try_servers(
         ),
     ] = None,
 ) -> None:
-    """Test every server of a context, and show the login and its permissions.
+    """Test every server of a context; show login and permissions.
 
     Also tests the addresses that brokers advertise, and ZooKeeper with its chroot. Exit code 1: a server is unusable or
     belongs to another cluster. Exit code 3: no server is usable. Denied permissions are not a failure.

@@ -43,7 +43,7 @@ def list_(
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """List consumer groups with their type, state, coordinator and number of members.
+    """List groups: type, state, coordinator and members.
 
     Example: kctl group list --state stable
     """
@@ -92,7 +92,7 @@ def describe(
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Describe groups: members with assignments, committed offsets and lag.
+    """Describe groups: members, committed offsets and lag.
 
     Share groups have start offsets instead; streams groups also have a topology and tasks.
 
@@ -209,7 +209,7 @@ def members(
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
 ) -> None:
-    """Show group members: host, client, subscription and assignment.
+    """Show members: host, client, subscription, assignment.
 
     -o wide adds racks, epochs and, for KIP-848 groups, the target assignment.
 

@@ -31,7 +31,7 @@ def delete(
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip groups that do not exist.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Delete groups without members, with their committed offsets.
+    """Delete empty groups and their committed offsets.
 
     To keep the offsets for `kctl group import`, run `kctl group export` first.
 
@@ -120,7 +120,7 @@ def delete_offsets(
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Delete committed offsets of a group for topics that it no longer reads.
+    """Delete committed offsets of topics no longer read.
 
     Brokers refuse this for topics that a member subscribes to.
 

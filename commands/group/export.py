@@ -27,7 +27,7 @@ def export(
     topic: Annotated[list[str] | None, TOPIC] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JSON to this file.")] = None,
 ) -> None:
-    """Export committed offsets and their metadata for `kctl group import`.
+    """Export committed offsets for `kctl group import`.
 
     Without --out, writes to stdout: a table on a terminal, otherwise JSON, or the format of -o.
 
@@ -77,7 +77,7 @@ def import_(
     topic: Annotated[list[str] | None, TOPIC] = None,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Commit the offsets in a file, like a reset; creates missing groups.
+    """Commit the offsets in a file; creates missing groups.
 
     Example: kctl group import offsets.json --dry-run
     """

@@ -31,7 +31,7 @@ def remove_member(
     everyone: Annotated[bool, typer.Option("--all", help="Remove all members.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Remove members that no longer run, without waiting for the session timeout.
+    """Remove dead members before their session times out.
 
     A member that still runs rejoins the group.
 

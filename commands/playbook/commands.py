@@ -72,7 +72,7 @@ def show(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="PLAYBOOK", help="Name of a shipped playbook, or a file.")],
 ) -> None:
-    """Show a playbook's parameters and steps, and which steps change something.
+    """Show a playbook's parameters and steps; mark changing steps.
 
     Example: kctl playbook show topic-audit
     """

@@ -37,7 +37,7 @@ def list_(
     client_defaults: Annotated[bool, _CLIENTS] = False,
     ip_defaults: Annotated[bool, _IPS] = False,
 ) -> None:
-    """List client quotas (default: all; options select a user, client id or address).
+    """List client quotas (default: all).
 
     Example: kctl quota list -o json
     """

@@ -1,4 +1,4 @@
-"""The options of every command: their declarations, and their section in the help."""
+"""The global options, accepted by every command: their declarations, and their section in the help."""
 
 from __future__ import annotations
 
@@ -59,13 +59,17 @@ def common_options(formats_help: str = "Output format: table, wide, json, yaml o
     ]
 
 
+_GLOBAL_HELP = frozenset(option.help for option in common_options())  # a command's own formats are not in it
+_GLOBAL_OPTIONS = "Global options (-o, --context, --bootstrap-server, --yes …): see kctl --help"
+
+
 def is_common(param: Any) -> bool:
     """Return True for a parameter of common_options."""
     return getattr(param, "callback", None) is _remember
 
 
 class CommonOptionsHelp:
-    """A mixin that lists the command's options first, and the common options in a separate section."""
+    """A mixin that lists the command's own options. The root lists the global ones, other commands refer to it."""
 
     params: list[Any]
 
@@ -74,23 +78,21 @@ class CommonOptionsHelp:
         return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        common = {id(p) for p in self.params if is_common(p)}
-        specific: list[tuple[str, str]] = []
-        shared: list[tuple[str, str]] = []
-        arguments: list[tuple[str, str]] = []
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Global options": []}
         for param in self.get_params(ctx):  # type: ignore[attr-defined]  # click.Command has it
             record = param.get_help_record(ctx)
             if record is None:
                 continue
-            if param.param_type_name == "argument":
-                arguments.append(record)
-            else:
-                (shared if id(param) in common else specific).append(record)
-        for title, records in (
-            ("Arguments", arguments),
-            ("Options", specific),
-            ("Common options", shared),
-        ):
+            title = "Arguments" if param.param_type_name == "argument" else "Options"
+            if is_common(param):
+                title = "Options" if param.help not in _GLOBAL_HELP else "Global options"
+            sections[title].append(record)
+        if ctx.parent is not None:
+            sections["Global options"] = []
+        for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+        if ctx.parent is not None:
+            formatter.write_paragraph()
+            formatter.write_text(_GLOBAL_OPTIONS)

@@ -39,7 +39,7 @@ def clone(
         bool, typer.Option("--dry-run", help="Show what would be created and copied, without doing it.")
     ] = False,
 ) -> None:
-    """Create a topic with the partitions, replication factor and configs of another one.
+    """Create a topic like another one, on request with its records.
 
     With --data, records are copied with their partition, order, key, headers and timestamp; they get new offsets.
     Records written after the start are not copied. The new topic must not exist, except to resume an interrupted copy.

@@ -51,7 +51,7 @@ def describe(
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Describe topics: leader, replicas and ISR of each partition, and non-default configs.
+    """Describe topics: leaders, replicas, ISR, non-default configs.
 
     Several filters are combined with OR. Filters include partitions of internal topics.
 

@@ -17,7 +17,7 @@ def export(
     names: Annotated[list[str] | None, ALL_NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
 ) -> None:
-    """Export topics as a file for `kctl topic apply`: YAML, or JSON with -o json.
+    """Export topics as YAML or JSON for `kctl topic apply`.
 
     Only configs that are set on the topics themselves are exported.
 

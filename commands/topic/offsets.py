@@ -33,7 +33,7 @@ def offsets(
     ] = "latest",
     internal: Annotated[bool, INTERNAL] = False,
 ) -> None:
-    """Show the latest or earliest offset of each partition, or the offset at a time.
+    """Show latest or earliest offsets, or the offsets at a time.
 
     For a time, this is the offset of the first record at or after it. -o kafka writes topic:partition:offset, like
     kafka-get-offsets.

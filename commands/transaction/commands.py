@@ -41,7 +41,7 @@ def list_(
         typer.Option(metavar="REGEX", help="Only transactional ids whose whole name matches; repeatable."),
     ] = None,
 ) -> None:
-    """List transactional ids with their coordinator, producer id and state.
+    """List transactional ids: coordinator, producer id and state.
 
     Brokers omit ids that you may not describe. kctl prints a warning if this is possible.
 
@@ -98,7 +98,7 @@ def _raise_unreadable(failed: Mapping[Any, KctlError], noun: str) -> None:
 
 @app.command()
 def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…")]) -> None:
-    """Describe transactional ids: state, producer, timeout, start time and partitions.
+    """Describe transactional ids: state, timeout and partitions.
 
     Example: kctl transaction describe payments-1 -o json
     """
@@ -143,7 +143,7 @@ def producers(
         ),
     ] = None,
 ) -> None:
-    """Show the producers that partitions know, and where their open transactions start.
+    """Show the producers of partitions and their open transactions.
 
     Only idempotent producers are known, until transactional.id.expiration.ms or producer.id.expiration.ms after their
     last batch.
@@ -204,7 +204,7 @@ def hanging(
         str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms.")
     ] = "15m",
 ) -> None:
-    """Find hanging transactions: open for too long, and unknown to all coordinators.
+    """Find hanging transactions: open too long, no coordinator.
 
     read_committed consumers cannot read past a hanging transaction. Exit code 1 if any is found; `abort` ends one.
 

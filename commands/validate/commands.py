@@ -76,7 +76,7 @@ class ValidateOptions:
 @app.command("leader-election")
 @takes_options(ValidateOptions)
 def leader_election(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Kill a leader and check that no acknowledged record is lost.
+    """Kill a leader; check that no acked record is lost.
 
     A producer writes to a test topic with replicas on every broker. The leader of one of its partitions is killed (kill
     -9) and started again, then preferred leaders are elected. Exits 1 if an invariant or a budget is violated.
@@ -89,7 +89,7 @@ def leader_election(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("controller-election")
 @takes_options(ValidateOptions)
 def controller_election(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Kill the controller and check that another broker takes over.
+    """Kill the controller; check that another takes over.
 
     Like leader-election, but the controller is killed (kill -9).
 
@@ -131,7 +131,7 @@ def unclean_election(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("broker-loss")
 @takes_options(ValidateOptions)
 def broker_loss(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Stop a broker for a while and check that it catches up.
+    """Stop a broker for a while; check that it catches up.
 
     Like leader-election, but the broker stays down until it is in no ISR, and 10 s longer.
 
@@ -143,7 +143,7 @@ def broker_loss(ctx: typer.Context, options: ValidateOptions) -> None:
 @app.command("zookeeper-loss")
 @takes_options(ValidateOptions)
 def zookeeper_loss(ctx: typer.Context, options: ValidateOptions) -> None:
-    """Stop ZooKeeper for a while and check that brokers keep serving.
+    """Stop ZooKeeper; check that brokers keep serving.
 
     All ZooKeeper servers are killed (kill -9) and started again: by signals in a cluster that kctl set up, otherwise by
     the commands under `zookeeper` in --hooks.
@@ -168,7 +168,7 @@ def all_(ctx: typer.Context, options: ValidateOptions) -> None:
 
 @app.command("matrix")
 def matrix(ctx: typer.Context, hooks: HooksFile = None, report: Report = None, dry_run: DryRun = False) -> None:
-    """Compare settings of acks, idempotence and min.insync.replicas.
+    """Compare acks, idempotence and min.insync.replicas.
 
     Eight combinations go through the same unclean election; the table shows what each acknowledged and lost. Exits 1 if
     one lost records that it promises to keep, or if acks=1 lost nothing, which means that the fault had no effect.

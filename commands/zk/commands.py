@@ -98,7 +98,7 @@ def get(
     show_secrets: Annotated[bool, _SECRETS] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the raw bytes of the node and nothing else.")] = False,
 ) -> None:
-    """Show a node: what it is, its decoded content, and when it was modified.
+    """Show a node: its kind, decoded content and modification time.
 
     Example: kctl zk get /controller
     """
@@ -162,7 +162,7 @@ def stat(
     watch_: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "2s",
 ) -> None:
-    """Show the metadata of a node, or without a path the state of each ZooKeeper server.
+    """Show a node's metadata, or (without a path) each server's state.
 
     The servers are those in --zookeeper or the context, and all others in the ensemble's configuration. Each server is
     queried individually for its mode, latency, connections and zxid. Exits with 1 if a server is not serving.
@@ -251,7 +251,7 @@ def watch(
     max_changes: Annotated[int | None, typer.Option(min=1, help="Stop after this many changes.")] = None,
     show_secrets: Annotated[bool, _SECRETS] = False,
 ) -> None:
-    """Show a node, then each change of the node and of its list of children, until Ctrl-C.
+    """Show a node, then each change of it and its children.
 
     The node need not exist yet. -o json prints one line per change. Changes in quick succession can appear as one.
 

@@ -57,7 +57,7 @@ def _commands(path: str, group: Any) -> Iterator[str]:
 
 def render() -> str:
     """The whole reference as Markdown."""
-    lines = [HEAD, "## Common options\n", "They stand before or after the command.\n"]
+    lines = [HEAD, "## Global options\n", "Every command accepts them, before or after its name.\n"]
     lines += ["| option | meaning |", "| --- | --- |", *_option_rows(list(common_options())), ""]
     for name, (_, text) in GROUPS.items():
         lines += [f"## kctl {name}\n"]

@@ -49,7 +49,7 @@ def test_every_help(encoding: str) -> None:
             assert app.main([*path.split(), "--help"]) == 0, path
         out, err = written()
         assert err == ""
-        assert out.rstrip().endswith(("Print a traceback on failure.", "Print the version.")) or not path, path
+        assert out.rstrip().endswith(("see kctl --help", "130  interrupted")) or not path, path
         assert "\\u" not in out, f"{path}: kctl's own text is shown by its look"
 
 
@@ -157,7 +157,7 @@ def test_a_real_locale(tmp_path: Path) -> None:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG", "PYTHON"))}
     env = {**clean, "LOCPATH": str(tmp_path), "LC_ALL": name, "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-m", "kctl", "topic", "list", "--help"], env=env, capture_output=True, check=False
+        [sys.executable, "-m", "kctl", "--help"], env=env, capture_output=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"HOST:PORT," in done.stdout
