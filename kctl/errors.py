@@ -7,7 +7,7 @@ as JSON. Exit codes are an interface: a test pins each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import ClassVar
 
 
@@ -23,11 +23,30 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130  # Ctrl-C, also at a prompt
 
 
+class Reason(str, Enum):
+    """Why kctl refused, where the class of the error does not say it. Values never change: docs/exit-codes.md."""
+
+    CHANGED_MEANWHILE = "changed_meanwhile"
+    COUNT_MISMATCH = "count_mismatch"
+    IMPOSSIBLE = "impossible"
+    INTERNAL_TOPIC = "internal_topic"
+    INVALID_PATH = "invalid_path"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    NOT_READY = "not_ready"
+    NOTHING_TO_DO = "nothing_to_do"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    RUN_STATE = "run_state"
+    UNREADABLE = "unreadable"
+    UNSAFE = "unsafe"
+    WRONG_CLUSTER = "wrong_cluster"
+    WRONG_TYPE = "wrong_type"
+
+
 class KctlError(Exception):
     """Base class of all errors that kctl deliberately raises.
 
     message: one line: what failed, on which object, and why. hint: one line: the next step.
-    details: typed values for `-o json`, never secrets.
+    details: typed values for `-o json`, never secrets. reason: a stable word for programs (default: the class's code).
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
@@ -35,8 +54,16 @@ class KctlError(Exception):
     default_hint: ClassVar[str | None] = None
     label: ClassVar[str] = "error: "  # printed before the message; "" for an expected result
 
-    def __init__(self, message: str, *, hint: str | None = None, details: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        details: Mapping[str, object] | None = None,
+        reason: Reason | None = None,
+    ) -> None:
         super().__init__(message)
+        self.reason = self.code if reason is None else reason.value
         self.message = message
         self.hint = hint if hint is not None else self.default_hint
         self.details = dict(details or {})

@@ -28,7 +28,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import kctl
 from kctl.base.output_file import check_output_path, open_output
-from kctl.errors import NotSupported, Refused, UsageError
+from kctl.errors import NotSupported, Reason, Refused, UsageError
 from kctl.spark.settings import EXTRA_HINT
 from kctl.spark.watching import Progress
 
@@ -83,7 +83,7 @@ def make_bundle(
     if not out.name.endswith(_SUFFIXES):
         raise UsageError(f"{out} is no name of an archive that Spark unpacks", hint="let it end in .tgz or .tar.gz")
     if check_output_path(out).has_content and not overwrite:
-        raise Refused(f"{out} exists", hint="use --overwrite to replace it")
+        raise Refused(f"{out} exists", hint="use --overwrite to replace it", reason=Reason.INVALID_PATH)
     packages, absent = distributions()
     files: dict[str, Path] = dict(_own_files())
     for package in packages.values():

@@ -16,7 +16,7 @@ from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete, ranges, split_failures
-from kctl.errors import ExitCode, OperationFailed, Refused, UsageError
+from kctl.errors import ExitCode, OperationFailed, Reason, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.brokers.loggers import Levels, LoggerChange
@@ -110,7 +110,9 @@ def set_(
     with inv.connect() as client:
         current, failures = _read(client, broker)
         if failures:
-            raise Refused(f"the current levels of all brokers must be readable first: {failures[0]}")
+            raise Refused(
+                f"the current levels of all brokers must be readable first: {failures[0]}", reason=Reason.UNREADABLE
+            )
         plan = plan_levels(current, levels_by_logger)
         to_set = [row for row in plan if row.result is ItemResult.WOULD_SET]
         if dry_run or not to_set:

@@ -14,7 +14,7 @@ from kctl.commands.group.tables import effect, emit_changes, judge_changes
 from kctl.commands.terminal import output
 from kctl.commands.terminal.expect import EXPECT, check_pattern
 from kctl.commands.terminal.invocation import Invocation, invocation, more_formats
-from kctl.errors import Refused, UsageError
+from kctl.errors import Reason, Refused, UsageError
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -222,6 +222,8 @@ def _of_group(client: ClusterClient, source: str, names: Sequence[str], choices:
     committed = exported(client, [source], choices)
     if not committed:
         scope = " for the selected topics" if choices else ""
-        raise Refused(f"group {source!r} has no commits{scope}", hint="nothing was changed")
+        raise Refused(
+            f"group {source!r} has no commits{scope}", hint="nothing was changed", reason=Reason.NOTHING_TO_DO
+        )
     offsets = {TopicPartition(row.topic, row.partition): OffsetToCommit(row.committed_offset) for row in committed}
     return dict.fromkeys(names, offsets)

@@ -13,7 +13,7 @@ from kctl.commands.history.options import check_span, show_duration
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table, jsonable
-from kctl.errors import NotFound, NotHealthy, Refused, UsageError
+from kctl.errors import NotFound, NotHealthy, Reason, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.history.lag.explain import Line
@@ -238,6 +238,7 @@ def judge(request: StoreRequest, result: StoreResult) -> None:
         raise Refused(
             "cannot predict when log dirs are full: the growth of every log dir is unknown",
             hint="collect at least two snapshots with `kctl history snapshot`",
+            reason=Reason.UNREADABLE,
         )
     soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < request.full_within_ms]
     if not soon:

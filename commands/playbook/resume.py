@@ -20,7 +20,7 @@ from kctl.commands.playbook.run import Ask, Diff, JUnit, Secret, carry, hidden
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.out_file import JUNIT_REPORT, ask_to_replace
-from kctl.errors import Refused, UsageError
+from kctl.errors import Reason, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.playbook.model import Playbook
@@ -92,6 +92,7 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
         raise Refused(
             f"the journal does not store {', '.join(header['hidden'])}, which contained a secret",
             hint="start a new run at the unfinished step: `kctl playbook run … --from STEP`",
+            reason=Reason.UNSAFE,
         )
     names = {ENVIRONMENT + name.upper() for name in header["secrets"]}
     environment = {name: value for name, value in os.environ.items() if name in names}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from kctl.commands.terminal.invocation import Invocation
-from kctl.errors import NotConfirmed, Refused, UsageError
+from kctl.errors import NotConfirmed, Reason, Refused, UsageError
 
 EXPECT = typer.Option(
     "--expect", metavar="N", min=0, help="With --match: fail unless it selects N objects; required with --yes."
@@ -31,7 +31,11 @@ def check_pattern(inv: Invocation, match: Sequence[str] | None, expect: int | No
 def check_chosen(inv: Invocation, expect: int | None, selected: int, *, by: str) -> None:
     """Check the number of selected objects. by: e.g. "--match selects", for messages. Raises Refused, NotConfirmed."""
     if expect is not None and expect != selected:
-        raise Refused(f"{by} {selected}, not {expect}", hint="nothing was changed; use --dry-run to see them")
+        raise Refused(
+            f"{by} {selected}, not {expect}",
+            hint="nothing was changed; use --dry-run to see them",
+            reason=Reason.COUNT_MISMATCH,
+        )
     if (inv.yes or inv.confirm_cluster) and expect is None:
         option = "--yes" if inv.yes else "--confirm-cluster"
         raise NotConfirmed(

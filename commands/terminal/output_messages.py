@@ -39,6 +39,7 @@ def error(exc: KctlError, output: str | None) -> None:
     if output == "json":
         body = {
             "code": exc.code,
+            "reason": exc.reason,
             "exit_code": int(exc.exit_code),
             "message": exc.message,
             "hint": exc.hint or None,

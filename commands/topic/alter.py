@@ -92,7 +92,7 @@ def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]
 def _change(
     topic: TopicState, partitions: int | None, assignment: str | None, configs: dict[str, str | None]
 ) -> TopicChange:
-    from kctl.errors import Refused
+    from kctl.errors import Reason, Refused
     from kctl.topics.alter import TopicChange
     from kctl.topics.new_topic import parse_assignment
 
@@ -106,6 +106,7 @@ def _change(
         raise Refused(
             f"--replica-assignment differs from the replicas of existing partitions of topic {topic.name}",
             hint="show them with `kctl topic describe`, move them with `kctl topic reassign`",
+            reason=Reason.IMPOSSIBLE,
         )
     return TopicChange(topic.name, len(assignments), assignments[len(current) :], configs)
 

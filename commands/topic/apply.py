@@ -16,7 +16,7 @@ from kctl.commands.terminal.output import Column, Table
 from kctl.commands.topic.alter import DEFAULT, warn_of
 from kctl.commands.topic.create import raise_leaderless
 from kctl.commands.topic.delete import raise_undeleted, show_losses
-from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, UsageError
+from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Reason, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState
@@ -56,7 +56,9 @@ def apply(
     specs = read_specs(file)
     if prune and not specs and not prune_match:
         raise Refused(
-            f"{file} contains no topics: --prune would delete every topic", hint="limit it with --prune-match"
+            f"{file} contains no topics: --prune would delete every topic",
+            hint="limit it with --prune-match",
+            reason=Reason.COUNT_MISMATCH,
         )
     with inv.connect() as client:
         state = client.metadata()
@@ -129,7 +131,9 @@ def _confirm(
     altered = sum(row.result is ItemResult.WOULD_ALTER for row in plan.altered)
     if expect is not None and expect != len(to_prune):
         raise Refused(
-            f"--prune would delete {len(to_prune)} topics, but --prune-expect is {expect}", hint="nothing was changed"
+            f"--prune would delete {len(to_prune)} topics, but --prune-expect is {expect}",
+            hint="nothing was changed",
+            reason=Reason.COUNT_MISMATCH,
         )
     if to_prune and expect is None and (inv.yes or inv.confirm_cluster):
         raise NotConfirmed(

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.durable import sync_folder
-from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Reason, Refused
 
 MAX_BYTES = 256 << 20  # a plan of a million partitions takes some 100 MB
 _CHECK = re.compile(rb',"check":"([0-9a-f]{16})"\}\Z')
@@ -177,12 +177,14 @@ def _check_own(what: str, path: Path, status: os.stat_result) -> None:
         raise Refused(
             f"{what} belongs to user {status.st_uid}, not to you ({os.geteuid()})",
             hint="continue as the user who began the run, or set XDG_STATE_HOME to a folder of your own",
+            reason=Reason.UNSAFE,
         )
     # In a sticky folder, users cannot replace files of other users.
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
         raise Refused(
             f"other users can write to {what} (mode {stat.S_IMODE(mode):04o})",
             hint=f"check its content, then run: chmod go-w {path}",
+            reason=Reason.UNSAFE,
         )
 
 

@@ -14,7 +14,7 @@ from math import ceil, floor
 
 from kctl.capacity.fields import MAX_BROKERS, Inputs, Number
 from kctl.doctor.rules_sizes import CLEANER_BYTES_PER_KEY
-from kctl.errors import Refused
+from kctl.errors import Reason, Refused
 
 CLEANER_LOAD = Fraction(9, 10)  # log.cleaner.io.buffer.load.factor
 CLEANER_BUFFER_BYTES = 128 * 2**20  # log.cleaner.dedupe.buffer.size, shared by all threads
@@ -263,6 +263,7 @@ def fewest_brokers(loads: Sequence[TopicLoad], capacity: BrokerCapacity) -> int:
     raise Refused(
         f"the load needs more than {MAX_BROKERS:,} brokers",
         hint="check the units; larger disks, a faster network or larger segments reduce the number",
+        reason=Reason.LIMIT_EXCEEDED,
     )
 
 

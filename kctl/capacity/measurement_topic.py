@@ -19,7 +19,7 @@ from kctl.base.outcomes import ItemResult
 from kctl.base.paths import state_dir
 from kctl.base.units import format_size
 from kctl.cluster.log_dirs import fetch_log_dirs
-from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.model import ClusterState
 from kctl.topics.create import create_topics, plan_create, wait_for_topics
 from kctl.topics.delete import DeletedTopic, delete_topics
@@ -76,6 +76,7 @@ def check(client: ClusterClient, options: MeasureOptions) -> list[str]:
                     f"{log_dir.path} of broker {node} has {format_size(usable)} free, less than twice the"
                     f" {format_size(options.max_bytes)} that may be written",
                     hint="lower --max-bytes",
+                    reason=Reason.UNSAFE,
                 )
     return unknown
 

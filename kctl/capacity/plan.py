@@ -13,7 +13,7 @@ from kctl.capacity.model import Bound, CapacityPlan, Losses, TopicPlan, Workload
 from kctl.capacity.plan_warnings import plan_warnings
 from kctl.capacity.sheet import Sheet
 from kctl.doctor.rules_sizes import CLEANER_BYTES_PER_KEY
-from kctl.errors import Refused, UsageError
+from kctl.errors import Reason, Refused, UsageError
 
 MAX_TOPICS = 100_000
 MAX_PARTITIONS = 10_000_000  # far beyond any cluster; a plan that needs more contains a mistake
@@ -39,7 +39,11 @@ def plan(
 
     max_partitions = max(arithmetic.partitions_of(load, brokers) for load in loads)
     if max_partitions > MAX_PARTITIONS:
-        raise Refused(f"a topic needs more than {MAX_PARTITIONS:,} partitions", hint="check the units")
+        raise Refused(
+            f"a topic needs more than {MAX_PARTITIONS:,} partitions",
+            hint="check the units",
+            reason=Reason.LIMIT_EXCEEDED,
+        )
 
     sheet = Sheet()
     for name, value in (current_counts or {}).items():

@@ -10,7 +10,7 @@ from kctl.base.name_patterns import not_there, parse_patterns, select
 from kctl.cluster.partition_numbers import no_partition
 from kctl.cluster.rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.cluster.topic_names import check_name, is_internal
-from kctl.errors import NotFound, Refused, UsageError
+from kctl.errors import NotFound, Reason, Refused, UsageError
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
@@ -68,7 +68,11 @@ def choose_to_change(
     state, chosen = choose(client, names, match)
     internal = [topic.name for topic in chosen if hidden(topic)]
     if internal:
-        raise Refused(f"internal topic: {', '.join(internal)}", hint="it holds committed offsets or transaction state")
+        raise Refused(
+            f"internal topic: {', '.join(internal)}",
+            hint="it holds committed offsets or transaction state",
+            reason=Reason.INTERNAL_TOPIC,
+        )
     return state, chosen
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import ClusterReplaced, Refused
+from kctl.errors import ClusterReplaced, Reason, Refused
 from kctl.model import ClusterState, TopicPartition, TopicState
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Basis:
                 f"the cluster changed after the plan was made: {'; '.join(changes[:_SHOWN])}{more}",
                 hint="nothing was changed; run the command again to plan from the current state",
                 details={"changed": changes},
+                reason=Reason.CHANGED_MEANWHILE,
             )
 
     def also(self, other: Basis) -> Basis:

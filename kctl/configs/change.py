@@ -21,7 +21,7 @@ from kctl.configs.keys import find_key, unknown
 from kctl.configs.known_types import meant_by
 from kctl.configs.model import OWN_SOURCE, Config
 from kctl.configs.other_units import values_behind
-from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Refused, UsageError
+from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Reason, Refused, UsageError
 from kctl.protocol.codes import ApiKey
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def refuse_internal(resource: Resource) -> None:
         raise Refused(
             f"topic {resource.name} is internal: it holds committed offsets or transaction state",
             hint="nothing was changed; use --force to change its configs anyway",
+            reason=Reason.INTERNAL_TOPIC,
         )
 
 
@@ -159,6 +160,7 @@ def check(resource: Resource, edits: Sequence[Edit], known: Mapping[str, Config]
         raise Refused(
             f"{', '.join(read_only)}: brokers read this only at startup",
             hint="set it in server.properties and restart the broker",
+            reason=Reason.IMPOSSIBLE,
         )
     for edit in edits:
         config = configs[edit.name]
@@ -174,7 +176,11 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
                 hint=f"requires Kafka 2.6; or replace the value: `kctl config set` with {name}=VALUE",
             )
         if config.type not in {"list", UNKNOWN_TYPE}:
-            raise Refused(f"{name} is not a list ({config.type})", hint=f"use `kctl config set` with {name}=VALUE")
+            raise Refused(
+                f"{name} is not a list ({config.type})",
+                hint=f"use `kctl config set` with {name}=VALUE",
+                reason=Reason.WRONG_TYPE,
+            )
         if not items(value):
             raise UsageError(f"{name}: no items to {operation}")
         return
@@ -184,6 +190,7 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
     raise Refused(
         f"{name} {fault}" + ("" if config.sensitive else f", not {value!r}"),
         hint=None if config.sensitive else meant_by(config.type, name, value),
+        reason=Reason.IMPOSSIBLE,
     )
 
 

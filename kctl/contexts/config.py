@@ -21,7 +21,7 @@ from kctl.base import paths
 from kctl.base.address import parse_servers, parse_zookeeper
 from kctl.base.output_file import write_output
 from kctl.contexts.context import Context
-from kctl.errors import Busy, InvalidFile, OperationFailed, Refused, UsageError
+from kctl.errors import Busy, InvalidFile, OperationFailed, Reason, Refused, UsageError
 from kctl.protocol.security import MECHANISMS, PROTOCOLS, SecuritySettings
 
 LOCK_TIMEOUT_S = 5.0
@@ -88,6 +88,7 @@ def _check_file(path: Path) -> None:
         raise Refused(
             f"other users can write to the config {path} (mode {stat.S_IMODE(mode):04o}), which can redirect commands",
             hint=f"check its content, then run `chmod go-w {path}`",
+            reason=Reason.UNSAFE,
         )
 
 

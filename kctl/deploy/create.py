@@ -26,7 +26,7 @@ from kctl.deploy.runtime.java import find_java
 from kctl.deploy.runtime.runtime import KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
 from kctl.deploy.waiting import Progress
-from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Refused
+from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Reason, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,9 @@ def _created(spec: ClusterSpec, started: StartResult | None) -> CreateResult:
 
 def _check_folder(host: Host, directory: Path) -> None:
     if directory.exists() and not (directory.is_dir() and _is_empty(host, directory)):
-        raise Refused(f"--dir {directory} is not an empty folder", hint="choose a new or empty folder")
+        raise Refused(
+            f"--dir {directory} is not an empty folder", hint="choose a new or empty folder", reason=Reason.INVALID_PATH
+        )
 
 
 def _lay_ground(host: Host, spec: ClusterSpec) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kctl.base.properties import parse_properties
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
-from kctl.errors import InvalidFile, KctlError, Refused
+from kctl.errors import InvalidFile, KctlError, Reason, Refused
 
 _MAX_BYTES = 64 << 10
 
@@ -26,6 +26,7 @@ def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
         raise Refused(
             f"{path} says {data.strip().decode('utf-8', 'replace')[:20]!r}, but this is {node.name}",
             hint="the folder has another ZooKeeper's data: restore the right folder",
+            reason=Reason.WRONG_CLUSTER,
         )
 
 
@@ -49,11 +50,12 @@ def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[st
         try:
             meta = parse_properties(data.decode("utf-8", "replace"), source=str(path))
         except InvalidFile as exc:
-            raise Refused(f"{path} is invalid: {exc.message}") from exc
+            raise Refused(f"{path} is invalid: {exc.message}", reason=Reason.INVALID_PATH) from exc
         if meta.get("broker.id") not in {None, str(node.id)}:
             raise Refused(
                 f"{folder} holds the data of broker {meta['broker.id']}, but this is {node.name}",
                 hint="restore the right folder",
+                reason=Reason.WRONG_CLUSTER,
             )
         if "cluster.id" in meta:
             cluster_ids[str(folder)] = meta["cluster.id"]
@@ -73,4 +75,5 @@ def check_registered_cluster(
                 f"{folder} holds data of cluster {cluster_id}, but ZooKeeper knows {known}",
                 hint="the folder is another cluster's, or ZooKeeper lost its data or has another chroot; "
                 "bring back the one that is missing",
+                reason=Reason.WRONG_CLUSTER,
             )

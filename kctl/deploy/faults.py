@@ -19,7 +19,7 @@ from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
 from kctl.deploy.nodes import NodeProcess, observe, write_record
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.waiting import wait_until
-from kctl.errors import KctlError, NotFound, OperationFailed, Refused, UsageError
+from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused, UsageError
 
 _SEEN_WITHIN_S = 10.0
 _ASK_S = 3.0
@@ -59,6 +59,7 @@ def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
         raise Refused(
             f"{node.name} of cluster {spec.name} does not run",
             hint=f"start it with `kctl cluster start {spec.name}`",
+            reason=Reason.NOT_READY,
         )
     return Chosen(node, found.identity)
 
@@ -110,7 +111,9 @@ def _controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> 
         answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
         found = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
     if found is None:
-        raise Refused(f"cluster {spec.name} has no controller now", hint="try again in a few seconds")
+        raise Refused(
+            f"cluster {spec.name} has no controller now", hint="try again in a few seconds", reason=Reason.NOT_READY
+        )
     return found
 
 
@@ -119,7 +122,11 @@ def _zookeeper_leader(spec: ClusterSpec) -> Node:
     for node in spec.zookeepers:
         if modes[node.id] in {"leader", "standalone"}:
             return node
-    raise Refused(f"the ZooKeepers of cluster {spec.name} have no leader now", hint="try again in a few seconds")
+    raise Refused(
+        f"the ZooKeepers of cluster {spec.name} have no leader now",
+        hint="try again in a few seconds",
+        reason=Reason.NOT_READY,
+    )
 
 
 def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes: list[NodeProcess]) -> int:
@@ -127,7 +134,11 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 
     target = health.target_of(spec, answering_brokers(host, processes))
     if not target.bootstrap_servers:
-        raise Refused(f"no broker of cluster {spec.name} runs", hint=f"run `kctl cluster start {spec.name}`")
+        raise Refused(
+            f"no broker of cluster {spec.name} runs",
+            hint=f"run `kctl cluster start {spec.name}`",
+            reason=Reason.NOT_READY,
+        )
     with connect(target, timeout_s=_ASK_S) as client:
         state = client.metadata([topic]).topics.get(topic)
     if state is None:
@@ -135,7 +146,9 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
     for found in state.partitions:
         if found.partition == partition:
             if found.offline:
-                raise Refused(f"{found.tp} has no leader now", hint=f"see kctl topic describe {topic}")
+                raise Refused(
+                    f"{found.tp} has no leader now", hint=f"see kctl topic describe {topic}", reason=Reason.NOT_READY
+                )
             return found.leader
     raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)}")
 

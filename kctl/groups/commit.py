@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kctl.cluster.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
-from kctl.errors import KctlError, OperationFailed, Refused
+from kctl.errors import KctlError, OperationFailed, Reason, Refused
 from kctl.model import TopicPartition
 from kctl.protocol.codes import ErrorCode
 from kctl.protocol.error_meanings import error_for
@@ -132,7 +132,7 @@ def _error(code: int, group: str, topic: str) -> KctlError | None:
     if code == ErrorCode.NONE:
         return None
     if code in _HAS_MEMBERS:
-        return Refused(f"group {group!r} has members now", hint="stop its consumers first")
+        return Refused(f"group {group!r} has members now", hint="stop its consumers first", reason=Reason.NOT_READY)
     return error_for(code, None, subject=f"group {group!r}, topic {topic}")
 
 

@@ -17,7 +17,7 @@ from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, Group
 from kctl.cluster.groups.names import describe_existing, missing_groups
 from kctl.cluster.offsets import Commit
-from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.groups.reset import fetch_commits, is_active, refuse_active
 from kctl.groups.topic_choice import TopicChoice, matching
 from kctl.model import TopicPartition
@@ -139,7 +139,11 @@ def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[Top
 
     described = describe_existing(client, [group])[group]
     if described.type == SHARE:
-        raise Refused(f"{group!r} is a share group, which has no committed offsets", hint="nothing was changed")
+        raise Refused(
+            f"{group!r} is a share group, which has no committed offsets",
+            hint="nothing was changed",
+            reason=Reason.WRONG_TYPE,
+        )
     commits = fetch_commits(client, [group], known={group: described.coordinator})[group]
     if isinstance(commits, KctlError):
         raise commits

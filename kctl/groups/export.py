@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.cluster.groups.model import SHARE
 from kctl.cluster.groups.names import describe_existing
 from kctl.cluster.rights import refuse_hidden_topics
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Reason, Refused
 from kctl.groups.reset import fetch_commits
 from kctl.groups.topic_choice import TopicChoice, matching
 
@@ -38,7 +38,7 @@ def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[Top
     described = describe_existing(client, groups)
     for group in described.values():
         if group.type == SHARE:
-            raise Refused(f"{group.group!r} is a share group, which has no committed offsets")
+            raise Refused(f"{group.group!r} is a share group, which has no committed offsets", reason=Reason.WRONG_TYPE)
     if not choices:
         refuse_hidden_topics(client, hint="use --topic to select topics that this user may describe")
     known = {name: group.coordinator for name, group in described.items()}

@@ -12,7 +12,7 @@ from kctl.cluster.groups.coordinators import ByCoordinator, ask_coordinators, fa
 from kctl.cluster.groups.describe import describe_groups
 from kctl.cluster.groups.model import SHARE, STREAMS
 from kctl.cluster.groups.names import describe_existing
-from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def plan_remove(
     described = describe_existing(client, [group])[group]
     if described.type in {SHARE, STREAMS}:
         raise Refused(
-            f"{group!r} is a {described.type} group: its members cannot be removed", hint="stop its consumers instead"
+            f"{group!r} is a {described.type} group: its members cannot be removed",
+            hint="stop its consumers instead",
+            reason=Reason.WRONG_TYPE,
         )
     members = described.members or ()
     missing = sorted(set(member_ids) - {member.member_id for member in members})

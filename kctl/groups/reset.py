@@ -15,7 +15,7 @@ from kctl.cluster.groups.names import missing_groups
 from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.cluster.offsets import Commit, fetch_commits_each
 from kctl.cluster.rights import refuse_hidden_topics
-from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.groups.open_commits import open_commits
 from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
@@ -84,6 +84,7 @@ class ResetPlan:
                 f"no new offset for {first.topic}-{first.partition} of group {first.group!r}: {first.error}{more}",
                 hint="nothing was changed; select other partitions with --topic TOPIC:PARTITIONS",
                 details={"problems": [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]},
+                reason=Reason.IMPOSSIBLE,
             )
 
 
@@ -144,7 +145,9 @@ def plan_reset(
             partitions[group] = matching(committed[group] if given is None else given.get(group, {}), choices)
         if not partitions[group]:
             refuse_active({name: each for name, each in described.items() if is_active(each)})
-            raise Refused(f"nothing to reset for group {group!r}", hint=_nothing_hint(choices, given))
+            raise Refused(
+                f"nothing to reset for group {group!r}", hint=_nothing_hint(choices, given), reason=Reason.NOTHING_TO_DO
+            )
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
     coordinators = {name: group.coordinator for name, group in described.items()}
     in_transactions = open_commits(client, partitions, known=coordinators)
@@ -184,7 +187,11 @@ def _existing(client: ClusterClient, groups: Sequence[str], *, create: bool) -> 
             raise error
     share = [name for name, group in described.groups.items() if group.type == SHARE]
     if share:
-        raise Refused(f"{share[0]!r} is a share group, which has no committed offsets", hint="nothing was changed")
+        raise Refused(
+            f"{share[0]!r} is a share group, which has no committed offsets",
+            hint="nothing was changed",
+            reason=Reason.WRONG_TYPE,
+        )
     return described.groups
 
 
@@ -288,7 +295,11 @@ def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
     in_transactions = open_commits(client, by_group, known=plan.coordinators)
     for row in plan.todo:
         if _tp(row) in in_transactions[row.group]:
-            raise Refused(f"{row.topic}-{row.partition} of group {row.group!r}: {_IN_TRANSACTION}", hint=_WAIT)
+            raise Refused(
+                f"{row.topic}-{row.partition} of group {row.group!r}: {_IN_TRANSACTION}",
+                hint=_WAIT,
+                reason=Reason.NOT_READY,
+            )
         commits = now[row.group]
         if isinstance(commits, KctlError):
             raise commits
@@ -299,6 +310,7 @@ def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
                 f"group {row.group!r} has committed since the plan was made: {row.topic}-{row.partition} had "
                 f"{'no commit' if row.old_offset is None else row.old_offset}, now {now_text}",
                 hint="nothing was changed; run the command again to plan from the current offsets",
+                reason=Reason.CHANGED_MEANWHILE,
             )
 
 

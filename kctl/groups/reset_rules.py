@@ -14,7 +14,7 @@ from enum import Enum
 from kctl.base.moments import moment_text, parse_moment
 from kctl.base.units import parse_duration_ms
 from kctl.cluster.log_offsets import LogOffsets
-from kctl.errors import Refused, UsageError
+from kctl.errors import Reason, Refused, UsageError
 
 _ISO_DURATION = re.compile(
     r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"
@@ -96,7 +96,7 @@ def new_offset(
         return _at(target.value, at_time, log)
     if target.to is To.SHIFT:
         if committed is None:
-            raise Refused("no commit to shift")
+            raise Refused("no commit to shift", reason=Reason.NOTHING_TO_DO)
         return within_log(committed + target.value, log)
     return within_log(target.value if target.to is To.OFFSET else given or 0, log)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.errors import AlreadyExists, OperationFailed, Refused
+from kctl.errors import AlreadyExists, OperationFailed, Reason, Refused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,21 +29,29 @@ def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
         raise Refused(
             f"{where} is a folder of this machine, and the executors write on theirs",
             hint="give a path that all of them see, for example hdfs://… or file:///shared/…",
+            reason=Reason.INVALID_PATH,
         )
     folder = Path(where)
     if not folder.exists() and not folder.is_symlink():
         if not folder.absolute().parent.is_dir():
-            raise Refused(f"{folder.absolute().parent} is not a folder", hint="make it first")
+            raise Refused(
+                f"{folder.absolute().parent} is not a folder", hint="make it first", reason=Reason.INVALID_PATH
+            )
         return
     if not overwrite:
         raise AlreadyExists(f"{where} exists", hint="give another folder, or --overwrite")
     if folder.is_symlink() or not folder.is_dir():
-        raise Refused(f"{where} is not a folder of Parquet files, and is not replaced", hint="give another one")
+        raise Refused(
+            f"{where} is not a folder of Parquet files, and is not replaced",
+            hint="give another one",
+            reason=Reason.INVALID_PATH,
+        )
     strange = next((path.name for path in sorted(folder.iterdir()) if not _OURS.fullmatch(path.name)), None)
     if strange is not None:
         raise Refused(
             f"{where} holds {strange!r}, which Spark did not write there; it is not replaced",
             hint="give another folder",
+            reason=Reason.CHANGED_MEANWHILE,
         )
 
 
@@ -53,7 +61,11 @@ def write_table(found: pa.Table, where: str) -> None:
     import pyarrow.parquet as pq
 
     if IS_URI.match(where):
-        raise Refused(f"{where} is written to by Spark, and this report needs none", hint="give a local folder")
+        raise Refused(
+            f"{where} is written to by Spark, and this report needs none",
+            hint="give a local folder",
+            reason=Reason.INVALID_PATH,
+        )
 
     def put(fresh: Path) -> None:
         fresh.mkdir()

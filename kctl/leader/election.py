@@ -11,7 +11,7 @@ from kctl.base.deadline import Deadline
 from kctl.base.outcomes import ItemResult
 from kctl.base.text import counted
 from kctl.cluster.partition_numbers import no_partition
-from kctl.errors import KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused
+from kctl.errors import KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Reason, Refused
 from kctl.health.leaders import not_preferred
 from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, PartitionState, TopicPartition
@@ -110,6 +110,7 @@ def plan_unclean(
                 raise Refused(
                     f"{p.tp} has a leader (broker {p.leader}): an unclean election is for partitions without one",
                     hint="nothing was changed; to move a leader to the preferred replica, use --preferred",
+                    reason=Reason.NOT_READY,
                 )
             continue
         alive = [node for node in p.replicas if node in state.brokers]

@@ -30,7 +30,7 @@ from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.base.suggestions import did_you_mean
 from kctl.base.text import printable
 from kctl.base.units import parse_duration_ms
-from kctl.errors import InvalidFile, NotFound, Refused, UsageError
+from kctl.errors import InvalidFile, NotFound, Reason, Refused, UsageError
 from kctl.model import Broker
 from kctl.restart.control import Act
 
@@ -65,6 +65,7 @@ class ZookeeperHooks:
             raise Refused(
                 f"{self.source} has no command to {act} ZooKeeper {server}",
                 hint=f"add `{act}: [COMMAND, ARGUMENT, …]` under zookeeper:, or under zookeeper: servers: {server}:",
+                reason=Reason.IMPOSSIBLE,
             )
         where = f"under zookeeper: servers: {server}:"
         return _filled(template, lambda name: _safe(getattr(server, name), name, f"ZooKeeper {server}", where))
@@ -105,6 +106,7 @@ class Hooks:
             raise Refused(
                 f"{self.source} has no command to {act} broker {broker.id}",
                 hint=f"add `{act}: [COMMAND, ARGUMENT, …]`, for all brokers or under brokers: {broker.id}:",
+                reason=Reason.IMPOSSIBLE,
             )
         return _filled(template, lambda name: self._value(name, broker))
 
@@ -116,6 +118,7 @@ class Hooks:
                 f"{self.source} uses {{{name}}}, but broker {broker.id} {why}",
                 hint=f"add commands for this broker under brokers: {broker.id}:"
                 + (", or set broker.rack" if broker.host else ", or start it first"),
+                reason=Reason.IMPOSSIBLE,
             )
         return _safe(value, name, f"broker {broker.id}", f"under brokers: {broker.id}:")
 
@@ -130,6 +133,7 @@ def _safe(value: object, name: str, whose: str, where: str) -> str:
         raise Refused(
             f"{whose} reports {name} {printable(text)!r}, which is not safe in a command",
             hint=f"add commands without {{{name}}} {where}",
+            reason=Reason.UNSAFE,
         )
     return text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kctl.base import journal, paths, run_files
 from kctl.base.journal import Journal
-from kctl.errors import Busy, Refused
+from kctl.errors import Busy, Reason, Refused
 from kctl.model import Broker
 from kctl.restart.steps import RestartState, RestartStep, begin_entry, follow, replay
 
@@ -41,7 +41,9 @@ def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
         if other is not None:
             refuse_while_held(other)
             raise Refused(
-                "another rolling restart of this cluster has started", hint="run the same command again to resume it"
+                "another rolling restart of this cluster has started",
+                hint="run the same command again to resume it",
+                reason=Reason.RUN_STATE,
             )
         held = journal.create(where / run_files.new_name(where))
         try:
@@ -74,7 +76,7 @@ def begin_or_resume(
     held, state = reopen(path)
     try:
         if state.outcome is not None:
-            raise Refused("the rolling restart to resume has ended in the meantime")
+            raise Refused("the rolling restart to resume has ended in the meantime", reason=Reason.RUN_STATE)
         held.append(RestartStep.RESUME.value, pid=os.getpid())
         follow(state, RestartStep.RESUME, held.entries[-1])
     except BaseException:

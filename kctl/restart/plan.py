@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kctl.base import journal
 from kctl.cluster.rights import NEED_ALL_TOPICS
-from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
+from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, NotSupported, OperationFailed, Reason, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
@@ -130,6 +130,7 @@ def read_unfinished(path: Path, wanted: Collection[int] | None) -> RestartState:
         raise Refused(
             f"an unfinished rolling restart of this cluster covers broker {', '.join(map(str, state.brokers))}",
             hint="run the command without --brokers to resume it, or with --abandon to forget it",
+            reason=Reason.RUN_STATE,
         )
     return state
 
@@ -271,6 +272,7 @@ def refuse_blocked(plan: RestartPlan) -> None:
             f"no broker can be stopped now: {summary(plan.blockers)}",
             hint=_way_out(plan.blockers),
             details={"blockers": [str(each) for each in plan.blockers]},
+            reason=Reason.NOT_READY,
         )
 
 

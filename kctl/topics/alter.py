@@ -22,7 +22,7 @@ from kctl.configs.dynamic import alter_dynamic
 from kctl.configs.keys import unknown
 from kctl.configs.model import OWN_SOURCE, Config, Synonym
 from kctl.configs.other_units import lacks_inherited_value, values_behind
-from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Reason, Refused, TimedOut
 from kctl.model import ClusterState, TopicState
 from kctl.protocol.partition_requests import PER_REQUEST, not_sent
 
@@ -100,10 +100,13 @@ def _check_partitions(topic: TopicState, change: TopicChange, brokers: Collectio
         raise Refused(
             f"topic {topic.name} has {count} partitions and cannot be reduced to {change.partitions}",
             hint="create a topic with fewer partitions and copy the records; `kctl topic clone` keeps the number",
+            reason=Reason.IMPOSSIBLE,
         )
     absent = sorted({node for replicas in change.assignment or () for node in replicas} - set(brokers))
     if absent:
-        raise Refused(f"the replica assignment contains unknown brokers: {', '.join(map(str, absent))}")
+        raise Refused(
+            f"the replica assignment contains unknown brokers: {', '.join(map(str, absent))}", reason=Reason.IMPOSSIBLE
+        )
 
 
 def _read_configs(client: ClusterClient, changes: Sequence[TopicChange]) -> dict[str, Mapping[str, Config]]:

@@ -10,7 +10,7 @@ from kctl.base.outcomes import ItemResult
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topic_names import unified
 from kctl.cluster.topics import hidden
-from kctl.errors import KctlError, OutcomeUnknown, Refused
+from kctl.errors import KctlError, OutcomeUnknown, Reason, Refused
 from kctl.model import ClusterState, TopicState
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics, plan_alter
 from kctl.topics.create import CreatedTopic, create_topics, plan_create
@@ -70,7 +70,7 @@ def plan_apply(client: ClusterClient, specs: Sequence[TopicSpec], state: Cluster
     existing = [spec for spec in specs if spec.name in state.topics]
     internal = [spec for spec in existing if hidden(state.topics[spec.name])]
     if internal:
-        raise Refused(f"{internal[0].where}: {internal[0].name} is an internal topic")
+        raise Refused(f"{internal[0].where}: {internal[0].name} is an internal topic", reason=Reason.INTERNAL_TOPIC)
     for spec in existing:
         _check_factor(spec, state.topics[spec.name])
     configs = _set_on_topics(client, [spec.name for spec in existing if spec.configs is not None], state)
@@ -100,6 +100,7 @@ def _check_collisions(specs: Sequence[TopicSpec], state: ClusterState) -> None:
             raise Refused(
                 f"{spec.where}: topic {spec.name} collides with {', '.join(others)}",
                 hint="nothing was changed; metrics cannot distinguish '.' and '_', so brokers reject such names",
+                reason=Reason.IMPOSSIBLE,
             )
 
 
@@ -109,6 +110,7 @@ def _check_factor(spec: TopicSpec, topic: TopicState) -> None:
             f"{spec.where}: topic {spec.name} has replication factor {topic.replication_factor}, "
             f"not {spec.replication_factor}",
             hint="nothing was changed; change it with `kctl topic reassign plan --replication-factor`",
+            reason=Reason.IMPOSSIBLE,
         )
 
 

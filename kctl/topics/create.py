@@ -21,6 +21,7 @@ from kctl.errors import (
     NotFound,
     OperationFailed,
     OutcomeUnknown,
+    Reason,
     Refused,
     TimedOut,
     UsageError,
@@ -77,6 +78,7 @@ def plan_create(
             raise Refused(
                 f"topic {name} collides with {', '.join(clash)}",
                 hint="metrics cannot distinguish '.' and '_', so brokers reject such names",
+                reason=Reason.IMPOSSIBLE,
             )
     _check_brokers(topics, state.brokers)
     new = [topic for topic in topics if topic.name not in existing]
@@ -102,6 +104,7 @@ def _check_brokers(topics: Sequence[NewTopic], brokers: Collection[int]) -> None
         raise Refused(
             f"the replica assignment contains unknown brokers: {', '.join(map(str, unknown))}",
             hint=f"the cluster has brokers {', '.join(map(str, sorted(brokers)))}",
+            reason=Reason.IMPOSSIBLE,
         )
 
 

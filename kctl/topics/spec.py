@@ -22,7 +22,7 @@ from kctl.base.strict_yaml import YamlList, YamlMap, load
 from kctl.cluster.partition_numbers import MOST
 from kctl.cluster.topic_names import fault_of
 from kctl.configs.known_types import type_fault
-from kctl.errors import InvalidFile, Refused
+from kctl.errors import InvalidFile, Reason, Refused
 
 MAX_BYTES = 8 << 20
 _KEYS = ("name", "partitions", "replication_factor", "configs")
@@ -130,5 +130,5 @@ def _config_value(configs: YamlMap, key: str) -> str:
     text = ",".join(texts)
     fault = type_fault("topic", key, text)
     if fault is not None:
-        raise Refused(f"{configs.where(key)}: {fault[0]}", hint=fault[1])
+        raise Refused(f"{configs.where(key)}: {fault[0]}", hint=fault[1], reason=Reason.IMPOSSIBLE)
     return text

@@ -16,7 +16,7 @@ from kctl.base.text import counted
 from kctl.cluster.log_offsets import ByLeader, ask_leaders, read_log_offsets
 from kctl.cluster.offsets import OffsetSpec, listed
 from kctl.cluster.rights import DELETE, topics_denied
-from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Refused
+from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Reason, Refused
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics.offsets import failure_lines, list_offsets, vanished
@@ -65,7 +65,7 @@ def offsets_at(
     ends, unread = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
     offsets, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
     if unread or failed:
-        raise Refused("; ".join(failure_lines(unread | failed)), hint="nothing was deleted")
+        raise Refused("; ".join(failure_lines(unread | failed)), hint="nothing was deleted", reason=Reason.UNREADABLE)
     return {tp: offset.offset if offset.offset >= 0 else ends[tp].offset for tp, offset in offsets.items()}
 
 
@@ -85,7 +85,7 @@ def plan_truncate(
     if missing:
         raise NotFound(f"partition {', '.join(map(str, sorted(missing)))} does not exist")
     if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was deleted")
+        raise Refused("; ".join(failure_lines(failed)), hint="nothing was deleted", reason=Reason.UNREADABLE)
     rows = [planned(tp, offset, ends[tp].start, ends[tp].end) for tp, offset in sorted(offsets.items())]
     behind = [row for row in rows if row.before_offset > row.log_end_offset]
     if behind:
@@ -93,6 +93,7 @@ def plan_truncate(
             f"the log of {behind[0].tp} ends at {behind[0].log_end_offset}, before {behind[0].before_offset}"
             + (f"; {counted(len(behind), 'partition')} in total end before the offset" if len(behind) > 1 else ""),
             hint="nothing was deleted; use a smaller offset, or select partitions with --partition",
+            reason=Reason.IMPOSSIBLE,
         )
     return rows
 
@@ -120,6 +121,7 @@ def _check_policies(client: ClusterClient, topics: Collection[str]) -> None:
             raise Refused(
                 f"topic {topic} has {_POLICY}={policy}: deleting records requires delete in the policy",
                 hint=f"allow it with `kctl topic alter {topic} --config {_POLICY}=compact,delete`",
+                reason=Reason.IMPOSSIBLE,
             )
 
 

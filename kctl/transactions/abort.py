@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotFound, OperationFailed, OutcomeUnknown, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, OutcomeUnknown, Reason, Refused
 from kctl.model import PartitionState
 from kctl.protocol.codes import ErrorCode
 from kctl.transactions.hanging import holds
@@ -49,20 +49,23 @@ def refuse_live(client: ClusterClient, producer: Producer) -> None:
         raise Refused(
             f"unknown whether a coordinator knows the transaction: {error.message}",
             hint="use --force to abort it anyway",
+            reason=Reason.UNREADABLE,
         )
     if not listed and not all_can_be_listed(client):
         raise Refused(
             "unknown whether a coordinator knows the transaction: you may not describe every transactional id",
             hint=f"{NEEDS_ALL}; use --force to abort it anyway",
+            reason=Reason.UNREADABLE,
         )
     for name, state in describe_transactions(client, [row.transactional_id for row in listed]).items():
         if isinstance(state, KctlError):
-            raise Refused(f"the coordinator of {name} could not be queried: {state.message}")
+            raise Refused(f"the coordinator of {name} could not be queried: {state.message}", reason=Reason.UNREADABLE)
         if holds(state, producer):
             raise Refused(
                 f"transactional id {name} is {state.state} with {producer.tp} in its transaction: its coordinator will"
                 " end it",
                 hint=f"wait at most {state.transaction_timeout_ms:,} ms, or abort it here with --force",
+                reason=Reason.NOT_READY,
             )
 
 
@@ -77,6 +80,7 @@ def refuse_changed(client: ClusterClient, partition: PartitionState, planned: Pr
         raise Refused(
             f"another transaction is open there now: producer id {now.producer_id}, epoch {now.producer_epoch}",
             hint="nothing was changed",
+            reason=Reason.CHANGED_MEANWHILE,
         )
 
 

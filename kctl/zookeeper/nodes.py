@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kctl.base.suggestions import closest
-from kctl.errors import NotAuthorized, NotFound, Refused, UsageError
+from kctl.errors import NotAuthorized, NotFound, Reason, Refused, UsageError
 from kctl.zookeeper.client import Children, NoAuth, NoNode
 from kctl.zookeeper.decode import HIDDEN, decode, meaning
 
@@ -213,7 +213,7 @@ def read_data(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> by
     with translating_errors(client, path):
         data, _ = client.get(path)
     if decode(client.chroot + path, data, show_secrets=show_secrets).hidden:
-        raise Refused(f"{path} contains a secret", hint="add --show-secrets to print it")
+        raise Refused(f"{path} contains a secret", hint="add --show-secrets to print it", reason=Reason.UNSAFE)
     return data
 
 

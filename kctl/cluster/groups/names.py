@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.cluster.groups.model import CLASSIC, SHARE, TYPES
-from kctl.errors import NotFound, Refused, UsageError
+from kctl.errors import NotFound, Reason, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.cluster.groups.model import Group
@@ -91,7 +91,11 @@ def chosen_groups(
     if not of_type and not exact:
         raise NotFound(f"no matching group is of type {' or '.join(sorted(selected_types or ()))}")
     if not rest:
-        raise Refused(f"{left_out[0]!r} is a share group, which has no committed offsets", hint="nothing was changed")
+        raise Refused(
+            f"{left_out[0]!r} is a share group, which has no committed offsets",
+            hint="nothing was changed",
+            reason=Reason.WRONG_TYPE,
+        )
     return Chosen(rest, left_out)
 
 

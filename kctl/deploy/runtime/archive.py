@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from kctl.deploy.runtime.jars import LIBS
-from kctl.errors import InvalidFile, Refused
+from kctl.errors import InvalidFile, Reason, Refused
 
 MAX_UNPACKED_BYTES = 2 * 1024**3  # ten times the largest release
 MAX_MEMBERS = 20_000
@@ -65,6 +65,7 @@ def read_sha512(archive: Path, given: str | None) -> str:
         raise Refused(
             f"there is no SHA-512 to check {archive} against",
             hint=f"put {path.name} beside it, or set --sha512 to the digits that Apache publishes",
+            reason=Reason.UNSAFE,
         ) from exc
 
 
@@ -110,7 +111,9 @@ def unpack_jars(archive: Path, into: Path, advance: Advance | None = None) -> in
 
 
 def _hostile(archive: Path, what: str) -> Refused:
-    return Refused(f"{archive} was rejected: {what}", hint="no Kafka release has this; do not trust the file")
+    return Refused(
+        f"{archive} was rejected: {what}", hint="no Kafka release has this; do not trust the file", reason=Reason.UNSAFE
+    )
 
 
 def _checked(member: tarfile.TarInfo, number: int, unpacked: int, archive: Path) -> int:

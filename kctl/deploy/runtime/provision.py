@@ -30,6 +30,7 @@ from kctl.errors import (
     NotFound,
     NotSupported,
     OperationFailed,
+    Reason,
     Refused,
 )
 
@@ -105,6 +106,7 @@ def runtimes_lock(timeout_s: float, progress: Progress) -> Iterator[None]:
         raise Refused(
             f"cannot write to {folder}: {exc.strerror}",
             hint="make the folder writable, or set XDG_DATA_HOME to a writable folder",
+            reason=Reason.INVALID_PATH,
         ) from exc
     try:
         _wait_for(fd, folder, timeout_s, progress)
@@ -204,7 +206,9 @@ def _from_archive(request: InstallRequest, path: Path, stage: Path) -> str:
 
     if archive.sha512_of(path, shown(f"checking {path.name}")) != expected:
         raise Refused(
-            f"{path} does not have the expected SHA-512", hint="the file is damaged or another one; download it again"
+            f"{path} does not have the expected SHA-512",
+            hint="the file is damaged or another one; download it again",
+            reason=Reason.UNSAFE,
         )
     archive.unpack_jars(path, stage, shown(f"unpacking {path.name}"))
     return f"archive {path.name}"
@@ -249,6 +253,7 @@ def _finish(version: str, stage: Path, source: str) -> jars.Manifest:
         raise Refused(
             f"{source} has Kafka {found}, not {version}" if found else f"{source} has no broker",
             hint=f"set --kafka-version {found}" if found else "use a binary release, kafka_SCALA-VERSION.tgz",
+            reason=Reason.IMPOSSIBLE,
         )
     manifest = jars.describe_jars(libs, version=version, source=source)
     jars.write_manifest(stage, manifest)

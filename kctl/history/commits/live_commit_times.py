@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kctl.errors import Refused
+from kctl.errors import Reason, Refused
 from kctl.history.commits.commit_log import Span
 from kctl.history.commits.commit_times import times_of_cluster
 from kctl.history.commits.matching import SLACK_MS
@@ -45,6 +45,7 @@ def _check_cluster(client: ClusterClient, stored: str | None) -> None:
         raise Refused(
             f"the store holds snapshots of cluster {stored}, and this is cluster {result}",
             hint="--context NAME or --bootstrap-server chooses the store's cluster",
+            reason=Reason.WRONG_CLUSTER,
         )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.base.text import counted
 from kctl.cluster.groups.model import SHARE
-from kctl.errors import KctlError, NotFound, Refused
+from kctl.errors import KctlError, NotFound, Reason, Refused
 from kctl.history.evaluate.group_ranges import EVERY_GROUP, GroupRange, group_ranges, split
 from kctl.history.lag.live_pass import LivePass, live_pass
 from kctl.history.lag.request import PARTITION, LagQuery
@@ -103,6 +103,7 @@ def plan_live(
         raise Refused(
             f"{store} has snapshots of cluster {opened.cluster_id}, but this is cluster {cluster_id}",
             hint="set --store to the store of this cluster",
+            reason=Reason.WRONG_CLUSTER,
         )
     collector = Collector(cluster_id)
     earlier: list[LivePass] = []

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import InvalidFile, NotFound, NotSupported, Refused, UsageError
+from kctl.errors import InvalidFile, NotFound, NotSupported, Reason, Refused, UsageError
 from kctl.history.snapshots import files, schema
 from kctl.history.snapshots.layout import (
     LOCK_FILE,
@@ -171,10 +171,15 @@ def create_store(path: Path, cluster_id: str | None) -> Store:
             raise Refused(
                 f"{path} has snapshots of cluster {store.cluster_id}, but this is cluster {cluster_id}",
                 hint="use a store for each cluster",
+                reason=Reason.WRONG_CLUSTER,
             )
         return store
     if others:
-        raise Refused(f"{path} is not a store of snapshots and not empty", hint="set --store to a new or empty folder")
+        raise Refused(
+            f"{path} is not a store of snapshots and not empty",
+            hint="set --store to a new or empty folder",
+            reason=Reason.INVALID_PATH,
+        )
     about = {"format": schema.FORMAT, "version": schema.VERSION, "cluster_id": cluster_id}
     data = json.dumps(about, indent=2).encode() + b"\n"
     try:

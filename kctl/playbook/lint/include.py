@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.base.suggestions import did_you_mean
-from kctl.errors import InvalidFile, KctlError, Refused
+from kctl.errors import InvalidFile, KctlError, Reason, Refused
 from kctl.playbook.expressions.syntax import is_expression
 from kctl.playbook.lint.problems import Problems
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, Step
@@ -41,9 +41,13 @@ class Included:
             key = _key(found.path)
             here = (*trail, _key(playbook.source))
             if key in here:
-                raise Refused(f"{found.file} includes itself", hint="to repeat a step, use `loop`")
+                raise Refused(
+                    f"{found.file} includes itself", hint="to repeat a step, use `loop`", reason=Reason.IMPOSSIBLE
+                )
             if len(here) > MAX_INCLUDE_DEPTH:
-                raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels")
+                raise Refused(
+                    f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels", reason=Reason.LIMIT_EXCEEDED
+                )
             met = key in self._read
             if not met:
                 self._read[key] = self._read_one(found)
@@ -61,7 +65,11 @@ class Included:
         """Read a playbook. Other files, which may hold passwords, are rejected without details."""
         read = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
         if any(problem.message == NO_FORMAT for problem in read[1]):
-            raise Refused(f"{found.file} is not a playbook", hint=f"a playbook starts with playbook: {VERSION}")
+            raise Refused(
+                f"{found.file} is not a playbook",
+                hint=f"a playbook starts with playbook: {VERSION}",
+                reason=Reason.WRONG_TYPE,
+            )
         return read
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kctl.errors import Refused
+from kctl.errors import Reason, Refused
 from kctl.playbook.lint.names import expressions_of, sites_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
@@ -63,6 +63,7 @@ class Frame:
                 raise Refused(
                     f"the journal lacks the full value of {name}: it was too large or contained a secret",
                     hint=f"run its step again: kctl playbook resume --redo {self.lost[name]}",
+                    reason=Reason.UNSAFE,
                 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kctl.errors import Refused, UsageError
+from kctl.errors import Reason, Refused, UsageError
 from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.parameters import included
@@ -45,9 +45,9 @@ def inner_frame(
     source = None if entry["source"] is None else Path(entry["source"])
     here = "" if source is None else str(source.resolve())
     if here in frame.trail:
-        raise Refused(f"{entry['file']} includes itself", hint="to repeat a step, use `loop`")
+        raise Refused(f"{entry['file']} includes itself", hint="to repeat a step, use `loop`", reason=Reason.IMPOSSIBLE)
     if frame.depth > MAX_INCLUDE_DEPTH:
-        raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels")
+        raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels", reason=Reason.LIMIT_EXCEEDED)
     found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=environment.known)
     playbook = without_errors(found, problems, entry["file"])
     given = arguments.get("parameters") or {}

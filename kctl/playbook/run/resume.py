@@ -9,7 +9,7 @@ from typing import Any
 
 from kctl.base import journal
 from kctl.base.suggestions import did_you_mean
-from kctl.errors import ExitCode, KctlError, NotFound, Refused, UsageError
+from kctl.errors import ExitCode, KctlError, NotFound, Reason, Refused, UsageError
 from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operations
@@ -115,7 +115,11 @@ def _takes_its_place(later: RunState, run: RunState) -> bool:
 
 def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused:
     before = "" if older is None else f", and the earlier run {older.stem} failed; name it to resume it"
-    return Refused(f"run {path.stem} of {state.header['name']} is complete{before}", hint="see `kctl playbook status`")
+    return Refused(
+        f"run {path.stem} of {state.header['name']} is complete{before}",
+        hint="see `kctl playbook status`",
+        reason=Reason.RUN_STATE,
+    )
 
 
 def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
@@ -152,6 +156,7 @@ def check_unsure(state: RunState) -> None:
         f"outcome unknown: {first.key} ({first.kind}) started at {first.at} and may have run{more}",
         hint=f"check whether it ran, then use --redo {step} to run it again or --skip {step} to skip it",
         details={"steps": [without_items(each.key) for each in unsure]},
+        reason=Reason.OUTCOME_UNKNOWN,
     )
 
 
@@ -164,5 +169,6 @@ def check_cluster(state: RunState, cluster_id: str | None) -> bool:
         raise Refused(
             f"the run is for cluster {before}, but this is cluster {cluster_id}",
             hint=f"it started on {state.header['target']}; name that cluster in the options",
+            reason=Reason.WRONG_CLUSTER,
         )
     return True

@@ -20,7 +20,7 @@ from kctl.base import journal, paths, run_files
 from kctl.base.journal import Journal
 from kctl.base.secrets import Redactor
 from kctl.deploy.interrupts import deferred_interrupts
-from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Reason, Refused
 from kctl.playbook.builtin_step_table import BUILTIN_STEPS
 from kctl.playbook.run.states import StepResult, StepState, as_entry, from_entry
 
@@ -224,7 +224,9 @@ class RunJournal:
         begun, digest = self.state.begun.get(key), self.digest_of(item)
         if begun is not None and digest is not None and begun.item_digest not in {None, digest}:
             raise Refused(
-                f"the loop item at {key} has changed", hint=f"use --redo {without_items(key)} to start the loop again"
+                f"the loop item at {key} has changed",
+                hint=f"use --redo {without_items(key)} to start the loop again",
+                reason=Reason.CHANGED_MEANWHILE,
             )
 
     def began(self, key: str, **fields: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
-from kctl.errors import InvalidFile, Refused
+from kctl.errors import InvalidFile, Reason, Refused
 from kctl.reassign.planner.cluster import UNKNOWN, PlanCluster
 
 _MAX_SIZE = 1 << 62
@@ -63,6 +63,7 @@ def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, 
                 raise Refused(
                     f"the replica of {topic}-{partition} on broker {broker} is already moving to {log_dir.path}",
                     hint="wait for the move (`kctl topic reassign status`), or omit --log-dirs",
+                    reason=Reason.RUN_STATE,
                 )
             if row is not None and not log_dir.cordoned:
                 result.replicas[row] = (place, size)

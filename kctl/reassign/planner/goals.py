@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kctl.cluster.log_dirs import CORDONED
-from kctl.errors import NotFound, Refused, UsageError
+from kctl.errors import NotFound, Reason, Refused, UsageError
 from kctl.reassign.planner.cluster import PlanCluster
 
 
@@ -76,12 +76,15 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     receivers = goals.add_brokers | (goals.brokers or frozenset())
     if receivers & dead:
         raise Refused(
-            f"{_brokers(receivers & dead)} down and can receive nothing", hint="start it, or remove it from the goal"
+            f"{_brokers(receivers & dead)} down and can receive nothing",
+            hint="start it, or remove it from the goal",
+            reason=Reason.NOT_READY,
         )
     if receivers & cordoned:
         raise Refused(
             f"{_brokers(receivers & cordoned)} cordoned in all log dirs and can receive nothing",
             hint=f"remove it from the goal, or run: kctl config unset broker/{min(receivers & cordoned)} {CORDONED}",
+            reason=Reason.NOT_READY,
         )
     holding = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}
     if goals.brokers is not None:
@@ -96,7 +99,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
         hint = "remove or exclude fewer brokers"
         if cordoned:
             hint += f"; {_brokers(cordoned)} cordoned in all log dirs ({CORDONED})"
-        raise Refused("no broker can receive a replica", hint=hint)
+        raise Refused("no broker can receive a replica", hint=hint, reason=Reason.IMPOSSIBLE)
     if goals.moves_data:
         _check_factor(goals, cluster, len(hosts), {index[n] for n in index.keys() - hosts - leaving})
     if goals.fix_racks:
@@ -157,13 +160,16 @@ def _check_factor(goals: Goals, cluster: PlanCluster, hosts: int, keeping: set[i
                 raise Refused(
                     f"{cluster.tp(p)} needs {needed} brokers, but only {hosts} can receive replicas",
                     hint="remove fewer brokers, or lower --replication-factor",
+                    reason=Reason.IMPOSSIBLE,
                 )
 
 
 def _check_racks(cluster: PlanCluster, hosts: set[int]) -> None:
     without = [cluster.brokers[i].id for i in sorted(hosts) if cluster.brokers[i].rack is None]
     if without:
-        raise Refused(f"{_brokers(without)} without a rack", hint="set broker.rack on each broker")
+        raise Refused(
+            f"{_brokers(without)} without a rack", hint="set broker.rack on each broker", reason=Reason.IMPOSSIBLE
+        )
 
 
 def _brokers(ids: object) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kctl.base.text import counted
 from kctl.base.units import format_size
 from kctl.cluster.log_dirs import LogDir
-from kctl.errors import Refused
+from kctl.errors import Reason, Refused
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.bounds import leader_changes_needed
 from kctl.reassign.planner.byte_balance import ByteBound, balance_bytes
@@ -220,6 +220,7 @@ def _check_placed(rules: Rules) -> None:
         raise Refused(
             f"{counted(len(stuck), 'partition')} with a replica that fits on no broker: {names}",
             hint="the brokers have too little disk space: free some, or add a broker",
+            reason=Reason.IMPOSSIBLE,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kctl.base.text import counted
 from kctl.cluster.topic_names import is_internal
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Reason, Refused
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.planner.cluster import NONE, PlanCluster
 from kctl.reassign.planner.goals import Goals, Roles
@@ -20,6 +20,7 @@ def refuse_moving(cluster: PlanCluster) -> None:
         raise Refused(
             f"{_partitions(count)} already being reassigned: {names}{' …' if count > 3 else ''}",
             hint="wait for the reassignment to end (`kctl topic reassign status`), or plan other topics",
+            reason=Reason.RUN_STATE,
         )
 
 

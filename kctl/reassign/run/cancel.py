@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from kctl.base.text import counted
-from kctl.errors import Refused
+from kctl.errors import Reason, Refused
 from kctl.model import TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.alter import alter_log_dirs, alter_reassignments
@@ -63,6 +63,7 @@ def check_originals(run: Run, rows: list[Reassignment]) -> None:
             f"{counted(len(stuck), 'partition')} cannot return: {some(stuck)}; nothing was changed, {run.situation()}",
             hint="start those brokers, or complete the moves with `kctl topic reassign resume`",
             details={"problems": stuck},
+            reason=Reason.IMPOSSIBLE,
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kctl.base import journal, run_files
 from kctl.base.journal import Journal
-from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Reason, Refused
 from kctl.reassign.run.run_plan import RunPlan, begin_entry
 from kctl.reassign.run.steps import RunStep, replay
 
@@ -79,7 +79,9 @@ def refuse_second(path: Path) -> None:
     if journal.held(path):
         process = "" if pid is None else f" (pid {pid})"
         raise Busy(f"a reassignment of this cluster is running{process}{since}: {what}", hint=_WHILE_RUNNING)
-    raise Refused(f"a reassignment of this cluster has not ended{since}: {what}", hint=_WAYS_OUT)
+    raise Refused(
+        f"a reassignment of this cluster has not ended{since}: {what}", hint=_WAYS_OUT, reason=Reason.RUN_STATE
+    )
 
 
 def _describe(path: Path) -> tuple[str, str, int | None]:

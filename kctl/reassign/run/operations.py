@@ -18,7 +18,7 @@ from kctl.base.deadline import Deadline
 from kctl.base.journal import Journal
 from kctl.cluster import unchanged
 from kctl.cluster.unchanged import Basis
-from kctl.errors import NotFound, OperationFailed, Refused, TimedOut
+from kctl.errors import NotFound, OperationFailed, Reason, Refused, TimedOut
 from kctl.reassign.plan_file.read import PlanFile, reversed_plan
 from kctl.reassign.planner.warnings import about_one_replica, lowered_by
 from kctl.reassign.run import journals, take_over
@@ -120,6 +120,7 @@ def refuse_second_rollback(last: RunPlan) -> None:
         raise Refused(
             f"the last run was itself a rollback of {last.source}",
             hint="name the plan: `kctl topic reassign apply PLAN` applies it again, `rollback PLAN` rolls it back",
+            reason=Reason.RUN_STATE,
         )
 
 

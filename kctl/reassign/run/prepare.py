@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kctl.errors import OperationFailed, Refused
+from kctl.errors import OperationFailed, Reason, Refused
 from kctl.model import TopicPartition
 from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
@@ -117,6 +117,7 @@ def refusal(problems: Sequence[PlanProblem], moving: Collection[str] = ()) -> Re
         f"the plan cannot be carried out, {count}: {'; '.join(map(str, problems[:_SHOWN]))}{more}",
         hint=f"nothing was changed; {hint}",
         details={"problems": [{"subject": p.subject, "reason": p.reason} for p in problems]},
+        reason=Reason.IMPOSSIBLE,
     )
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Reason, Refused
 from kctl.reassign.run.batch import move_batch
 from kctl.reassign.run.cancel import cancel_batch, check_originals, finish_cancel, rows_in_flight
 from kctl.reassign.run.outcome import elect, end
@@ -55,7 +55,11 @@ def cancel(run: Run) -> None:
 def pause(run: Run, *, now: bool) -> None:
     """Complete the batch, or cancel it (`now`), then restore throttles. Raises as `cancel`; Refused if canceled."""
     if run.state.mode is Mode.CANCELLED:
-        raise Refused("the run is being cancelled, not paused", hint="to continue: `kctl topic reassign cancel`")
+        raise Refused(
+            "the run is being cancelled, not paused",
+            hint="to continue: `kctl topic reassign cancel`",
+            reason=Reason.RUN_STATE,
+        )
     if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):
         with _with_situation(run):
             if now:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kctl.base.journal import Journal
-from kctl.errors import OperationFailed, Refused
+from kctl.errors import OperationFailed, Reason, Refused
 from kctl.reassign.plan_file.read import PlanFile
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run import journals
@@ -64,6 +64,7 @@ def read(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
         raise Refused(
             f"{source} was made for cluster {file.cluster_id}, but this is {live.cluster_id}",
             hint="choose the plan's cluster with --context NAME",
+            reason=Reason.WRONG_CLUSTER,
         )
     view = PlanView(live, places_of(live.log_dirs))
     rows_here = tuple(with_before(r, live) for r in rows if live.partition(r.tp) is not None)

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from types import TracebackType
 
-from kctl.errors import NotAuthorized, NotFound, OperationFailed, Refused, UsageError
+from kctl.errors import NotAuthorized, NotFound, OperationFailed, Reason, Refused, UsageError
 
 # Small enough for the processor's cache: four times as fast as a window of megabytes.
 WINDOW_BYTES = 64 << 10
@@ -106,7 +106,10 @@ def read_whole(path: Path, *, most_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a small file. Raises the errors of Source, and Refused if larger than `most_bytes`."""
     with Source(path) as source:
         if source.size > most_bytes:
-            raise Refused(f"{path} has {source.size} bytes; the limit for this kind of file is {most_bytes} bytes")
+            raise Refused(
+                f"{path} has {source.size} bytes; the limit for this kind of file is {most_bytes} bytes",
+                reason=Reason.LIMIT_EXCEEDED,
+            )
         return bytes(source.read(0, source.size))
 
 

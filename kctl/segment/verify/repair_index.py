@@ -21,7 +21,7 @@ from pathlib import Path
 
 from kctl.base.durable import sync_folder
 from kctl.base.outcomes import ItemResult
-from kctl.errors import Busy, NotAuthorized, OperationFailed, Refused
+from kctl.errors import Busy, NotAuthorized, OperationFailed, Reason, Refused
 from kctl.segment.format.index_entries import extent
 from kctl.segment.format.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.log.file_users import FileUsage, usage_of
@@ -212,6 +212,7 @@ def _check_unused(folder: Path, *, certain: bool) -> None:
         raise Refused(
             f"cannot tell whether a process uses {folder}: {usage.unseen}",
             hint="nothing was changed; run kctl as root, or with `--assume-stopped` if no broker runs",
+            reason=Reason.UNREADABLE,
         )
 
 
@@ -226,15 +227,25 @@ def _check_still_unused(folder: Path) -> None:
 def _check(log: Path, files: Sequence[Path], mark: tuple[int, int]) -> None:
     """Raise if the files cannot be replaced, before the first write."""
     if _mark(log) != mark:
-        raise Refused(f"{log} has changed since it was read", hint="nothing was changed; run the command again")
+        raise Refused(
+            f"{log} has changed since it was read",
+            hint="nothing was changed; run the command again",
+            reason=Reason.CHANGED_MEANWHILE,
+        )
     for path in files:
         if path.parent != log.parent:
             continue
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise Refused(f"{path} is not a regular file", hint="nothing was changed; replace it with a regular file")
+            raise Refused(
+                f"{path} is not a regular file",
+                hint="nothing was changed; replace it with a regular file",
+                reason=Reason.INVALID_PATH,
+            )
         if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
             raise Refused(
-                f"{path.parent} is on a read-only file system", hint="nothing was changed; remount it read-write"
+                f"{path.parent} is on a read-only file system",
+                hint="nothing was changed; remount it read-write",
+                reason=Reason.INVALID_PATH,
             )
         owner = (path if path.exists() else log).stat().st_uid
         if not os.access(path.parent, os.W_OK | os.X_OK) or os.geteuid() not in {0, owner}:

@@ -20,7 +20,7 @@ from typing import Any
 from kctl.base import journal, run_files
 from kctl.base.journal import Journal
 from kctl.cluster.log_offsets import LogOffsets
-from kctl.errors import Busy, InvalidFile, Refused
+from kctl.errors import Busy, InvalidFile, Reason, Refused
 
 _KIND = "clones"
 Pair = tuple[int, int]  # target offset, source offset
@@ -197,7 +197,7 @@ def lock_unfinished(path: Path, target: str) -> tuple[Journal, CloneState]:
     try:
         state = replay(new_journal.entries, name=str(path))
         if state.ended:
-            raise Refused(f"the copy into {target} has already ended")
+            raise Refused(f"the copy into {target} has already ended", reason=Reason.RUN_STATE)
     except BaseException:
         new_journal.close()
         raise

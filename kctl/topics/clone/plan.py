@@ -11,7 +11,7 @@ from kctl.cluster.log_offsets import LogOffsets, read_log_offsets
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topic_names import check_name
 from kctl.cluster.topics import hidden, known_topics
-from kctl.errors import AlreadyExists, KctlError, Refused, UsageError
+from kctl.errors import AlreadyExists, KctlError, Reason, Refused, UsageError
 from kctl.model import TopicPartition, TopicState
 from kctl.topics.clone.journal import CloneState, CloneTask, refuse_while_held, unfinished
 from kctl.topics.clone.resume import resume_points
@@ -92,7 +92,9 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool, tim
     cluster_id = state.cluster_id or ""
     if data:
         if hidden(topic):
-            raise Refused(f"{source} is an internal topic: its records are useless elsewhere")
+            raise Refused(
+                f"{source} is an internal topic: its records are useless elsewhere", reason=Reason.INTERNAL_TOPIC
+            )
         interrupted = unfinished(cluster_id, name)
         if interrupted is not None and name in client.metadata([name]).topics:
             return _plan_resume(client, source, *interrupted, timeout_s)
@@ -155,7 +157,7 @@ def _logs(
     """Return the ranges to copy, and a warning for each partition with an open transaction."""
     logs, _, failed = read_log_offsets(client, partitions, read_committed=True)
     if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was created")
+        raise Refused("; ".join(failure_lines(failed)), hint="nothing was created", reason=Reason.UNREADABLE)
     ends, _, _ = read_log_offsets(client, partitions)
     undecided = {tp: ends[tp].end - log.end for tp, log in logs.items() if tp in ends and ends[tp].end > log.end}
     warnings = [f"{tp}: {count:,} offsets after an open transaction are not copied" for tp, count in undecided.items()]

@@ -11,7 +11,7 @@ from kctl.cluster.log_offsets import ByLeader, LogOffsets, ask_leaders, read_log
 from kctl.cluster.offsets import fetch_replica_ends
 from kctl.cluster.topic_configs import fetch_topic_configs
 from kctl.cluster.topics import known_topics
-from kctl.errors import AlreadyExists, KctlError, NotAuthorized, Refused
+from kctl.errors import AlreadyExists, KctlError, NotAuthorized, Reason, Refused
 from kctl.model import ClusterState, TopicPartition
 from kctl.protocol.fetch import fetch_request, fetched
 from kctl.records.consume.batches import batches_in, decode_batch
@@ -100,6 +100,7 @@ def check_topics(state: CloneState, topics: ClusterState) -> None:
         raise Refused(
             f"topic {task.source} was deleted and recreated: the copy into {task.target} cannot be completed",
             hint=restart_hint(task.target),
+            reason=Reason.CHANGED_MEANWHILE,
         )
 
 
@@ -131,11 +132,13 @@ def check_point(state: CloneState, partition: int, point: Pair, source: LogOffse
             f"offsets {position} to {min(source.start, end) - 1} of {task.source}-{partition} were deleted before they "
             "were copied",
             hint=restart_hint(task.target),
+            reason=Reason.CHANGED_MEANWHILE,
         )
     if source.end < end:
         raise Refused(
             f"the log of {task.source}-{partition} was truncated: it ends at {source.end}, the copy at {end}",
             hint=restart_hint(task.target),
+            reason=Reason.CHANGED_MEANWHILE,
         )
 
 
@@ -143,6 +146,7 @@ def _foreign(target: str, partition: int, reason: str) -> Refused:
     return Refused(
         f"partition {target}-{partition} has records that the copy did not write: it {reason}",
         hint=restart_hint(target),
+        reason=Reason.CHANGED_MEANWHILE,
     )
 
 
@@ -167,6 +171,7 @@ def settled_logs(
             raise Refused(
                 f"partition {tp} has unreplicated records, or is being written to",
                 hint="nothing was changed; try again once its replicas are in sync",
+                reason=Reason.CHANGED_MEANWHILE,
             )
         before = logs
         time.sleep(_SETTLE_S)
@@ -176,13 +181,13 @@ def _logs(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict
     logs, missing, failed = read_log_offsets(client, partitions)
     _refuse_unread(failed)
     if missing:
-        raise Refused(f"partition {min(missing)} does not exist", hint="nothing was changed")
+        raise Refused(f"partition {min(missing)} does not exist", hint="nothing was changed", reason=Reason.IMPOSSIBLE)
     return logs
 
 
 def _refuse_unread(failed: Mapping[TopicPartition, KctlError]) -> None:
     if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was changed")
+        raise Refused("; ".join(failure_lines(failed)), hint="nothing was changed", reason=Reason.UNREADABLE)
 
 
 def _leader_ends(client: ClusterClient, by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:

@@ -102,7 +102,8 @@ def test_errors_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) 
     output.error(error, "json")
     body = json.loads(capsys.readouterr().err)
     assert body == {
-        "code": "not_found", "exit_code": 4, "message": "topic 'a\x1b' does not exist", "hint": "kctl topic list",
+        "code": "not_found", "reason": "not_found", "exit_code": 4,
+        "message": "topic 'a\x1b' does not exist", "hint": "kctl topic list",
         "topic": {"topic": "a", "partition": 1},
     }  # fmt: skip
 
