@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCK = ROOT / "requirements.lock"
 EXTRAS = ("codecs", "history", "spark", "protobuf", "jre")
-GROUPS = ("base", *EXTRAS, "dev", "build")
+GROUPS = ("base", *EXTRAS, "dev", "docs", "build")
 HEADER = """\
 # Written by tests/support/requirements_lock.py from pyproject.toml.
 # Each comment names the groups that need the pin below it.
