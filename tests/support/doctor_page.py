@@ -40,7 +40,7 @@ def pages() -> dict[Path, str]:
 def _page(subject: str, rows: list[RuleRow]) -> Iterator[str]:
     yield f"# Doctor rules: {_TITLES[subject]}\n"
     yield "<!-- made by tests/support/doctor_page.py -->\n"
-    yield f"Rules of [kctl doctor](../doctor.md). `kctl doctor --about {subject}` applies only these {len(rows)}.\n"
+    yield f"Rules of [kctl doctor](../doctor.md). `kctl doctor --about {subject}` applies only these rules.\n"
     yield "| rule | severity | problem |"
     yield "| --- | --- | --- |"
     for row in rows:
