@@ -77,3 +77,11 @@ def test_links_of_plain_markdown_lead_somewhere(page: Path) -> None:
         if not path.exists() or (anchor and anchor not in anchors(path)):
             broken.append(target)
     assert broken == []
+
+
+def test_the_glossary_is_sorted() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for section in text.split("\n## ")[1:]:
+        terms = re.findall(r"^\| (.+?) \| .+\. \|$", section, re.MULTILINE)
+        assert len(terms) == len(re.findall(r"^\| ", section, re.MULTILINE)) - 2
+        assert terms == sorted(set(terms), key=str.lower)
