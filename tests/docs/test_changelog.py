@@ -1,4 +1,4 @@
-"""CHANGELOG.md has the form of Keep a Changelog, one line for each entry, and begins with the version of the program."""
+"""CHANGELOG.md has the form of Keep a Changelog, one line per entry, and begins with the version of the program."""
 
 from __future__ import annotations
 
