@@ -576,6 +576,32 @@ offer_completion() {
     fi
 }
 
+# man finds the folder if ~/.local/bin is on PATH. The pages are optional.
+MAN_PAGE='.\" A manual page of kctl, made from its command tree.'
+install_man_pages() {
+    [ "$(readlink -- "$BIN_DIR/kctl" 2>/dev/null)" = "$VENV/bin/kctl" ] || return 0
+    folder=$DATA_HOME/man/man1
+    MADE_DIRS=
+    make_dir "$folder"
+    record_dirs
+    record man "$folder"
+    if "$VENV/bin/python" -m kctl.commands.completion.man_pages "$folder" >>"$LOG" 2>&1; then
+        say "Manual pages: $folder"
+    else
+        say "Manual pages could not be written; see $LOG"
+    fi
+}
+
+remove_man_pages() { # folder
+    case $1 in
+    */man/man1) ;;
+    *) return 0 ;;
+    esac
+    for page in "$1/kctl.1" "$1"/kctl-*.1; do
+        [ "$(head -n 1 -- "$page" 2>/dev/null)" != "$MAN_PAGE" ] || rm -f -- "$page"
+    done
+}
+
 # --- commands -------------------------------------------------------------------------------------------------------
 
 install_all() {
@@ -599,6 +625,7 @@ install_all() {
 run_install() {
     install_all
     link_kctl
+    install_man_pages
     took=$(seconds_since "$STARTED")
     offer_completion
     try='kctl demo'
@@ -664,7 +691,7 @@ run_test() {
 
 install_for_tests() {
     # shellcheck disable=SC2046  # words
-    install_packages $(groups_wanted) jre dev # the JRE wheel is tested even if there is another Java
+    install_packages $(groups_wanted) jre dev docs # the JRE wheel is tested even if there is another Java
     install_kctl
 }
 
@@ -787,6 +814,7 @@ run_uninstall() {
         case $kind in
         link) [ "$(readlink -- "$what" 2>/dev/null)" != "$VENV/bin/kctl" ] || rm -f -- "$what" ;;
         file) ! is_completion "$what" || rm -f -- "$what" ;;
+        man) remove_man_pages "$what" ;;
         tree) [ "$what" != "$VENV" ] || rm -rf -- "$VENV" ;;
         esac
     done <"$STATE/made"
@@ -820,7 +848,7 @@ check_own_prefix() {
         die 4 "install.sh did not create $STATE; nothing was removed" "set the --prefix that kctl was installed with"
     fi
     [ -e "$STATE/made" ] || : >"$STATE/made"
-    strange=$(grep -vE '^(link|file|dir|tree) /|^runtime [0-9]+(\.[0-9]+)*(-[A-Za-z0-9]+)?$' "$STATE/made" | head -n 1)
+    strange=$(grep -vE '^(link|file|dir|tree|man) /|^runtime [0-9]+(\.[0-9]+)*(-[A-Za-z0-9]+)?$' "$STATE/made" | head -n 1)
     if [ -n "$strange" ] || grep -qE '/\.\.(/|$)' "$STATE/made"; then
         die 4 "$STATE/made has lines that install.sh does not write; nothing was removed" "check and remove these lines"
     fi

@@ -2,9 +2,9 @@
 
     pip install uv && python tests/support/requirements_lock.py
 
-Each pin carries a comment with the groups that need it: base, one for each extra, dev (tests and checks), build
-(what builds kctl's and pyspark's wheels). install.sh takes the groups that it wants; all of the file is a valid
-requirements file as well. No index and no link is written into it.
+Each pin carries a comment with the groups that need it: base, one for each extra, dev (tests and checks), docs (the
+documentation site), build (what builds kctl's and pyspark's wheels). install.sh takes the groups that it wants; all of
+the file is a valid requirements file as well. No index and no link is written into it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCK = ROOT / "requirements.lock"
 EXTRAS = ("codecs", "history", "spark", "protobuf", "jre")
-GROUPS = ("base", *EXTRAS, "dev", "build")
+DEPENDENCY_GROUPS = ("dev", "docs")
+GROUPS = ("base", *EXTRAS, *DEPENDENCY_GROUPS, "build")
 HEADER = """\
 # Written by tests/support/requirements_lock.py from pyproject.toml.
 # Each comment names the groups that need the pin below it.
@@ -49,7 +50,8 @@ def main() -> int:
     """Resolve everything once, then ask which packages each group needs."""
     build = _BUILD_REQUIREMENT.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert build is not None
-    everything = compile_lock([f"--extra={e}" for e in EXTRAS] + ["--group=dev"], build.group(1))
+    selection = [*(f"--extra={e}" for e in EXTRAS), *(f"--group={g}" for g in DEPENDENCY_GROUPS)]
+    everything = compile_lock(selection, build.group(1))
     with tempfile.TemporaryDirectory() as folder:
         pins = Path(folder) / "pins.txt"
         pins.write_text(re.sub(r" \\\n(    --hash=\S+( \\)?\n)+", "\n", everything), encoding="utf-8")
@@ -57,7 +59,8 @@ def main() -> int:
         needs = {"base": base, "build": names_of(compile_lock([], build.group(1), pins)) - base}
         for extra in EXTRAS:
             needs[extra] = names_of(compile_lock([f"--extra={extra}"], "", pins)) - base
-        needs["dev"] = names_of(compile_lock(["--group=dev"], "", pins)) - base
+        for group in DEPENDENCY_GROUPS:
+            needs[group] = names_of(compile_lock([f"--group={group}"], "", pins)) - base
 
     def annotated(match: re.Match[str]) -> str:
         groups = [group for group in GROUPS if match.group(1).lower() in needs[group]]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kctl.commands.completion.man_pages import MARKER
+
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "install.sh"
 
@@ -148,13 +150,20 @@ def test_lines_that_name_foreign_files_remove_none(installer: Installer) -> None
     completion = installer.home / ".local/share/bash-completion/completions/kctl"
     completion.parent.mkdir(parents=True)
     completion.touch()
+    manual = installer.home / ".local/share/man/man1"
+    manual.mkdir(parents=True)
+    (manual / "kctl-lag.1").write_text(f"{MARKER}\n")
+    for page in (manual / "kctl-x.1", manual / "lag.1", file.parent / "kctl-lag.1"):
+        page.write_text(f"{MARKER}\n" if page.name != "kctl-x.1" else "mine")
     with (installer.prefix / "install/made").open("a") as made:
-        made.write(f"file {completion}\ndir {completion.parent}\n")
+        made.write(f"file {completion}\ndir {completion.parent}\nman {manual}\nman {file.parent}\n")
     said = installer.ok("--uninstall")
     assert "it was not removed" in said
     assert file.read_text() == "mine"
     assert (file.parent / "link").is_symlink()
     assert not completion.parent.exists()
+    assert sorted(page.name for page in manual.iterdir()) == ["kctl-x.1", "lag.1"]
+    assert (file.parent / "kctl-lag.1").exists()
     assert not (installer.prefix / "venv").exists()
 
 
@@ -256,6 +265,7 @@ def test_install_twice_use_and_uninstall(installer: Installer) -> None:
     assert checked.returncode == 0, checked.stderr
     completion = installer.home / ".local/share/bash-completion/completions/kctl"
     subprocess.run(["bash", "-n", str(completion)], check=True)
+    assert (installer.home / ".local/share/man/man1/kctl-topic-list.1").read_text().startswith(MARKER)
 
     began = time.monotonic()
     second = installer.ok("--completion", "bash", PATH=f"{link.parent}:{environment['PATH']}")
