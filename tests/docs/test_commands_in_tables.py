@@ -1,4 +1,4 @@
-"""The commands in the tables of docs/README.md, docs/cheat-sheet.md and docs/troubleshooting.md exist, with their options."""
+"""The commands in tables of the index, the cheat sheet and other pages exist, with their options."""
 
 from __future__ import annotations
 
