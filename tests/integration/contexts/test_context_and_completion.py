@@ -89,7 +89,7 @@ def test_use_and_remove(two: Kctl) -> None:
     assert two.json("context", "use", "prod")["current"] is True
     assert two.json("context", "show")["name"] == "prod"
     warned = two.with_environment(KCTL_CONTEXT="dev").ok("context", "use", "prod")
-    assert "commands use dev: KCTL_CONTEXT=dev in the environment wins" in warned.err
+    assert "commands use dev: KCTL_CONTEXT=dev takes precedence" in warned.err
     assert two.with_environment(KCTL_CONTEXT="dev").json("context", "use", "prod")["current"] is False
     gone = two.with_environment(KCTL_CONTEXT="gone").ok("context", "use", "prod")
     assert "there is no context gone: KCTL_CONTEXT=gone in the environment wins" in gone.err
@@ -104,8 +104,8 @@ def test_use_and_remove(two: Kctl) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (["show", "nope"], 4, "known: dev, prod"),
-        (["use", "nope"], 4, "known: dev, prod"),
+        (["show", "nope"], 4, "existing contexts: dev, prod"),
+        (["use", "nope"], 4, "existing contexts: dev, prod"),
         (["remove", "nope", "--yes"], 4, "'nope'"),
         (["add", "x"], 2, "--bootstrap-server"),
         (["add", "a b", "--bootstrap-server", "h:1"], 2, "context name"),
@@ -206,7 +206,7 @@ def test_what_all_scripts_ask(two: Kctl) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_KCTL_COMPLETE=complete_line _KCTL_LINE=" in two.ok("completion", shell).out
     asked = two.with_environment(_KCTL_COMPLETE="complete_line", _KCTL_LINE="kctl context sh").ok()
-    assert asked.out == "show\tShow one context: its servers and security...\n"
+    assert asked.out == "show\tShow a context: servers and security...\n"
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_import(lone_kctl: Kctl, tmp_path: Path) -> None:
     )
     argv = ("context", "import", str(file), "--name", "prod")
     planned = lone_kctl.ok(*argv, "--dry-run")
-    assert "left out" in planned.err
+    assert "ignored settings" in planned.err
     assert "acks" in planned.err
     assert not (lone_kctl.home / ".config").exists()
     done = lone_kctl.ok(*argv, "-o", "json")
@@ -382,8 +382,8 @@ def test_replacing_keeps_a_context_protected(two: Kctl, tmp_path: Path) -> None:
     ("argv", "says"),
     [
         (["client.properties"], "--name"),
-        (["config.yml", "--name", "x"], "--name has no effect"),
-        (["client.properties", "--name", "x", "--only", "y"], "--only has no effect"),
+        (["config.yml", "--name", "x"], "--name does not apply"),
+        (["client.properties", "--name", "x", "--only", "y"], "--only does not apply"),
         (["client.json", "--name", "x"], "--format"),
         (["nosuch.properties", "--name", "x"], "cannot read"),
         (["client.properties", "--name", "x", "--format", "ini"], "properties, kafkactl"),
@@ -429,7 +429,7 @@ def test_context_test_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> N
     assert nosuch.code == 1, str(nosuch)
     assert "has no chroot /nosuch" in nosuch.err, str(nosuch)
     empty = kctl("context", "test", "--zookeeper", f"{servers}/zookeeper")
-    assert (empty.code, "is the chroot right" in empty.err) == (1, True), str(empty)
+    assert (empty.code, "check the chroot" in empty.err) == (1, True), str(empty)
 
 
 def test_context_test_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
@@ -448,7 +448,7 @@ def test_no_context_is_current_after_it_is_removed(two: Kctl) -> None:
     assert two.json("context", "use", "-")["name"] == "dev"
     removed = two.ok("context", "remove", "dev", "--yes")
     assert "no context is current now" in removed.err
-    assert "the context dev is removed" in removed.err
+    assert "context dev was removed" in removed.err
     unchosen = two("topic", "list")
     assert (unchosen.code, "kctl context use NAME" in unchosen.err, "known: prod" in unchosen.err) == (2, True, True)
     assert two.json("context", "use", "-")["name"] == "prod"
@@ -469,6 +469,6 @@ def test_no_context_is_current_after_its_cluster_is_destroyed(two: Kctl, shared:
     destroyed = overruled("cluster", "destroy", "passing", "--yes", "-o", "json")
     assert json.loads(destroyed.out)["current_context"] is None
     assert "no context is current now" in destroyed.err
-    assert "KCTL_CONTEXT=prod in the environment wins" in destroyed.err
+    assert "KCTL_CONTEXT=prod takes precedence" in destroyed.err
     assert kctl("topic", "delete", "orders", "--yes").code == 2
     assert kctl("context", "show").code == 2

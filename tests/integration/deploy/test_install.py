@@ -62,7 +62,7 @@ def installer(tmp_path: Path) -> Iterator[Installer]:
         (["--nonsense"], "unknown option or command: --nonsense"),
         (["--prefix"], "--prefix needs a value"),
         (["--completion", "tcsh"], "--completion tcsh is not bash, zsh, fish or none"),
-        (["--purge"], "--purge goes with --uninstall"),
+        (["--purge"], "--purge requires --uninstall"),
         (["install"], "unknown option or command: install"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_reset_is_planned_confirmed_done_and_read_back(kctl: Kctl, group: str,
         "difference": -1, "skipped": 0, "read_again": 1, "log_start_offset": 6, "log_end_offset": 10, "metadata": "",
         "note": None, "error": None,
     }  # fmt: skip
-    assert "3 messages skipped, 1 message read again, 1 partition without a commit until now" in planned.err
+    assert "3 messages skipped, 1 message read again, 1 partition without a previous commit" in planned.err
 
     unconfirmed = kctl("group", "reset-offsets", *args)
     assert unconfirmed.code == 4
@@ -203,7 +203,9 @@ def test_refused_while_a_transaction_has_an_offset(
         assert refused.code == 4, str(refused)
         rows = {row["partition"]: row["error"] for row in json.loads(refused.out)}
         assert rows[0] is None
-        assert all("an open transaction would replace the new offset for it" in rows[number] for number in (1, 2)), rows
+        assert all(
+            "an open transaction would replace the new offset when it commits" in rows[number] for number in (1, 2)
+        ), rows
         assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}, "nothing by halves"
         (alone,) = reset(kctl, group, "--topic", f"{filled}:0", "--to-offset", "3", "--yes")
         assert alone[:4] == (0, "reset", 4, 3)
@@ -249,7 +251,7 @@ def test_from_another_group_and_from_a_plan(kctl: Kctl, admin: Admin, group: str
     other = f"{group}-other"
     unknown = kctl("group", "reset-offsets", other, "--from-group", group, "--yes")
     assert unknown.code == 4
-    assert "--create makes a group" in unknown.err
+    assert "use --create to create the group" in unknown.err
     assert "did you mean" in unknown.err
     assert reset(kctl, other, "--from-group", group, "--create", "--yes") == [
         (0, "reset", None, 4, None, None), (2, "reset", None, 8, None, None),
@@ -295,7 +297,7 @@ def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> Non
     ]  # fmt: skip
     unconfirmed = kctl("group", "delete", group, other)
     assert unconfirmed.code == 4
-    assert f"{group}: 2 offsets of 1 topic" in unconfirmed.err
+    assert f"{group}: 2 offsets in 1 topic" in unconfirmed.err
     missing = kctl("group", "delete", group, "no-such-group", "--yes")
     assert missing.code == 4
     assert committed(kctl, group, other) == {(filled, 0): 4, (filled, 1): 1, (filled, 2): 8}, "all or none"
@@ -393,7 +395,7 @@ def test_hostile_group_ids(kctl: Kctl, filled: str, name: str) -> None:
         (("export", "--match", "no-such-.*"), "no group matches no-such-.*"),
         (("remove-member", "no-such-group", "--all", "--yes"), "does not exist"),
         (("delete-offsets", "no-such-group", "--topic", "t"), "does not exist"),
-        (("reset-offsets", "no-such-group", "--to-latest", "--all-topics"), "--create makes a group"),
+        (("reset-offsets", "no-such-group", "--to-latest", "--all-topics"), "use --create to create the group"),
     ],
 )
 def test_groups_that_are_not_there(kctl: Kctl, cluster: TestCluster, arguments: tuple[str, ...], message: str) -> None:

@@ -24,7 +24,7 @@ def real(kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> Iterator[Book]:
 def _resumed(real: Book) -> tuple[Result, str | None]:
     """The run gone on with; the step that was in doubt, which is then taken for done or done again by what is there."""
     done = real.resume()
-    if done.code != 4 or "it may have been done" not in done.err:
+    if done.code != 4 or "may have run" not in done.err:
         return done, None
     (unsure,) = json.loads(real.resume("-o", "json").err)["steps"]
     acted = real.there()["records"] > 0 if unsure == "in/load" else real.told() != []

@@ -129,7 +129,7 @@ def test_refused_and_not_reached(real: Book) -> None:
     """Nothing is changed: without a yes (4), and when nobody answers (3)."""
     refused = real.kctl("playbook", "run", str(real.file), "-p", f"topic={real.topic}")
     assert refused.code == 4
-    assert "give --yes to go ahead" in refused.err
+    assert "to confirm, use --yes" in refused.err
     assert f"make: {'topic.create'}" in refused.err, "what it would change"
     assert (real.there(), real.journals()) == (NOTHING, [])
     asked = real.kctl("playbook", "run", str(real.file), "-p", f"topic={real.topic}", "--step", "--yes")

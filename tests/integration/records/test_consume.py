@@ -322,7 +322,7 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--group", "g", "--partition", "0"), 2, "leave out --partition"),
         (("TOPIC", "--group", ""), 2, "--group is empty"),
         (("TOPIC", "--max-messages", "-1"), 2, "not in the range"),
-        (("TOPIC", "-o", "csv"), 2, "a stream is text"),
+        (("TOPIC", "-o", "csv"), 2, "use text (the default) or -o json"),
         (("TOPIC", "--idle-timeout", "x"), 2, "is not a duration"),
     ],
 )

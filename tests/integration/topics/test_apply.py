@@ -58,7 +58,7 @@ def test_a_clone_with_its_records(kctl: Kctl, cluster: TestCluster, prefix: str)
     assert _own_configs(kctl, copy) == _own_configs(kctl, source)
     again = kctl("topic", "clone", source, copy, "--data")
     assert again.code == 4
-    assert f"`kctl topic delete {copy}` shows what is in it" in again.err
+    assert f"`kctl topic delete {copy}` shows what the topic contains" in again.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -233,7 +233,7 @@ def test_values_that_brokers_write_otherwise(kctl: Kctl, prefix: str, tmp_path: 
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
-        ("partitions: 1", 4, "they only grow"),
+        ("partitions: 1", 4, "cannot be reduced to 1"),
         ("replication_factor: 1", 4, "t.yaml:2:3: topic NAME has replication factor 2, not 1"),
         ("configs: {retention.mss: 1}", 4, "did you mean retention.ms"),
         ("configs: {retention.ms: soon}", 4, "must be a whole number"),

@@ -283,7 +283,10 @@ def test_what_is_refused(breakable: Kctl, client: ClusterClient, source: str, tm
     assert (elsewhere.code, "topic foreign already exists" in elsewhere.err) == (4, True), str(elsewhere)
     breakable.ok("topic", "create", "another")
     other = breakable("topic", "clone", "another", "foreign", "--data")
-    assert (other.code, f"`kctl topic clone {source} foreign --data` resumes" in other.err) == (4, True), str(other)
+    assert (other.code, f"resume that copy with `kctl topic clone {source} foreign --data`" in other.err) == (
+        4,
+        True,
+    ), str(other)
     (held,) = [
         path for path in (breakable.home / ".local/state/kctl/clones").glob("*/*.jsonl")
         if journals.read(path)[0]["target"] == "foreign"

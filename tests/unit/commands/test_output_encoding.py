@@ -156,9 +156,7 @@ def test_a_real_locale(tmp_path: Path) -> None:
     assert made.returncode is not None
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG", "PYTHON"))}
     env = {**clean, "LOCPATH": str(tmp_path), "LC_ALL": name, "HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "kctl", "--help"], env=env, capture_output=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "kctl", "--help"], env=env, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"HOST:PORT," in done.stdout
 
