@@ -93,7 +93,7 @@ def test_the_brokers_of_new_partitions_can_be_chosen(kctl: Kctl, name: str) -> N
         (
             ("alter", "NAME", "--config", "retention.ms=1", "--delete-config", "retention.ms"),
             2,
-            "is in both --config and --delete-config",
+            "in both --config and --delete-config",
         ),
         (("alter", "NAME"), 2, "nothing to change"),
         (("alter", "--partitions", "3"), 2, "no topic is selected"),
