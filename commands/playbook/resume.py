@@ -50,8 +50,8 @@ def resume(
     """
     from kctl.base import journal
     from kctl.playbook.run import run_journal
-    from kctl.playbook.run.engine import Settings
     from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume
+    from kctl.playbook.run.run_settings import RunSettings
     from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
@@ -79,7 +79,7 @@ def resume(
             confirmed = ask_once(inv, playbook, values, place, chosen.first, chosen.only)
             _enter(state)
             run_journal.record_resume(held, redo or (), skip or ())
-            settings = Settings(diff=diff, ask=step, selection=chosen, confirmed=confirmed)
+            settings = RunSettings(diff=diff, ask=step, selection=chosen, confirmed=confirmed)
             carry(inv, playbook, values, place, settings, held, state, report_to)
 
 

@@ -21,7 +21,7 @@ from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import OperationResult
-from kctl.playbook.run.engine import RunOutcome, Settings
+from kctl.playbook.run.run_settings import RunOutcome, RunSettings
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, resume, run, states
 
@@ -331,7 +331,7 @@ def test_a_dry_run_of_a_reset_does_not_fail_for_what_it_did_not_do() -> None:
     planned = [_change(0, 30, 10, ItemResult.WOULD_RESET)]
     path = PATHS["reset-group-by-time"]
     world = _group(planned, planned, {0: 30})
-    ending = run(path.read_text(), world, *RESET, source=path, settings=Settings(check=True))
+    ending = run(path.read_text(), world, *RESET, source=path, settings=RunSettings(check=True))
     assert (states(ending)["reset"], states(ending)["compare"], ending.exit_code) == ("would change", "unknown", 0)
 
 
