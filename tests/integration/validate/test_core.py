@@ -18,7 +18,7 @@ from kctl.errors import OperationFailed
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
-from kctl.validate.invariants import INVARIANTS, Duplicated
+from kctl.validate.invariants import INVARIANTS, DuplicateRecord
 from kctl.validate.report.gaps import worst
 from kctl.validate.report.verdict import Budgets, Evidence, judge
 from kctl.validate.workload.entries import ACKED, SENT, Entry, encode
@@ -89,7 +89,7 @@ def test_an_injected_ack_a_duplicate_and_a_stranger_are_caught(
         "lost": 1, "duplicated": 1, "foreign": 1,
     }  # fmt: skip
     assert (found.lost.first[0].offset, found.lost.first[0].sequence) == (sent + 1, sent)
-    assert found.duplicated.first == [Duplicated(0, sent, 7, 7)]
+    assert found.duplicated.first == [DuplicateRecord(0, sent, 7, 7)]
     assert (found.foreign.first[0].offset, found.delivered) == (sent + 1, sent + 2)
 
 

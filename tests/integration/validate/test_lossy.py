@@ -9,7 +9,7 @@ import pytest
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
-from kctl.validate.noted_faults import read_faults
+from kctl.validate.fault_log import read_faults
 from kctl.validate.report.verdict import Budgets
 from kctl.validate.workload.records import new_run
 from kctl.validate.workload.settings import ProducerSettings

@@ -18,19 +18,19 @@ from kctl.commands.terminal.output_tables import cells_of, narrow
 from kctl.commands.validate import run as validate_run
 from kctl.commands.validate.tables import (
     matrix_tables,
+    plan_lines,
     plan_tables,
+    plan_warnings,
+    print_verdicts,
     question,
     result_tables,
-    said_before,
-    said_plan,
-    tell_results,
 )
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.restart.gate import UnprotectedTopic
-from kctl.validate.evidence import Missing, Sighting, became
-from kctl.validate.invariants import At, Listed
-from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
-from kctl.validate.plan import WAIT_S, PlannedScenario, Wishes
+from kctl.validate.evidence import MissingRecord, ReplicaMatch, fate
+from kctl.validate.invariants import FindingList, RecordPosition
+from kctl.validate.matrix import SETUPS, Matrix, MatrixRow, Setup, doubts_of, meaning, promise, row_of
+from kctl.validate.plan import WAIT_S, PlannedScenario, ValidationOptions
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.plot import Mark, Plot, ceiling, letters, plot_of
 from kctl.validate.report.plot_svg import plot_svg
@@ -39,7 +39,7 @@ from kctl.validate.report.report import csv_rows, gaps_around, matrix_value, res
 from kctl.validate.report.report_folder import check_folder, markdown, write_report
 from kctl.validate.report.sentences import missing_line, why_not
 from kctl.validate.report.timeline import Recovery
-from kctl.validate.report.verdict import Budgets, Judged
+from kctl.validate.report.verdict import BudgetResult, Budgets
 from validation_results import KILL, PLANNED, SECOND, plan, result, sent
 
 RESULT_KEYS = [
@@ -131,33 +131,33 @@ def test_a_loss_names_partition_offset_and_sequence() -> None:
     ("missing", "expected"),
     [
         (
-            Missing(1, 5, 6, "lost", False, (), ("broker 3: x",), "k"),
+            MissingRecord(1, 5, 6, "lost", False, (), ("broker 3: x",), "k"),
             "partition 1, offset 5, sequence 6: lost: no replica's log files have it (broker 3: x)",
         ),
         (
-            Missing(1, -1, 6, "lost", True, (), (), "k"),
+            MissingRecord(1, -1, 6, "lost", True, (), (), "k"),
             "partition 1, no offset (acks=0), sequence 6: lost: no replica's log files have it; the consumer had it",
         ),
         (
-            Missing(1, 5, 6, "cut off", False, (Sighting(2, "0.log", 5),), (), "k"),
+            MissingRecord(1, 5, 6, "cut off", False, (ReplicaMatch(2, "0.log", 5),), (), "k"),
             "partition 1, offset 5, sequence 6: lost to clients, though a file has it: broker 2 has it at offset 5",
         ),
         (
-            Missing(1, 5, 6, "not delivered", False, (Sighting(2, "0.log", 5),), (), "k"),
+            MissingRecord(1, 5, 6, "not delivered", False, (ReplicaMatch(2, "0.log", 5),), (), "k"),
             "partition 1, offset 5, sequence 6: not delivered; broker 2 has it at offset 5",
         ),
     ],
 )  # fmt: skip
-def test_where_a_record_is(missing: Missing, expected: str) -> None:
+def test_where_a_record_is(missing: MissingRecord, expected: str) -> None:
     assert missing_line(missing) == expected
 
 
 def test_lost_is_told_from_not_delivered() -> None:
-    sighting = Sighting(1, "0.log", 5)
-    assert became([], asked=2, in_log=False) == "lost"
-    assert became([sighting], asked=2, in_log=False) == "cut off"
-    assert became([], asked=0, in_log=False) == "not looked for"
-    assert became([], asked=0, in_log=True) == became([sighting], asked=1, in_log=True) == "not delivered"
+    sighting = ReplicaMatch(1, "0.log", 5)
+    assert fate([], readable=2, in_log=False) == "lost"
+    assert fate([sighting], readable=2, in_log=False) == "cut off"
+    assert fate([], readable=0, in_log=False) == "not looked for"
+    assert fate([], readable=0, in_log=True) == fate([sighting], readable=1, in_log=True) == "not delivered"
     (row,) = result(unread=[7]).missing
     assert (row.became, row.partition, row.offset, row.sequence) == ("not delivered", 0, 7, 7)
 
@@ -190,7 +190,7 @@ def test_a_budget_that_was_not_measured_is_not_kept(capsys: pytest.CaptureFixtur
     assert "**Not all held.**" in text
     assert "--max-controller-time was not measured" in text
     assert "| --max-leader-time | 3000 | 2500 | yes |" in text
-    moved = replace(found, verdict=replace(found.verdict, budgets=[Judged("max_controller_ms", 9000, 50, True)]))
+    moved = replace(found, verdict=replace(found.verdict, budgets=[BudgetResult("max_controller_ms", 9000, 50, True)]))
     assert run_value(plan(), "1", "/e", [found, moved])["unmeasured"] == []
 
 
@@ -238,9 +238,9 @@ def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
     impossible = PlannedScenario("zookeeper-loss", "does", "proves", (), 2, impossible="no ZooKeeper here")
     suffering = tuple(UnprotectedTopic(f"t{n}", 1, 1, 1, "it is gone") for n in range(7))
     made = replace(plan(PLANNED, impossible), unprotected=suffering)
-    assert said_plan(made) == ["leader-election: kill -9 of a leader"]
+    assert plan_lines(made) == ["leader-election: kill -9 of a leader"]
     assert question(made) == "Break cluster prod on purpose (1 validation), by the commands of hooks.yaml?"
-    lines = said_before(made)
+    lines = plan_warnings(made)
     assert lines[0] == "zookeeper-loss is left out: no ZooKeeper here"
     assert lines[1] == "topic t0 suffers: 1 partition with 1 replica, min.insync.replicas 1: it is gone"
     assert lines[-1] == "2 more topics suffer: --dry-run lists all"
@@ -251,16 +251,16 @@ def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_on_a_terminal_there_is_a_plot(capsys: pytest.CaptureFixture[str]) -> None:
     with mock.patch("sys.stdout.isatty", return_value=True):
-        tell_results(Invocation(), [result(lost=[40])], matrix=False)
+        print_verdicts(Invocation(), [result(lost=[40])], matrix=False)
     shown = capsys.readouterr()
     assert "leader-election: lost: 1 record acknowledged and not in the log" in shown.err
     assert "leader-election: partition 1, offset 40, sequence 40: " in shown.err
     assert re.search(r"\A\n\S*leader-election: acknowledged writes per second", shown.out)  # no «\\n» to be read
     assert f"a 3.0 s: {KILL.name}" in shown.out
-    tell_results(Invocation(), [result()], matrix=False)
+    print_verdicts(Invocation(), [result()], matrix=False)
     assert capsys.readouterr().out == ""  # no terminal
     with mock.patch("sys.stdout.isatty", return_value=True):
-        tell_results(Invocation(output="json"), [result()], matrix=False)
+        print_verdicts(Invocation(output="json"), [result()], matrix=False)
     assert capsys.readouterr().out == ""
 
 
@@ -295,7 +295,7 @@ def test_a_row_of_the_matrix(setup: Setup, lost: list[int], expected: bool, said
 
 def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str]) -> None:
     results = [result(acks=setup.acks) for setup in SETUPS]
-    rows: list[Row] = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
+    rows: list[MatrixRow] = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
     assert [each.partition(":")[0] for each in doubts_of(rows, results)] == ["acks=1 lost nothing"]
     assert not Matrix(rows, [], doubts_of(rows, results)).ok
     rows[1] = row_of(SETUPS[1], result(lost=[5], acks="1"))
@@ -306,7 +306,7 @@ def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str])
     assert len(text.splitlines()) == 9
 
 
-_FINDING = Listed(1, [At(0, 5, 5)])
+_FINDING = FindingList(1, [RecordPosition(0, 5, 5)])
 
 
 @pytest.mark.parametrize(
@@ -380,12 +380,12 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
             return answer
 
     rows = [PLANNED] * len(found)
-    prepared = mock.Mock(plan=plan(*rows), report=None, told=validate_run._Told())
+    prepared = mock.Mock(plan=plan(*rows), report=None, told=validate_run._Progress())
     prepared.begin.return_value = Run()
     with mock.patch.object(validate_run, "_prepared") as given:
         given.return_value.__enter__.return_value = prepared
         given.return_value.__exit__.return_value = False
-        args = (Invocation(output="json"), None, Wishes(), None, None)
+        args = (Invocation(output="json"), None, ValidationOptions(), None, None)
         if raised is None:
             validate_run.run_scenarios(*args, dry_run=False)
         else:
@@ -406,9 +406,11 @@ def test_timeout_is_the_longest_wait(matrix: bool, asked: str | None, wait_s: fl
         if matrix:
             validate_run.run_matrix(inv, None, None, dry_run=True)
         else:
-            validate_run.run_scenarios(inv, None, Wishes(acks="1", idempotent=False), None, None, dry_run=True)
-    wishes = given.call_args.args[2]
-    assert (wishes.wait_s, wishes.acks) == (wait_s, "all" if matrix else "1")
+            validate_run.run_scenarios(
+                inv, None, ValidationOptions(acks="1", idempotent=False), None, None, dry_run=True
+            )
+    options = given.call_args.args[2]
+    assert (options.wait_s, options.acks) == (wait_s, "all" if matrix else "1")
 
 
 @pytest.mark.parametrize("matrix", [False, True])
@@ -433,7 +435,7 @@ def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
             return lossy
 
     (tmp_path / "file").touch()
-    prepared = mock.Mock(plan=plan(PLANNED), report=tmp_path / "file", told=validate_run._Told())
+    prepared = mock.Mock(plan=plan(PLANNED), report=tmp_path / "file", told=validate_run._Progress())
     prepared.begin.return_value = Run()
     carried = Matrix([row_of(SETUPS[7], lossy)], [lossy], [])
     inv = Invocation(output="json")
@@ -442,7 +444,7 @@ def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
         if matrix:
             validate_run.run_matrix(inv, None, None, dry_run=False)
         else:
-            validate_run.run_scenarios(inv, None, Wishes(), None, None, dry_run=False)
+            validate_run.run_scenarios(inv, None, ValidationOptions(), None, None, dry_run=False)
 
     with (
         mock.patch.object(validate_run, "_prepared") as given,

@@ -12,7 +12,7 @@ import pytest
 from kctl.errors import InvalidFile, NotFound, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.target import Target
-from kctl.validate.noted_faults import note_fault, read_faults
+from kctl.validate.fault_log import note_fault, read_faults
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.timeline import PartitionView
 from kctl.validate.sampler import Sampler, _Changes, views_of

@@ -15,17 +15,17 @@ from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.gate import UnprotectedTopic
 from kctl.restart.snapshot import GateSnapshot
-from kctl.validate import bystanders
+from kctl.validate import other_topics
 from kctl.validate import plan as plan_module
 from kctl.validate import run as run_module
-from kctl.validate.bystanders import Bystanders, elects_unclean, on_two, risks, without_two
+from kctl.validate.fault_injection import FaultInjection
 from kctl.validate.leftovers import BEGIN, PREFIX, TOPIC
-from kctl.validate.means import Means
-from kctl.validate.plan import Plan, PlannedScenario, Wishes, make_plan, plan_scenario
+from kctl.validate.other_topics import OtherTopics, elects_unclean, on_two, risks, without_two
+from kctl.validate.plan import PlannedScenario, ValidationOptions, ValidationPlan, make_plan, plan_scenario
 from kctl.validate.run import ValidationRun
 from kctl.validate.scenarios import SCENARIOS, find
 
-MEANS = Means(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand", "none")
+MEANS = FaultInjection(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand", "none")
 
 
 OWN = f"{PREFIX}x-y"
@@ -58,7 +58,7 @@ def state(brokers: int = 3, /, own: Any = (), **topics: tuple[tuple[int, ...], .
 def test_the_pair_of_an_unclean_election(
     brokers: tuple[int, ...], controller: int | None, at_risk: Any, expected: tuple[int, int] | None
 ) -> None:
-    around = Bystanders(brokers, controller, {frozenset(pair): ["orders"] for pair in at_risk})
+    around = OtherTopics(brokers, controller, {frozenset(pair): ["orders"] for pair in at_risk})
     assert around.pair() == expected
     assert around.assignment() == (() if expected is None else (expected,))
 
@@ -74,9 +74,9 @@ def test_topics_with_all_replicas_on_two_brokers() -> None:
     ("configs", "expected"),
     [
         ([], False),
-        ([ConfigEntry(bystanders.UNCLEAN, "true", mock.Mock())], True),
-        ([ConfigEntry(bystanders.UNCLEAN, "false", mock.Mock())], False),
-        ([ConfigEntry(bystanders.UNCLEAN, None, mock.Mock())], True),
+        ([ConfigEntry(other_topics.UNCLEAN, "true", mock.Mock())], True),
+        ([ConfigEntry(other_topics.UNCLEAN, "false", mock.Mock())], False),
+        ([ConfigEntry(other_topics.UNCLEAN, None, mock.Mock())], True),
         ([ConfigEntry("other", "true", mock.Mock())], False),
         (Refused("may not"), True),
         (None, True),
@@ -105,7 +105,9 @@ def test_who_suffers_while_two_are_away() -> None:
     assert {row.consequence.partition(" while ")[2] for row in any_two} == {"two brokers are away"}
 
 
-def planned(monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping[str, str], *names: str) -> Plan:
+def planned(
+    monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping[str, str], *names: str
+) -> ValidationPlan:
     """unclean: by topic, what its config is; «?»: nobody tells."""
     client = mock.Mock()
     client.target.zookeeper = None
@@ -113,17 +115,17 @@ def planned(monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping
     cluster = mock.MagicMock()
     cluster.__enter__.return_value.look.return_value = GateSnapshot(now, dict.fromkeys(now.topics, 1), {})
     monkeypatch.setattr(plan_module, "LiveCluster", mock.Mock(return_value=cluster))
-    monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
+    monkeypatch.setattr(other_topics, "fetch_topic_configs", configs_of(unclean))
     chosen = [find(name) for name in names] or SCENARIOS
-    return make_plan(client, MEANS, chosen, Wishes(), controller=1)
+    return make_plan(client, MEANS, chosen, ValidationOptions(), controller=1)
 
 
 def configs_of(unclean: Mapping[str, str]) -> Any:
     def fetch(_client: object, topics: set[str], _brokers: object, *, names: list[str]) -> dict[str, Any]:
-        assert names == [bystanders.UNCLEAN]
+        assert names == [other_topics.UNCLEAN]
         told = {topic: unclean.get(topic, "false") for topic in topics}
         return {
-            topic: Refused("may not") if value == "?" else [ConfigEntry(bystanders.UNCLEAN, value, mock.Mock())]
+            topic: Refused("may not") if value == "?" else [ConfigEntry(other_topics.UNCLEAN, value, mock.Mock())]
             for topic, value in told.items()
         }
 
@@ -156,35 +158,35 @@ BEGUN = [{"step": BEGIN}, {"step": TOPIC, "topic": OWN}]
 
 
 def run_now(monkeypatch: pytest.MonkeyPatch, controller: int, now: ClusterState, **unclean: str) -> ValidationRun:
-    monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
+    monkeypatch.setattr(other_topics, "fetch_topic_configs", configs_of(unclean))
     monkeypatch.setattr(run_module, "read_controller", lambda _: SimpleNamespace(controller_id=controller))
     client = mock.Mock()
     client.metadata.return_value = now
     return ValidationRun(
-        "12345678", mock.Mock(), client, MEANS, mock.Mock(), Wishes(wait_s=0), mock.Mock(entries=list(BEGUN)), Path(),
-        lambda _: None,
+        "12345678", mock.Mock(), client, MEANS, mock.Mock(), ValidationOptions(wait_s=0),
+        mock.Mock(entries=list(BEGUN)), Path(), lambda _: None,
     )  # fmt: skip
 
 
 def test_the_pair_is_that_of_the_moment_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenarios before it have moved the controller."""
-    row = plan_scenario(find("unclean-election"), Bystanders((1, 2, 3), 1), MEANS, Wishes())
+    row = plan_scenario(find("unclean-election"), OtherTopics((1, 2, 3), 1), MEANS, ValidationOptions())
     assert row.assignment == ((2, 3),)
-    assert run_now(monkeypatch, 1, state()).placed(row) == row
-    assert run_now(monkeypatch, 2, state()).placed(row).assignment == ((1, 3),)
-    assert run_now(monkeypatch, 2, state(new=((1, 3),)), new="true").placed(row).assignment == ((1, 2),)
+    assert run_now(monkeypatch, 1, state()).place(row) == row
+    assert run_now(monkeypatch, 2, state()).place(row).assignment == ((1, 3),)
+    assert run_now(monkeypatch, 2, state(new=((1, 3),)), new="true").place(row).assignment == ((1, 2),)
     other = PlannedScenario("broker-loss", "", "", ((1, 2, 3),), 2)
-    assert run_now(monkeypatch, 2, state()).placed(other) is other
+    assert run_now(monkeypatch, 2, state()).place(other) is other
 
 
 def test_a_topic_at_risk_that_came_later_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = plan_scenario(find("unclean-election"), Bystanders((1, 2), 1), MEANS, Wishes())
+    row = plan_scenario(find("unclean-election"), OtherTopics((1, 2), 1), MEANS, ValidationOptions())
     run = run_now(monkeypatch, 1, state(2, new=((1, 2),)), new="true")
     with pytest.raises(OperationFailed, match="unclean-election did not come to its end: no two brokers can be taken"):
-        run.placed(row)
+        run.place(row)
     run.journal.entries[1:] = []  # it is the first, and nothing was changed yet
     with pytest.raises(Refused, match=r"^no two brokers can be taken away: every two") as refused:
-        run.placed(row)
+        run.place(row)
     assert refused.value.exit_code == 4
 
 
@@ -192,7 +194,7 @@ def test_a_topic_at_risk_that_came_later_ends_it(monkeypatch: pytest.MonkeyPatch
 def test_each_way_to_an_unclean_election_asks_for_the_pair(matrix: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from kctl.validate.matrix import run_matrix
 
-    row = plan_scenario(find("unclean-election"), Bystanders((1, 2, 3), 1), MEANS, Wishes())
+    row = plan_scenario(find("unclean-election"), OtherTopics((1, 2, 3), 1), MEANS, ValidationOptions())
     run = run_now(monkeypatch, 3, state())
     made: list[Any] = []
 
