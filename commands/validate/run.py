@@ -50,7 +50,7 @@ class _Progress:
 
     def done(self, result: ScenarioResult) -> None:
         seconds = result.duration_ms / 1000
-        output.note(f"{result.scenario}: {'held' if result.verdict.ok else 'not held'} ({seconds:.0f} s)")
+        output.note(f"{result.scenario}: {'passed' if result.verdict.ok else 'failed'} ({seconds:.0f} s)")
 
 
 @dataclass

@@ -108,7 +108,7 @@ def test_kill_9_of_the_producer(target: Target, topic: Callable[..., str], tmp_p
         experiment.consumer.stop(within(30))
     verdict = judge(name, settings.run, Evidence(read_sent(tmp_path), log, read_delivered(tmp_path)))
     assert verdict.violated == []
-    assert verdict.doubts == ["the producer did not come to an orderly end"]
+    assert verdict.doubts == ["the producer did not exit cleanly"]
     assert verdict.findings.acked >= 1000
     assert verdict.findings.indeterminate == verdict.findings.sent - verdict.findings.acked
 

@@ -169,7 +169,7 @@ def test_what_cannot_be_taken_back_stays_noted(
     """All the rest is, and the next run tries again."""
     cluster.broken = {broken}
     with held(tmp_path, 5) as found:
-        with pytest.raises(OperationFailed, match="not all is as it was before the validation") as caught:
+        with pytest.raises(OperationFailed, match="clean-up after the validation failed") as caught:
             clean_up(found, injection(cluster), TARGET, outcome="failed")
         assert caught.value.exit_code == 5
         still = leftovers_of(found.entries, name="j")
@@ -191,7 +191,7 @@ def test_a_paused_broker_that_cannot_be_woken_stays_noted(cluster: Cluster, tmp_
     """A start of what runs, and stands, ends well, too."""
     cluster.broken, cluster.silent = {"unpause 3"}, {3}
     with held(tmp_path, 3) as found:
-        with pytest.raises(OperationFailed, match="3: cannot unpause 3; it was started, and does not answer"):
+        with pytest.raises(OperationFailed, match="3: cannot unpause 3; it was started, but does not respond"):
             clean_up(found, injection(cluster), TARGET, outcome="failed")
         assert leftovers_of(found.entries, name="j").nodes == {"3": "pause"}
         cluster.broken = {"unpause 3", "start 3"}
@@ -258,7 +258,7 @@ def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
     ],
 )
 def test_a_journal_that_is_none_is_not_followed(entry: dict[str, Any]) -> None:
-    with pytest.raises(InvalidFile, match="j is no journal of a validation"):
+    with pytest.raises(InvalidFile, match="j is not a validation journal"):
         leftovers_of([entry], name="j")
 
 
@@ -292,7 +292,7 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
     with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence") as first:
         first.append(TOPIC, topic=NAME)
         first.append(DOWN, node="2", act="kill")
-        with pytest.raises(Busy, match="another kctl validates this cluster"):
+        with pytest.raises(Busy, match="another validation of this cluster is running"):
             leftovers.begin("prod", "id-1", "87654321", tmp_path / "evidence")
         with pytest.raises(Busy):
             leftovers.refuse_while_at_work("id-1")
@@ -302,7 +302,7 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
     (left,) = clean_earlier(injection(cluster), TARGET, "id-1", progress=told.append)
     assert (left.cluster, left.topics, left.nodes) == ("prod", [NAME], {"2": "kill"})
     assert cluster.done == ["start 2", f"delete {NAME}"]
-    assert any("an earlier validation was ended before it had cleaned up" in line for line in told)
+    assert any("cleaning up after an earlier validation that was killed" in line for line in told)
     assert leftovers.unfinished("id-1") == []
     assert clean_earlier(injection(cluster), TARGET, "id-1", progress=told.append) == []
 
@@ -392,7 +392,7 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
             Breaker(injection(cluster), found).kill(2)
             raise OperationFailed("no write")
 
-    with pytest.raises(OperationFailed, match="no write; not all is as it was before the validation: 2: cannot start"):
+    with pytest.raises(OperationFailed, match="no write; clean-up after the validation failed: 2: cannot start"):
         broken()
     assert leftovers.unfinished("id-1") == [found.path]
     assert not journal.held(found.path)
@@ -443,7 +443,7 @@ def test_a_verdict_is_kept_though_its_topic_cannot_be_deleted(
     cluster.broken = {f"delete {NAME}"}
     found: list[Any] = []
     with (
-        pytest.raises(OperationFailed, match=rf"not all is as it was .*: topic {NAME} could not be deleted"),
+        pytest.raises(OperationFailed, match=rf"clean-up after the validation failed: topic {NAME} could not be deleted"),
         running(cluster, tmp_path, monkeypatch, done) as run,
     ):
         found = run.trials([TRIAL], "unclean-election", 1.0, mock.Mock())
@@ -462,9 +462,9 @@ def test_no_scenario_begins_while_a_partition_is_behind(
         behind = mock.Mock(side_effect=Refused("the cluster is not healthy: orders-0"))
         monkeypatch.setattr(run_module, "wait_healthy", behind)
         done.clear()
-        with pytest.raises(OperationFailed, match="controller-election did not come to its end: the cluster is not h"):
+        with pytest.raises(OperationFailed, match="controller-election did not complete: the cluster is not h"):
             run.trials([TRIAL], "controller-election", 1.0, mock.Mock())
-        assert behind.call_args == mock.call(run.client, WAIT_S, own="kctl-validate-12345678-")
+        assert behind.call_args == mock.call(run.client, WAIT_S, ignore="kctl-validate-12345678-")
         run.journal.entries[1:] = []
         with pytest.raises(Refused, match=r"^the cluster is not healthy: orders-0"):
             run.trials([TRIAL], "leader-election", 1.0, mock.Mock())

@@ -476,19 +476,19 @@ def test_a_verdict_needs_acknowledged_writes_everywhere_and_orderly_ends() -> No
     given.ended = False
     del log[11]
     assert judge("t", "r", Evidence(sent, log, given)).doubts == [
-        "the producer did not come to an orderly end",
-        "the consumer did not come to an orderly end",
+        "the producer did not exit cleanly",
+        "the consumer did not exit cleanly",
     ]
     late = judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 1)]))  # all was acknowledged before it
-    assert late.doubts == ["no write was acknowledged behind «kill» in partitions 3, 9"]
+    assert late.doubts == ["no write was acknowledged after 'kill' in partitions 3, 9"]
     assert judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0)])).ok
-    assert judge("t", "r", Evidence(SentRecords(ended=True), {}, None)).doubts == ["there is no partition"]
+    assert judge("t", "r", Evidence(SentRecords(ended=True), {}, None)).doubts == ["the topic has no partition"]
 
 
 def test_a_fault_that_was_none_is_a_doubt() -> None:
     quiet = Recovery("kill", 0, {3: None}, {3: 0, 9: 0}, unmoved=(3,))
     verdict = judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[quiet]))
-    assert verdict.doubts == ["«kill» had no effect: its broker led partition 3 all the time"]
+    assert verdict.doubts == ["'kill' had no effect: its broker led partition 3 all the time"]
     assert not verdict.ok
     real = Recovery("kill", 0, {3: None}, {3: 0, 9: 0})  # not seen in time, and yet it was
     assert judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[real])).ok

@@ -84,7 +84,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, *steps: str) -> ValidationRun:
     ids=["all", "one", "three", "an error"],
 )
 def test_what_could_not_be_put_back_is_told(monkeypatch: pytest.MonkeyPatch, outcome: Any, told: str | None) -> None:
-    monkeypatch.setattr(run_module, "put_back", mock.Mock(side_effect=[outcome]))
+    monkeypatch.setattr(run_module, "restore_leaders", mock.Mock(side_effect=[outcome]))
     with _run(monkeypatch, DOWN) as run:
         pass
     assert run.not_led == told
@@ -92,7 +92,7 @@ def test_what_could_not_be_put_back_is_told(monkeypatch: pytest.MonkeyPatch, out
 
 def test_where_nothing_was_broken_nothing_is_elected(monkeypatch: pytest.MonkeyPatch) -> None:
     called = mock.Mock()
-    monkeypatch.setattr(run_module, "put_back", called)
+    monkeypatch.setattr(run_module, "restore_leaders", called)
     with _run(monkeypatch):
         pass
     assert not called.called

@@ -1,4 +1,4 @@
-"""Topics of others while two brokers are away: which pair an unclean election takes, and what is told before."""
+"""Topics of others while two brokers are down: which pair an unclean election takes, and what is told before."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_who_suffers_while_two_are_away() -> None:
     )  # fmt: skip
     least: dict[str, int | KctlError] = {name: int(name[-1]) for name in found.topics if "min" in name}
     least |= {"rf1": 1, "unknown": Refused("may not"), OWN: 1}
-    refused, gone = "acks=all refused while brokers 2 and 3 are away", "not available while brokers 2 and 3 are away"
+    refused, gone = "acks=all writes rejected while brokers 2 and 3 are down", "unavailable while brokers 2 and 3 are down"
     rows = [
         UnprotectedTopic("rf2_min1", 1, 2, 1, gone),
         UnprotectedTopic("rf2_min2", 1, 2, 2, gone),
@@ -102,7 +102,7 @@ def test_who_suffers_while_two_are_away() -> None:
     assert without_two(found, least, (3, 2)) == rows
     any_two = without_two(found, least, None)
     assert [(row.topic, row.partition_count) for row in any_two] == [("rf2_min1", 2), ("rf2_min2", 1), ("rf3_min2", 2)]
-    assert {row.consequence.partition(" while ")[2] for row in any_two} == {"two brokers are away"}
+    assert {row.consequence.partition(" while ")[2] for row in any_two} == {"two brokers are down"}
 
 
 def planned(
@@ -137,7 +137,7 @@ def test_a_plan_spares_records_of_others(monkeypatch: pytest.MonkeyPatch) -> Non
     plan = planned(monkeypatch, now, {"orders": "true", "wide": "true"}, "unclean-election")
     assert [row.assignment for row in plan.scenarios] == [((2, 4),)]
     assert [(row.topic, row.consequence) for row in plan.unprotected] == [
-        ("safe", "not available while brokers 2 and 4 are away")
+        ("safe", "unavailable while brokers 2 and 4 are down")
     ]
     plan = planned(monkeypatch, now, {}, "unclean-election", "controller-election")  # the pair may change until then
     assert [row.topic for row in plan.unprotected] == ["orders", "safe"]
@@ -147,7 +147,7 @@ def test_a_plan_spares_records_of_others(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("value", ["true", "?"])
 def test_where_every_pair_has_a_topic_at_risk_it_is_not_done(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = state(orders=((2, 3), (1, 2), (3, 1)))
-    with pytest.raises(Refused, match=r"unclean-election cannot be done here: every two brokers .*\(orders\)"):
+    with pytest.raises(Refused, match=r"unclean-election cannot run on this cluster: every pair of brokers .*\(orders\)"):
         planned(monkeypatch, now, {"orders": value}, "unclean-election")
     plan = planned(monkeypatch, now, {"orders": value})
     impossible = {row.scenario for row in plan.scenarios if row.impossible}
@@ -182,10 +182,10 @@ def test_the_pair_is_that_of_the_moment_when_it_begins(monkeypatch: pytest.Monke
 def test_a_topic_at_risk_that_came_later_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     row = plan_scenario(find("unclean-election"), OtherTopics((1, 2), 1), MEANS, ValidationOptions())
     run = run_now(monkeypatch, 1, state(2, new=((1, 2),)), new="true")
-    with pytest.raises(OperationFailed, match="unclean-election did not come to its end: no two brokers can be taken"):
+    with pytest.raises(OperationFailed, match="unclean-election did not complete: no two brokers can be stopped"):
         run.place(row)
     run.journal.entries[1:] = []  # it is the first, and nothing was changed yet
-    with pytest.raises(Refused, match=r"^no two brokers can be taken away: every two") as refused:
+    with pytest.raises(Refused, match=r"^no two brokers can be stopped: every pair") as refused:
         run.place(row)
     assert refused.value.exit_code == 4
 

@@ -32,7 +32,7 @@ from kctl.validate.stage import Stage, scenario_failed
 
 def injection(acts: Collection[str] = ACTS, zookeepers: int = 1) -> FaultInjection:
     made = mock.Mock(acts=acts)
-    keepers = mock.Mock(names=("zk1:2181",)) if zookeepers else "hooks.yaml has no commands for ZooKeeper"
+    keepers = mock.Mock(names=("zk1:2181",)) if zookeepers else "hooks.yaml has no ZooKeeper commands"
     return FaultInjection(made, None, "by hand", keepers)
 
 
@@ -54,19 +54,19 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "brokers", "given", "wishes", "why"),
+    ("scenario", "brokers", "given", "options", "why"),
     [
         ("leader-election", (1, 2, 3), injection(), ValidationOptions(), None),
         ("leader-election", (1, 2), injection(), ValidationOptions(), None),
-        ("leader-election", (1,), injection(), ValidationOptions(), "with one broker nothing can take over"),
-        ("unclean-election", (1,), injection(), ValidationOptions(), "with one broker nothing can take over"),
+        ("leader-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker to take over"),
+        ("unclean-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker to take over"),
         ("zookeeper-loss", (1,), injection(), ValidationOptions(), None),
         (
             "zookeeper-loss",
             (1, 2, 3),
             injection(zookeepers=0),
             ValidationOptions(),
-            "hooks.yaml has no commands for ZooKeeper",
+            "hooks.yaml has no ZooKeeper commands",
         ),
         (
             "broker-loss",
@@ -80,12 +80,12 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
             (1, 2, 3),
             injection(["stop"]),
             ValidationOptions(),
-            "to pause and to unpause and to kill and to start",
+            "to pause or unpause or kill or start",
         ),
         ("rolling-restart", (1, 2, 3), injection(["stop", "start"]), ValidationOptions(), None),
-        ("leader-election", (1, 2, 3), injection(), ValidationOptions(min_insync=4), "takes no write at all"),
-        ("leader-election", (1, 2, 3), injection(), ValidationOptions(min_insync=3), "no broker may be missing"),
-        ("leader-election", (1, 2), injection(), ValidationOptions(min_insync=2), "no broker may be missing"),
+        ("leader-election", (1, 2, 3), injection(), ValidationOptions(min_insync=4), "rejects all writes"),
+        ("leader-election", (1, 2, 3), injection(), ValidationOptions(min_insync=3), "rejects writes without a broker"),
+        ("leader-election", (1, 2), injection(), ValidationOptions(min_insync=2), "rejects writes without a broker"),
         (
             "unclean-election",
             (1, 2),
@@ -120,7 +120,7 @@ def test_min_insync_replicas_is_2_where_it_can_be() -> None:
 
 def test_a_controller_that_is_no_broker_cannot_be_killed() -> None:
     row = plan_scenario(find("controller-election"), OtherTopics((1, 2, 3), 3000), injection(), ValidationOptions())
-    assert row.impossible == "the controller is no broker"
+    assert row.impossible == "the controller is not a broker"
 
 
 def test_idempotence_needs_acks_all() -> None:
@@ -153,7 +153,7 @@ def state(*partitions: PartitionState, brokers: int = 3, name: str = "t") -> Clu
 
 
 def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(plan_module, "_HEALTHY_S", 0.0)
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = state(partition(), partition(1, isr=(1, 2)))
@@ -167,7 +167,7 @@ def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatc
     [
         ([GateSnapshot(state(), {}, None)], None),
         ([GateSnapshot(state(), {}, None, silent={3: "no"}), GateSnapshot(state(), {}, None)], None),  # it was slow
-        ([GateSnapshot(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not answer"),
+        ([GateSnapshot(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not respond"),
         (
             [GateSnapshot(state(), {}, None, silent={3: "no"}), *[GateSnapshot(state(brokers=2), {}, None)] * 9],
             "broker 3 does not",
@@ -191,17 +191,17 @@ def test_a_dead_broker_is_known_until_its_session_ends(
 def test_a_validation_of_others_is_not_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its journal is on another machine, or another user's; that of a topic of one's own is here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(plan_module, "_GONE_S", 0.0)
+    monkeypatch.setattr(plan_module, "_DELETED_S", 0.0)
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = state(partition(), name=f"{leftovers.PREFIX}87654321-broker-loss")
-    with pytest.raises(Refused, match="another kctl validates this cluster, or one was killed on another ma") as caught:
+    with pytest.raises(Refused, match="another machine or user runs a validation of this cluster") as caught:
         make_plan(client, injection(), SCENARIOS, ValidationOptions(), controller=1)
     assert "kctl topic delete kctl-validate-87654321-broker-loss" in (caught.value.hint or "")
     with leftovers.begin("prod", "cluster-id-1", "87654321", tmp_path) as held:
         held.append(leftovers.TOPIC, topic=f"{leftovers.PREFIX}87654321-broker-loss")
     plan_module.refuse_others(client, "cluster-id-1")
-    with pytest.raises(Refused, match="another kctl validates"):
+    with pytest.raises(Refused, match="another machine or user runs a validation"):
         plan_module.refuse_others(client, "another")
 
 
@@ -228,9 +228,9 @@ def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = state(brokers=1)
-    with pytest.raises(NotSupported, match="leader-election cannot be done here: with one broker"):
+    with pytest.raises(NotSupported, match="leader-election cannot run on this cluster: a single broker"):
         make_plan(client, injection(), [find("leader-election")], ValidationOptions(), controller=1)
-    with pytest.raises(Refused, match="with one broker nothing can take over; hooks"):
+    with pytest.raises(Refused, match="a single broker has no other broker to take over; hooks"):
         make_plan(client, injection(zookeepers=0), SCENARIOS, ValidationOptions(), controller=1)
 
 
@@ -259,7 +259,7 @@ def test_a_zookeeper_that_does_not_answer_is_refused() -> None:
     client = mock.Mock()
     client.target.zookeeper = "127.0.0.1:1"
     client.target.zookeeper_security = Security()
-    with pytest.raises(Refused, match="ZooKeeper does not answer"):
+    with pytest.raises(Refused, match="ZooKeeper does not respond"):
         make_plan(client, injection(), SCENARIOS, ValidationOptions(), controller=1)
 
 
@@ -341,13 +341,13 @@ class Noted:
     def controller(self) -> int:
         return self.controls
 
-    def until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
+    def wait_until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
         assert met(self.partitions()), what
 
     def wait_for_writes(self, _: str = "") -> None:
         self.done.append("writes")
 
-    def recovered(self) -> None:
+    def wait_for_recovery(self) -> None:
         assert not self.away
         self.done.append("full")
 
@@ -360,10 +360,10 @@ class Noted:
     def elect_preferred(self) -> None:
         self.done.append("elect")
 
-    def go_on(self, _seconds: float, _what: str) -> None:
+    def keep_writing(self, _seconds: float, _what: str) -> None:
         self.done.append("later")
 
-    def told(self, _: str) -> None:
+    def progress(self, _: str) -> None:
         pass
 
 
@@ -406,11 +406,11 @@ def test_zookeepers_that_serve_on_are_a_doubt(monkeypatch: pytest.MonkeyPatch) -
     stage = Noted({0: 1}, (1,))
     stage.breaker.serving_zookeepers.return_value = ["zk1:2181"]
     find("zookeeper-loss").run(stage)  # type: ignore[arg-type]
-    assert stage.doubts == ["«kill -9 of ZooKeeper» was none: zk1:2181 served before the start"]
+    assert stage.doubts == ["'kill -9 of ZooKeeper' had no effect: zk1:2181 served before the start"]
 
 
 def test_a_leader_election_needs_a_leader_besides_the_controller() -> None:
-    with pytest.raises(Refused, match="no broker but the controller leads"):
+    with pytest.raises(Refused, match="only the controller leads"):
         find("leader-election").run(Noted({0: 1}, (1, 2)))  # type: ignore[arg-type]
 
 
@@ -426,7 +426,7 @@ def stage(tmp_path: Path, wait_s: float = 0.05) -> Stage:
 def test_a_wait_has_an_end(tmp_path: Path) -> None:
     made = stage(tmp_path)
     made.client.metadata.return_value = state(partition())  # type: ignore[attr-defined]
-    with pytest.raises(TimedOut, match=r"after 0\.05 s still not: it rains"):
+    with pytest.raises(TimedOut, match=r"timed out after 0\.05 s waiting until it rains"):
         made.wait_until(lambda _: False, "it rains")
 
 
@@ -452,5 +452,5 @@ def test_a_fault_names_the_broker_and_what_it_is(tmp_path: Path) -> None:
 def test_what_ends_a_run_that_has_begun_is_exit_code_5() -> None:
     failed: KctlError = scenario_failed("broker-loss", Refused("no", hint="do this"))
     assert (failed.exit_code, failed.message, failed.hint) == (
-        5, "broker-loss did not come to its end: no", "do this",
+        5, "broker-loss did not complete: no", "do this",
     )  # fmt: skip

@@ -38,19 +38,19 @@ def program(name: str, *args: str) -> tuple[int, str, str]:
 
 
 def test_what_is_no_task(tmp_path: Path) -> None:
-    assert program("producer") == (2, "", "one argument is needed: the file that kctl writes for this process\n")
+    assert program("producer") == (2, "", "requires one argument: the task file written by kctl\n")
     code, out, said = program("consumer", str(tmp_path / "none"))
     assert (code, out) == (4, "")
-    assert said.startswith("there is no ")
+    assert "does not exist; a task file is read only once" in said
     write_task(tmp_path / "task", Target("c", ("h:1",)), ConsumerSettings("t", RUN), tmp_path / "journal")
-    assert program("producer", str(tmp_path / "task")) == (2, "", "the file is for another kind of process\n")
+    assert program("producer", str(tmp_path / "task")) == (2, "", "the task file is for another process\n")
 
 
 def test_why_it_ended_is_told_without_a_secret(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     security = Security("SASL_PLAINTEXT", "PLAIN", "ops", "hunter2")
     target = Target("c", (f"127.0.0.1:{port}",), None, security)
-    with pytest.raises(OperationFailed, match=rf"^the consumer ended by itself: .*127\.0\.0\.1:{port}") as told:
+    with pytest.raises(OperationFailed, match=rf"^the consumer exited: .*127\.0\.0\.1:{port}") as told:
         start_consumer(target, ConsumerSettings("t", RUN), tmp_path)
     assert "hunter2" not in told.value.message
     assert [path.name for path in tmp_path.iterdir()] == ["consumer.output"]
