@@ -107,9 +107,9 @@ def _where_it_is(state: RunState) -> str:
     from kctl.playbook.run.run_journal import without_items
 
     failed = [key for key, done in state.done.items() if done.fatal]
-    found = [without_items(key) for key in [*state.open, *failed]]
-    if found:
-        return max(found, key=lambda key: key.count("/"))
+    step_ids = [without_items(key) for key in [*state.open, *failed]]
+    if step_ids:
+        return max(step_ids, key=lambda key: key.count("/"))
     left = [each for each in state.header["steps"] if each not in state.done]
     return left[0] if left else "its end"
 

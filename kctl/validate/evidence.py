@@ -1,4 +1,4 @@
-"""What happened to missing records: search the log files of all replicas, as `segment find` does."""
+"""The fate of missing records: search the log files of all replicas, as `segment find` does."""
 
 from __future__ import annotations
 

@@ -27,8 +27,11 @@ PREFIX = "kctl-validate-"  # of every test topic
 
 @dataclass
 class RunLeftovers:
-    """What a run left. nodes: broker id or name of a ZooKeeper server → the last act on it. brokers: of the cluster at
-    the start, as a broker that is down reports no address."""
+    """The leftovers of a run.
+
+    nodes: broker id or name of a ZooKeeper server → the last act on it. brokers: of the cluster at the start, as a
+    broker that is down reports no address.
+    """
 
     cluster: str = ""
     evidence: Path | None = None

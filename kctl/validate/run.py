@@ -1,6 +1,6 @@
 """A run: creates topics, runs scenarios one by one, returns their verdicts, and removes everything at the end.
 
-    with begin(target, client, means, plan, wishes, told) as run:       # refused while another run is active
+    with begin(target, client, injection, plan, options, progress) as run:  # refused while another run is active
         for row in plan.possible:
             result = run.scenario(row)
 
@@ -81,8 +81,8 @@ class ScenarioResult:
 class ValidationRun:
     """A running validation; `with` cleans up at the end.
 
-    run_id: in the names of its topics. folder: keeps the evidence. astray: partitions that their preferred replica did
-    not lead before. not_led: after `with`, why leaders of other topics could not be restored, else None.
+    run_id: in the names of its topics. folder: keeps the evidence. non_preferred: partitions that their preferred
+    replica did not lead before. not_led: after `with`, why leaders of other topics could not be restored, else None.
     """
 
     run_id: str

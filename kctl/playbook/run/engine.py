@@ -309,7 +309,7 @@ class Engine:
         return result
 
     def _can_change(self, step: Step) -> bool:
-        return step_can_change(step, self._environment.known)
+        return step_can_change(step, self._environment.definitions)
 
     def _perform(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,

@@ -30,7 +30,7 @@ class ReplicaCopy(NamedTuple):
 
 
 class MovePhase(str, Enum):
-    """What the brokers are doing for the open partitions of a batch."""
+    """The activity of the brokers for the open partitions of a batch."""
 
     COPYING = "copying"
     SYNCING = "waiting for in-sync replicas"

@@ -1,4 +1,4 @@
-"""When a process of a validation must exit: on SIGTERM, or if the kctl that started it is gone."""
+"""Shutdown of a validation process: on SIGTERM, or if the kctl that started it is gone."""
 
 from __future__ import annotations
 

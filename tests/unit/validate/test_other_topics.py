@@ -93,7 +93,8 @@ def test_who_suffers_while_two_are_away() -> None:
     )  # fmt: skip
     least: dict[str, int | KctlError] = {name: int(name[-1]) for name in found.topics if "min" in name}
     least |= {"rf1": 1, "unknown": Refused("may not"), OWN: 1}
-    refused, gone = "acks=all writes rejected while brokers 2 and 3 are down", "unavailable while brokers 2 and 3 are down"
+    refused = "acks=all writes rejected while brokers 2 and 3 are down"
+    gone = "unavailable while brokers 2 and 3 are down"
     rows = [
         UnprotectedTopic("rf2_min1", 1, 2, 1, gone),
         UnprotectedTopic("rf2_min2", 1, 2, 2, gone),
@@ -147,7 +148,7 @@ def test_a_plan_spares_records_of_others(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("value", ["true", "?"])
 def test_where_every_pair_has_a_topic_at_risk_it_is_not_done(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = state(orders=((2, 3), (1, 2), (3, 1)))
-    with pytest.raises(Refused, match=r"unclean-election cannot run on this cluster: every pair of brokers .*\(orders\)"):
+    with pytest.raises(Refused, match=r"unclean-election cannot run on this cluster: every pair .*\(orders\)"):
         planned(monkeypatch, now, {"orders": value}, "unclean-election")
     plan = planned(monkeypatch, now, {"orders": value})
     impossible = {row.scenario for row in plan.scenarios if row.impossible}

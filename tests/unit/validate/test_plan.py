@@ -58,8 +58,8 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
     [
         ("leader-election", (1, 2, 3), injection(), ValidationOptions(), None),
         ("leader-election", (1, 2), injection(), ValidationOptions(), None),
-        ("leader-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker to take over"),
-        ("unclean-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker to take over"),
+        ("leader-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker"),
+        ("unclean-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker"),
         ("zookeeper-loss", (1,), injection(), ValidationOptions(), None),
         (
             "zookeeper-loss",

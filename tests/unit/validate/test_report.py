@@ -136,7 +136,8 @@ def test_a_loss_names_partition_offset_and_sequence() -> None:
         ),
         (
             MissingRecord(1, -1, 6, "lost", True, (), (), "k"),
-            "partition 1, no offset (acks=0), sequence 6: lost: not in the log files of any replica; the consumer got it",
+            ("partition 1, no offset (acks=0), sequence 6: lost: not in the log files of any replica; "
+            "the consumer got it"),
         ),
         (
             MissingRecord(1, 5, 6, "cut off", False, (ReplicaMatch(2, "0.log", 5),), (), "k"),
