@@ -85,7 +85,7 @@ def proof(own_kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> Proof:
 def test_it_is_refused_where_nothing_can_be_broken(proof: Proof) -> None:
     refused = proof.kctl(*_ELECTION, "--yes")
     assert refused.code == 4
-    assert "give --hooks FILE" in refused.err
+    assert "set --hooks FILE" in refused.err
     zookeeper = proof.kctl("validate", "zookeeper-loss", "--yes")
     assert zookeeper.code == 4
     (proof.folder / "hooks.yaml").write_text("stop: ['true']\nstart: ['true']\n")
@@ -205,7 +205,7 @@ def test_kctl_killed_at_each_step(proof: Proof) -> None:
             assert any(act.startswith("start") for act in proof.acts())
         proof.assert_nothing_left()
         assert all('"step":"end"' in path.read_text().splitlines()[-1] for path in proof.journals()), at
-    assert "took back" not in proof.clean().err
+    assert "cleaned up after" not in proof.clean().err
 
 
 @pytest.mark.long
@@ -234,7 +234,7 @@ def test_a_signal_keeps_the_evidence_and_takes_back_the_rest(proof: Proof, numbe
     assert (evidence / "leader-election" / "producer.journal").stat().st_size > 0
     assert (evidence / "leader-election" / "faults.jsonl").exists()
     proof.assert_nothing_left()
-    assert "took back" not in proof.clean().err
+    assert "cleaned up after" not in proof.clean().err
 
 
 @pytest.mark.long
@@ -251,5 +251,5 @@ def test_what_cannot_be_put_back_is_exit_5_and_the_next_run_tries_again(proof: P
     assert still.code == 5, str(still)
     proof.write_hooks()
     cleaned = proof.clean()
-    assert f"took back what an earlier validation left: broker {broken}" in cleaned.err
+    assert f"cleaned up after an earlier validation: broker {broken}" in cleaned.err
     proof.assert_nothing_left()
