@@ -1,4 +1,4 @@
-"""What happens before a playbook's steps: choose the cluster, ask for confirmation, build the journal's header."""
+"""Prepare a playbook run: choose the cluster, ask for confirmation, build the journal's header."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ def ask_once(
 
     Returns, for each protected place or context, the name that confirms it.
     """
-    from kctl.playbook.overview import shown
+    from kctl.playbook.overview import details_of
     from kctl.playbook.run.selection import Selection
     from kctl.playbook.shipped import PlaybookFile
 
-    overview = shown(PlaybookFile(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
+    overview = details_of(PlaybookFile(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
     chosen = Selection(first, tuple(only))
     left_out = {each.id for each in playbook.steps if chosen.reason_against(playbook, each) is not None}
     steps = [each for each in overview.steps if each.step not in left_out]
@@ -156,15 +156,15 @@ def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place:
             continue
         if isinstance(name, str) and name != place.name:
             names.add(name)
-    found = []
+    protected = []
     for name in sorted(names):
         try:
             target = _connected(inv, resolve_target(context=name))
         except KctlError:
             continue
         if protectors := inv.protectors(target):
-            found.append((target, protectors[0].name))
-    return found
+            protected.append((target, protectors[0].name))
+    return protected
 
 
 def header_of(

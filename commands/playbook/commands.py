@@ -40,13 +40,13 @@ def list_(
     """
     from kctl.playbook.lint.problems import errors_of
     from kctl.playbook.load import examine
-    from kctl.playbook.overview import listed
+    from kctl.playbook.overview import summary_of
     from kctl.playbook.shipped import in_folder, shipped
 
     rows = []
-    for found in shipped() if folder is None else in_folder(folder):
-        playbook, problems = examine(found)
-        rows.append(listed(found, playbook, len(errors_of(problems))))
+    for playbook_file in shipped() if folder is None else in_folder(folder):
+        playbook, problems = examine(playbook_file)
+        rows.append(summary_of(playbook_file, playbook, len(errors_of(problems))))
     columns = [
         Column("name", "PLAYBOOK", name=True),
         Column("changes"),
@@ -77,15 +77,15 @@ def show(
     Example: kctl playbook show topic-audit
     """
     from kctl.playbook.load import load_playbook
-    from kctl.playbook.overview import shown
+    from kctl.playbook.overview import details_of
     from kctl.playbook.shipped import find
 
-    found = find(name)
-    result = shown(found, load_playbook(name))
+    playbook_file = find(name)
+    result = details_of(playbook_file, load_playbook(name))
     invocation(ctx).emit(result, lambda: _tables(result), lambda: result.steps)
 
 
-def _tables(found: PlaybookDetails) -> list[Table]:
+def _tables(details: PlaybookDetails) -> list[Table]:
     parameters = [
         Column("name", "PARAMETER", name=True),
         Column("type"),
@@ -101,10 +101,10 @@ def _tables(found: PlaybookDetails) -> list[Table]:
         Column("register", wide=True),
         Column("name", "DOES"),
     ]
-    rows = [{**jsonable(each), "default_said": _default(each)} for each in found.parameters]
-    tables = [Table(parameters, rows, title=f"{found.name}: {found.description}".rstrip(": "))]
+    rows = [{**jsonable(each), "default_said": _default(each)} for each in details.parameters]
+    tables = [Table(parameters, rows, title=f"{details.name}: {details.description}".rstrip(": "))]
     for part, title in (("steps", None), ("on_failure", "on failure"), ("finally", "finally (always)")):
-        of_part = [each for each in found.steps if each.part == part]
+        of_part = [each for each in details.steps if each.part == part]
         if of_part or part == "steps":
             first = None if rows or part != "steps" else tables.pop().title
             tables.append(Table(steps, jsonable(of_part), title=title or first))

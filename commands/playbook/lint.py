@@ -38,19 +38,19 @@ def lint(
 
     inv = invocation(ctx)
     playbooks = list(dict.fromkeys(playbook for name in names for playbook in find_all(name)))
-    found = [problem for playbook in playbooks for problem in examine(playbook)[1]]
-    found = list(dict.fromkeys(found))  # several playbooks may include the same one
+    problems = [problem for playbook in playbooks for problem in examine(playbook)[1]]
+    problems = list(dict.fromkeys(problems))  # several playbooks may include the same one
     if inv.output in output.FOR_PEOPLE:
         lines = _Lines(playbooks)
-        for problem in found:
+        for problem in problems:
             _show(problem, lines)
     else:
-        inv.emit([problem_row(problem) for problem in found], [])
+        inv.emit([problem_row(problem) for problem in problems], [])
     files = counted(len(playbooks), "playbook")
-    errors = errors_of(found)
-    said = [counted(len(errors), "problem")] if errors else []
-    said += [counted(len(found) - len(errors), "warning")] if len(found) > len(errors) else []
-    output.note(f"{files}: {', '.join(said) or 'no problems'}")
+    errors = errors_of(problems)
+    counts = [counted(len(errors), "problem")] if errors else []
+    counts += [counted(len(problems) - len(errors), "warning")] if len(problems) > len(errors) else []
+    output.note(f"{files}: {', '.join(counts) or 'no problems'}")
     if errors:
         raise typer.Exit(int(ExitCode.USAGE))
 
@@ -59,7 +59,7 @@ class _Lines:
     """The lines of the named playbooks. Lines of included files are not displayed: they may be any file."""
 
     def __init__(self, playbooks: Sequence[PlaybookFile]) -> None:
-        self._paths = {found.file: found.path for found in playbooks}
+        self._paths = {each.file: each.path for each in playbooks}
         self._read: dict[str, list[str]] = {}
 
     def of(self, problem: Problem) -> str | None:

@@ -50,8 +50,8 @@ def resume(
     """
     from kctl.base import journal
     from kctl.playbook.run import run_journal
-    from kctl.playbook.run.engine import Settings
     from kctl.playbook.run.resume import check_cluster, check_names, check_unsure, playbook_of, to_resume
+    from kctl.playbook.run.run_settings import RunSettings
     from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
@@ -79,7 +79,7 @@ def resume(
             confirmed = ask_once(inv, playbook, values, place, chosen.first, chosen.only)
             _enter(state)
             run_journal.record_resume(held, redo or (), skip or ())
-            settings = Settings(diff=diff, ask=step, selection=chosen, confirmed=confirmed)
+            settings = RunSettings(diff=diff, ask=step, selection=chosen, confirmed=confirmed)
             carry(inv, playbook, values, place, settings, held, state, report_to)
 
 
@@ -108,9 +108,9 @@ def _where_it_is(state: RunState) -> str:
     from kctl.playbook.run.run_journal import without_items
 
     failed = [key for key, done in state.done.items() if done.fatal]
-    found = [without_items(key) for key in [*state.open, *failed]]
-    if found:
-        return max(found, key=lambda key: key.count("/"))
+    step_ids = [without_items(key) for key in [*state.open, *failed]]
+    if step_ids:
+        return max(step_ids, key=lambda key: key.count("/"))
     left = [each for each in state.header["steps"] if each not in state.done]
     return left[0] if left else "its end"
 

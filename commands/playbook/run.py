@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from kctl.base.secrets import Redactor
     from kctl.playbook.model import Playbook
     from kctl.playbook.parameters import Values
-    from kctl.playbook.run.engine import RunOutcome, Settings
     from kctl.playbook.run.report import RunReport, StepReport
     from kctl.playbook.run.run_environment import StepChoice
     from kctl.playbook.run.run_journal import RunState
+    from kctl.playbook.run.run_settings import RunOutcome, RunSettings
     from kctl.protocol.security import Security
 
 _GRACE_S = 5.0  # for a program to exit at its timeout or an interrupt before it is killed
@@ -88,7 +88,7 @@ def run(
     from kctl.playbook.load import load_playbook
     from kctl.playbook.parameters import collect, misspelt, read_values
     from kctl.playbook.run import run_journal
-    from kctl.playbook.run.engine import Settings
+    from kctl.playbook.run.run_settings import RunSettings
     from kctl.playbook.run.selection import selection
 
     inv = invocation(ctx)
@@ -106,7 +106,7 @@ def run(
     with hidden(values.redactor):
         place = place_of(inv, cluster_id_from(playbook))
         confirmed = {} if check else ask_once(inv, playbook, values, place, chosen.first, chosen.only)
-        settings = Settings(check, diff, step, chosen, confirmed)
+        settings = RunSettings(check, diff, step, chosen, confirmed)
         header = None if check else header_of(playbook, values, place, chosen.first, chosen.only)
         held = None if header is None else run_journal.begin(header)
         try:
@@ -169,7 +169,7 @@ def carry(
     playbook: Playbook,
     values: Values,
     place: RunTarget,
-    settings: Settings,
+    settings: RunSettings,
     held: Journal | None,
     state: RunState | None,
     junit: Path | None,
@@ -226,7 +226,7 @@ def _report(
     playbook: Playbook,
     values: Values,
     place: RunTarget,
-    settings: Settings,
+    settings: RunSettings,
     held: Journal | None,
     outcome: RunOutcome,
     redactor: Redactor,

@@ -28,12 +28,12 @@ def status(
         one = overview(path, state_of(path))
         inv.emit(one, lambda: [Table(_columns(), [jsonable(one)])], lambda: [one])
         return
-    found, unread = overviews()
+    runs, unread = overviews()
     for error in unread:
         output.warn(error.message)
     inv.emit(
-        found,
-        lambda: [Table(_columns(), jsonable(found), empty="no playbook has been run on this machine")],
+        runs,
+        lambda: [Table(_columns(), jsonable(runs), empty="no playbook has been run on this machine")],
         row_type=RunOverview,
     )
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kctl.reassign.run.run_status import ReassignmentStatus, RunSummary
 
 _LINES_EVERY_S = 30.0
-_BAR = 16  # the figures leave no room for more in 80 columns
+_BAR = 8  # the figures leave no room for more in 80 columns
 _WAITING = "waiting for the kctl process that carries it out"
 
 Throttle = Annotated[
@@ -106,8 +106,14 @@ class _BarListener:
     def __init__(self, bar: output.Progress) -> None:
         self._bar = bar
 
+    def phase(self, text: str) -> None:
+        self._bar.update(text)
+
     def progress(self, progress: RunProgress) -> None:
-        self._bar.update(progress_line(progress), progress.done_bytes, progress.total_bytes or None)
+        if progress.total_bytes:
+            self._bar.update(progress_line(progress), progress.done_bytes, progress.total_bytes)
+        else:  # nothing to copy: replicas are removed or reordered
+            self._bar.update(progress_line(progress), progress.partitions_done, progress.partitions)
 
     def note(self, line: str) -> None:
         output.note(line)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from kctl.base.text import counted
 from kctl.base.units import format_duration, format_size
 from kctl.commands.terminal.output import Column, Table, jsonable
+from kctl.reassign.run.progress import MovePhase, RunProgress
 from kctl.reassign.run.steps import Mode, ReassignmentOutcome, ReassignmentPhase, RunState
 
 if TYPE_CHECKING:
     from kctl.reassign.run.outcome import RunResult
     from kctl.reassign.run.prepare import RunPreview
-    from kctl.reassign.run.progress import RunProgress
     from kctl.reassign.run.reached import NotReached
     from kctl.reassign.run.run_status import ReassignmentStatus, RunSummary
     from kctl.reassign.run.verify import PlanVerification
@@ -94,15 +94,17 @@ def _cell(key: str, value: Any) -> Any:
 
 
 def progress_line(p: RunProgress) -> str:
-    """Return e.g. "2/7: 1.2 of 4.5 GB, 48 MB/s, 1m 10s left"."""
-    parts = [f"{p.batch}/{p.batches}: {format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
+    """Return e.g. "copying 12/40, batch 2/7: 1.2 GB of 4.5 GB, 48 MB/s, 1m 10s left". 12/40: partitions done."""
+    count = f"{p.phase.value} {p.partitions_done:,}/{p.partitions:,}"
+    count += f", batch {p.batch:,}/{p.batches:,}" if p.batches > 1 else ""
+    if p.phase is not MovePhase.COPYING:
+        return count
+    parts = [f"{format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
     if p.rate_bytes is not None:
         parts.append(f"{format_size(round(p.rate_bytes))}/s")
-    if p.total_bytes and p.done_bytes >= p.total_bytes:
-        parts.append("waiting for in-sync replicas")
-    elif p.eta_ms is not None:
+    if p.eta_ms is not None:
         parts.append(f"{format_duration(max(p.eta_ms // 1000 * 1000, 1000))} left")
-    return ", ".join(parts)
+    return f"{count}: {', '.join(parts)}"
 
 
 def rest_line(state: RunState, *, rate_bytes: int | None) -> str:

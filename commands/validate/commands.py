@@ -12,7 +12,7 @@ from kctl.commands.terminal.invocation import CommandGroup, invocation
 from kctl.commands.terminal.option_sets import takes_options
 
 if TYPE_CHECKING:
-    from kctl.validate.plan import Wishes
+    from kctl.validate.plan import ValidationOptions
 
 app = CommandGroup(help="Inject faults and check that no acknowledged record is lost.")
 
@@ -58,11 +58,11 @@ class ValidateOptions:
     report: Report = None
     dry_run: DryRun = False
 
-    def wishes(self) -> Wishes:
+    def validation_options(self) -> ValidationOptions:
         """Return the request. Raises UsageError."""
         from kctl.base.units import parse_duration_ms
         from kctl.errors import UsageError
-        from kctl.validate.plan import Wishes
+        from kctl.validate.plan import ValidationOptions
         from kctl.validate.report.verdict import Budgets
 
         if self.acks not in {"0", "1", "all"}:
@@ -70,7 +70,7 @@ class ValidateOptions:
         limits = (self.max_gap, self.max_isr_time, self.max_leader_time, self.max_controller_time)
         budgets = Budgets(*(None if limit is None else parse_duration_ms(limit) for limit in limits))
         idempotent = self.acks == "all" if self.idempotence is None else self.idempotence
-        return Wishes(self.acks, idempotent, self.min_insync_replicas, float(self.rate), budgets)
+        return ValidationOptions(self.acks, idempotent, self.min_insync_replicas, float(self.rate), budgets)
 
 
 @app.command("leader-election")
@@ -184,4 +184,6 @@ def _run(ctx: typer.Context, names: list[str] | None, options: ValidateOptions) 
     """Run scenarios. names: None for all."""
     from kctl.commands.validate.run import run_scenarios
 
-    run_scenarios(invocation(ctx), names, options.wishes(), options.hooks, options.report, dry_run=options.dry_run)
+    run_scenarios(
+        invocation(ctx), names, options.validation_options(), options.hooks, options.report, dry_run=options.dry_run
+    )

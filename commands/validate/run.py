@@ -13,27 +13,27 @@ from kctl.commands.terminal.interrupts import undone_when_terminated
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.validate.tables import (
     matrix_tables,
+    plan_lines,
     plan_tables,
+    plan_warnings,
+    print_verdicts,
     question,
     result_tables,
-    said_before,
-    said_plan,
-    tell_results,
 )
 from kctl.errors import KctlError, NotHealthy
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
     from kctl.protocol.target import Target
+    from kctl.validate.fault_injection import FaultInjection
     from kctl.validate.matrix import Matrix
-    from kctl.validate.means import Means
-    from kctl.validate.plan import Plan, Wishes
-    from kctl.validate.run import Result, ValidationRun
+    from kctl.validate.plan import ValidationOptions, ValidationPlan
+    from kctl.validate.run import ScenarioResult, ValidationRun
 
 _LINES_EVERY_S = 15.0
 
 
-class _Told:
+class _Progress:
     """Reports progress, on the progress bar if there is one."""
 
     def __init__(self) -> None:
@@ -48,9 +48,9 @@ class _Told:
         if self.bar is not None:
             self.bar.update(f"{self._prefix}{text}", self._done, self._total)
 
-    def done(self, result: Result) -> None:
+    def done(self, result: ScenarioResult) -> None:
         seconds = result.duration_ms / 1000
-        output.note(f"{result.scenario}: {'held' if result.verdict.ok else 'not held'} ({seconds:.0f} s)")
+        output.note(f"{result.scenario}: {'passed' if result.verdict.ok else 'failed'} ({seconds:.0f} s)")
 
 
 @dataclass
@@ -59,41 +59,41 @@ class _Prepared:
 
     target: Target
     client: ClusterClient
-    means: Means
-    plan: Plan
-    wishes: Wishes
+    injection: FaultInjection
+    plan: ValidationPlan
+    options: ValidationOptions
     report: Path | None
-    told: _Told
+    progress: _Progress
 
     def begin(self) -> ValidationRun:
         """Start the run. Raises Busy, OperationFailed."""
         from kctl.validate.run import begin
 
-        return begin(self.target, self.client, self.means, self.plan, self.wishes, self.told.line)
+        return begin(self.target, self.client, self.injection, self.plan, self.options, self.progress.line)
 
 
 def run_scenarios(
-    inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
-    dry_run: bool,
+    inv: Invocation, names: Sequence[str] | None, options: ValidationOptions, hooks: Path | None, report: Path | None,
+    *, dry_run: bool,
 ) -> None:  # fmt: skip
     """Run scenarios. names: None for all. Raises NotHealthy for violations, and the error that ended the run early."""
     from kctl.validate.plan import WAIT_S
     from kctl.validate.report.report import csv_rows, result_value, run_value
     from kctl.validate.report.sentences import unmeasured_line
 
-    wishes = replace(wishes, wait_s=inv.timeout_s(WAIT_S))
-    results: list[Result] = []
+    options = replace(options, wait_s=inv.timeout_s(WAIT_S))
+    results: list[ScenarioResult] = []
     failed: KctlError | None = None
-    with _prepared(inv, names, wishes, hooks, report, dry_run=dry_run) as prepared:
+    with _prepared(inv, names, options, hooks, report, dry_run=dry_run) as prepared:
         if prepared is None:
             return
         run = prepared.begin()
         try:
-            with _running(prepared, run) as told:
+            with _running(prepared, run) as progress:
                 for number, row in enumerate(prepared.plan.possible, 1):
-                    told.begin(row.scenario, number, len(prepared.plan.possible))
+                    progress.begin(row.scenario, number, len(prepared.plan.possible))
                     results.append(run.scenario(row))
-                    told.done(results[-1])
+                    progress.done(results[-1])
         except KctlError as exc:  # results so far are still shown
             failed = exc
     value = run_value(
@@ -115,12 +115,14 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
     """Run the matrix. Raises NotHealthy if a set-up broke its promise, or the fault had no effect."""
     from kctl.validate.matrix import SCENARIO
     from kctl.validate.matrix import run_matrix as carry_out
-    from kctl.validate.plan import WAIT_S, Wishes
+    from kctl.validate.plan import WAIT_S, ValidationOptions
     from kctl.validate.report.report import matrix_value
 
     matrix: Matrix | None = None
     failed: KctlError | None = None
-    with _prepared(inv, [SCENARIO], Wishes(wait_s=inv.timeout_s(WAIT_S)), hooks, report, dry_run=dry_run) as prepared:
+    with _prepared(
+        inv, [SCENARIO], ValidationOptions(wait_s=inv.timeout_s(WAIT_S)), hooks, report, dry_run=dry_run
+    ) as prepared:
         if prepared is None:
             return
         run = prepared.begin()
@@ -146,8 +148,8 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
 
 @contextmanager
 def _prepared(
-    inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
-    dry_run: bool,
+    inv: Invocation, names: Sequence[str] | None, options: ValidationOptions, hooks: Path | None, report: Path | None,
+    *, dry_run: bool,
 ) -> Iterator[_Prepared | None]:  # fmt: skip
     """Plan, show and confirm, after cleaning up an earlier killed run. Yield None for a dry run.
 
@@ -155,7 +157,7 @@ def _prepared(
     """
     from kctl.cluster.controller import read_controller
     from kctl.validate import leftovers
-    from kctl.validate.means import find_means
+    from kctl.validate.fault_injection import find_fault_injection
     from kctl.validate.plan import make_plan
     from kctl.validate.report.report_folder import check_folder
     from kctl.validate.scenarios import SCENARIOS, find
@@ -163,28 +165,28 @@ def _prepared(
     if report is not None:
         check_folder(report)
     target = inv.target()
-    chosen = list(SCENARIOS) if names is None else [find(name) for name in names]
+    selected = list(SCENARIOS) if names is None else [find(name) for name in names]
     with inv.connect() as client:
         state = client.metadata(())
         cluster_id = state.cluster_id or ""
         leftovers.refuse_while_at_work(cluster_id)
         if leftovers.unfinished(cluster_id) and not dry_run:
-            _clean_earlier(inv, target, client, cluster_id, hooks, wishes.wait_s)
+            _clean_earlier(inv, target, client, cluster_id, hooks, options.wait_s)
             state = client.metadata(())
-        means = find_means(state.brokers, hooks, target)
+        injection = find_fault_injection(state.brokers, hooks, target)
         with output.progress("reading the cluster"):
-            plan = make_plan(client, means, chosen, wishes, controller=read_controller(client).controller_id)
-        for line in said_before(plan):
+            plan = make_plan(client, injection, selected, options, controller=read_controller(client).controller_id)
+        for line in plan_warnings(plan):
             output.warn(line)
         if dry_run:
             inv.emit(plan, lambda: plan_tables(plan), lambda: plan.scenarios, changed=True)
             output.note("nothing was changed (--dry-run)")
             yield None
             return
-        for line in said_plan(plan):
+        for line in plan_lines(plan):
             output.note(line)
         inv.confirm(question(plan), target=client.target)
-        yield _Prepared(target, client, means, plan, wishes, report, _Told())
+        yield _Prepared(target, client, injection, plan, options, report, _Progress())
 
 
 def _clean_earlier(
@@ -193,24 +195,24 @@ def _clean_earlier(
     """Clean up after an earlier run that was killed. Asks only in a protected context, as it only starts brokers and
     deletes test topics."""
     from kctl.validate.cleanup import clean_earlier
-    from kctl.validate.means import cleaning_means
+    from kctl.validate.fault_injection import recovery_control
 
     inv.confirm_protected(f"Clean up what an earlier validation of {target.name} left?", target=client.target)
-    means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks, target)
+    injection = recovery_control(client.metadata(()).brokers, cluster_id, hooks, target)
     with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
-        for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):
-            took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])
-            output.note(f"cleaned up after an earlier validation: {took}; its evidence is in {left.evidence}")
+        for remains in clean_earlier(injection, target, cluster_id, progress=bar.update, start_s=start_s):
+            took = ", ".join([*remains.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in remains.nodes)])
+            output.note(f"cleaned up after an earlier validation: {took}; its evidence is in {remains.evidence}")
 
 
 @contextmanager
-def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Told]:
+def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Progress]:
     """Treat signals like Ctrl-C: clean up, and print where the evidence is."""
     with undone_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
-        prepared.told.bar = bar
+        prepared.progress.bar = bar
         try:
             with run:
-                yield prepared.told
+                yield prepared.progress
         except KeyboardInterrupt:
             output.note(f"the evidence so far is in {run.folder}")
             raise
@@ -226,14 +228,14 @@ def _show(
     inv: Invocation,
     prepared: _Prepared,
     value: dict[str, Any],
-    results: Sequence[Result],
+    results: Sequence[ScenarioResult],
     tables: Callable[[], Sequence[output.Table]],
     rows: Callable[[], Sequence[Any]],
     matrix: Sequence[Any] = (),
 ) -> KctlError | None:
     """Print the results, then write the report. Return the error if the report cannot be written. rows: for CSV."""
     inv.emit(value, tables, rows, changed=True)
-    tell_results(inv, results, matrix=bool(matrix))
+    print_verdicts(inv, results, matrix=bool(matrix))
     output.note(f"the evidence is in {value['evidence']}")
     if prepared.report is None:
         return None

@@ -15,17 +15,17 @@ from kctl.commands.terminal.views import alarm
 if TYPE_CHECKING:
     from kctl.commands.terminal.invocation import Invocation
     from kctl.validate.matrix import Matrix
-    from kctl.validate.plan import Plan
-    from kctl.validate.run import Result
+    from kctl.validate.plan import ValidationPlan
+    from kctl.validate.run import ScenarioResult
 
-_NAMED = 5
+_SHOWN = 5
 _TIMES = ("to_new_leader_ms", "to_new_controller_ms", "to_full_isr_ms")
 # Must be 0; without idempotence, duplicates and reordering are allowed.
 _ALARMING = {"lost": "LOST", "duplicated": "TWICE", "out_of_order": "REORDERED", "holes": "HOLES"}
 _WIDEST = 120
 
 
-def plan_tables(plan: Plan) -> list[Table]:
+def plan_tables(plan: ValidationPlan) -> list[Table]:
     """Return the planned scenarios, and unprotected topics."""
     rows = [
         {"scenario": row.scenario, "does": row.does, "note": "" if row.impossible is None else f"no: {row.impossible}"}
@@ -42,26 +42,26 @@ def plan_tables(plan: Plan) -> list[Table]:
     return tables
 
 
-def said_before(plan: Plan) -> list[str]:
+def plan_warnings(plan: ValidationPlan) -> list[str]:
     """Return warnings before a run: skipped scenarios and affected topics."""
     lines = [f"{row.scenario} is skipped: {row.impossible}" for row in plan.scenarios if row.impossible is not None]
     lines += [
         f"topic {row.topic} is affected: {counted(row.partition_count, 'partition')} with "
         f"{counted(row.replication_factor, 'replica')}, min.insync.replicas {row.min_insync_replicas}: "
         f"{row.consequence}"
-        for row in plan.unprotected[:_NAMED]
+        for row in plan.unprotected[:_SHOWN]
     ]
-    if len(plan.unprotected) > _NAMED:
-        lines.append(f"{counted(len(plan.unprotected) - _NAMED, 'more topic')} affected; --dry-run lists all")
+    if len(plan.unprotected) > _SHOWN:
+        lines.append(f"{counted(len(plan.unprotected) - _SHOWN, 'more topic')} affected; --dry-run lists all")
     return lines
 
 
-def said_plan(plan: Plan) -> list[str]:
+def plan_lines(plan: ValidationPlan) -> list[str]:
     """Return a line for each planned scenario."""
     return [f"{row.scenario}: {row.does}" for row in plan.possible]
 
 
-def question(plan: Plan) -> str:
+def question(plan: ValidationPlan) -> str:
     """Return the confirmation question."""
     what = counted(len(plan.possible), "validation")
     return f"Inject faults into cluster {plan.cluster} ({what}), {plan.by}?"
@@ -118,10 +118,10 @@ def _fault_row(scenario: str, fault: Mapping[str, Any]) -> dict[str, str]:
 
 def _budget_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return a row for each scenario and budget."""
-    from kctl.validate.report.sentences import OPTIONS, kept
+    from kctl.validate.report.sentences import OPTIONS, budget_status
 
     rows = [
-        {**each, "scenario": result["scenario"], "budget": OPTIONS[each["budget"]], "told": kept(each)}
+        {**each, "scenario": result["scenario"], "budget": OPTIONS[each["budget"]], "status": budget_status(each)}
         for result in results
         for each in result["budgets"]
     ]
@@ -130,7 +130,7 @@ def _budget_table(results: Sequence[Mapping[str, Any]]) -> Table:
         Column("budget"),
         Column("limit_ms", "LIMIT", _tenths, "right"),
         Column("longest_ms", "LONGEST", _tenths, "right"),
-        Column("told", "KEPT", style=lambda row: "red" if row["kept"] is False else None),
+        Column("status", "KEPT", style=lambda row: "red" if row["kept"] is False else None),
     ]
     return Table(columns, rows)
 
@@ -175,7 +175,7 @@ def _tenths(value: int) -> str:
     return f"{value / 1000:.1f} s"
 
 
-def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) -> None:
+def print_verdicts(inv: Invocation, results: Sequence[ScenarioResult], *, matrix: bool) -> None:
     """Print reasons of violations and lost records on stderr, and plots on a terminal."""
     from kctl.validate.report.plot_terminal import plot_lines
     from kctl.validate.report.report_folder import label
@@ -185,7 +185,7 @@ def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) ->
         if not matrix:
             for line in why_not(result.verdict):
                 output.warn(f"{label(result)}: {line}")
-        for each in result.missing[: 1 if matrix else _NAMED]:
+        for each in result.missing[: 1 if matrix else _SHOWN]:
             output.note(f"{label(result)}: {missing_line(each)}")
     if inv.output in output.FOR_PEOPLE and sys.stdout.isatty() and not matrix:
         width = min(_WIDEST, shutil.get_terminal_size().columns)

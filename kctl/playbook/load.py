@@ -14,11 +14,11 @@ from kctl.playbook.read import read_all
 from kctl.playbook.shipped import PlaybookFile, find, text_of
 
 
-def load_playbook(name: str, *, beside: Path | None = None, known: Operations | None = None) -> Playbook:
+def load_playbook(name: str, *, beside: Path | None = None, definitions: Operations | None = None) -> Playbook:
     """Return the playbook with this name or path. Raises NotFound, and InvalidFile with all errors."""
-    found = find(name, beside=beside)
-    playbook, problems = examine(found, known=known)
-    return without_errors(playbook, problems, found.file)
+    playbook_file = find(name, beside=beside)
+    playbook, problems = examine(playbook_file, definitions=definitions)
+    return without_errors(playbook, problems, playbook_file.file)
 
 
 def without_errors(playbook: Playbook | None, problems: Sequence[Problem], file: str) -> Playbook:
@@ -29,20 +29,22 @@ def without_errors(playbook: Playbook | None, problems: Sequence[Problem], file:
     return playbook
 
 
-def examine(found: PlaybookFile, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
+def examine(
+    playbook_file: PlaybookFile, *, definitions: Operations | None = None
+) -> tuple[Playbook | None, list[Problem]]:
     """Return a playbook and all of its problems, from the reader and from lint."""
     try:
-        text = text_of(found)
+        text = text_of(playbook_file)
     except KctlError as exc:
-        return None, [Problem(found.file, 1, 1, exc.message, exc.hint)]
-    return examine_text(text, source=found.path, file=found.file, known=known)
+        return None, [Problem(playbook_file.file, 1, 1, exc.message, exc.hint)]
+    return examine_text(text, source=playbook_file.path, file=playbook_file.file, definitions=definitions)
 
 
 def examine_text(
-    data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None
+    data: bytes | str, *, source: Path | None, file: str, definitions: Operations | None = None
 ) -> tuple[Playbook | None, list[Problem]]:
     """Examine a text that is already in memory, e.g. from a journal."""
-    playbook, problems = read_all(data, source=source, file=file, known=known)
+    playbook, problems = read_all(data, source=source, file=file, definitions=definitions)
     if playbook is None:
         return None, problems
-    return playbook, in_order({*problems, *lint(playbook, known=known)})
+    return playbook, in_order({*problems, *lint(playbook, definitions=definitions)})

@@ -117,12 +117,12 @@ class Operations(Protocol):
         """Run the operation, confirmed. note: called with each line for stderr. Raises only KeyboardInterrupt."""
 
 
-def step_can_change(step: Step, known: Operations) -> bool:
+def step_can_change(step: Step, definitions: Operations) -> bool:
     """Return True if a step, other than an include, may change something."""
     own = BUILTIN_STEPS.get(step.kind)
     if own is not None:
         return own.changes
-    return not step.dry_run and known.find(step.kind).can_change(step.arguments)
+    return not step.dry_run and definitions.find(step.kind).can_change(step.arguments)
 
 
 @lru_cache(maxsize=1)

@@ -71,32 +71,36 @@ class PlaybookDetails:
     steps: list[StepDetails]
 
 
-def listed(
-    found: PlaybookFile, playbook: Playbook | None, problems: int, known: Operations | None = None
+def summary_of(
+    playbook_file: PlaybookFile, playbook: Playbook | None, problems: int, definitions: Operations | None = None
 ) -> PlaybookSummary:
     """Return a row for a playbook. playbook: None if it is unreadable."""
     if playbook is None:
-        return PlaybookSummary(found.path.stem, "", [], 0, None, problems, found.shipped, found.file)
+        return PlaybookSummary(
+            playbook_file.path.stem, "", [], 0, None, problems, playbook_file.shipped, playbook_file.file
+        )
     return PlaybookSummary(
         name=playbook.name,
         description=playbook.description,
         parameters=[each.name for each in playbook.parameters],
         steps=len(playbook.all_steps()),
-        changes=any(each.changes for each in _steps(playbook, known or operations())),
+        changes=any(each.changes for each in _steps(playbook, definitions or operations())),
         problems=problems,
-        shipped=found.shipped,
-        file=found.file,
+        shipped=playbook_file.shipped,
+        file=playbook_file.file,
     )
 
 
-def shown(found: PlaybookFile, playbook: Playbook, known: Operations | None = None) -> PlaybookDetails:
+def details_of(
+    playbook_file: PlaybookFile, playbook: Playbook, definitions: Operations | None = None
+) -> PlaybookDetails:
     """Return all details of a playbook."""
-    steps = list(_steps(playbook, known or operations()))
+    steps = list(_steps(playbook, definitions or operations()))
     return PlaybookDetails(
         name=playbook.name,
         description=playbook.description,
-        file=found.file,
-        shipped=found.shipped,
+        file=playbook_file.file,
+        shipped=playbook_file.shipped,
         digest=playbook.digest,
         changes=any(each.changes for each in steps),
         parameters=[
@@ -110,8 +114,8 @@ def shown(found: PlaybookFile, playbook: Playbook, known: Operations | None = No
     )  # fmt: skip
 
 
-def _steps(playbook: Playbook, known: Operations) -> Iterator[StepDetails]:
-    effects = _Effects(known)
+def _steps(playbook: Playbook, definitions: Operations) -> Iterator[StepDetails]:
+    effects = _Effects(definitions)
     parts = (("steps", playbook.steps), ("on_failure", playbook.on_failure), ("finally", playbook.finally_))
     for part, steps in parts:
         for step in steps:
@@ -136,29 +140,31 @@ class _Effects:
     """Which steps may change something and support dry runs. A playbook that is included several times is read once
     per depth."""
 
-    def __init__(self, known: Operations) -> None:
-        self._known = known
+    def __init__(self, definitions: Operations) -> None:
+        self._definitions = definitions
         self._met: dict[tuple[Path, int], tuple[bool, bool]] = {}
 
     def of(self, playbook: Playbook, step: Step, depth: int = 0) -> tuple[bool, bool]:
         """Return (changes, supports dry runs) of a step. An unreadable included playbook may change anything."""
         if step.kind != "include":
-            changes = step_can_change(step, self._known)
-            return changes, not changes or (step.is_operation and self._known.find(step.kind).dry_run)
+            changes = step_can_change(step, self._definitions)
+            return changes, not changes or (step.is_operation and self._definitions.find(step.kind).dry_run)
         try:
-            found = find(str(step.arguments.get("playbook")), beside=playbook.source)
-            key = (found.path.resolve(), depth)
+            playbook_file = find(str(step.arguments.get("playbook")), beside=playbook.source)
+            key = (playbook_file.path.resolve(), depth)
             if key not in self._met:
-                self._met[key] = self._of_all(found, depth + 1)
+                self._met[key] = self._of_all(playbook_file, depth + 1)
         except KctlError:
             return True, False
         return self._met[key]
 
-    def _of_all(self, found: PlaybookFile, depth: int) -> tuple[bool, bool]:
+    def _of_all(self, playbook_file: PlaybookFile, depth: int) -> tuple[bool, bool]:
         from kctl.playbook.read import read
 
         if depth > MAX_INCLUDE_DEPTH:
             return True, False
-        included = read(text_of(found), source=found.path, file=found.file, known=self._known)
+        included = read(
+            text_of(playbook_file), source=playbook_file.path, file=playbook_file.file, definitions=self._definitions
+        )
         effects = [self.of(included, each, depth) for each in included.all_steps()]
         return any(changes for changes, _ in effects), all(dry_run for _, dry_run in effects)

@@ -28,19 +28,19 @@ _OF_EXPRESSIONS = frozenset({
 })  # fmt: skip
 
 
-def read(data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None) -> Playbook:
+def read(data: bytes | str, *, source: Path | None, file: str, definitions: Operations | None = None) -> Playbook:
     """Parse a playbook. Raises InvalidFile with all problems of its form; lint reports problems of its content.
 
     source: the file that was read, if any. file: its name in problems.
     """
-    playbook, problems = read_all(data, source=source, file=file, known=known)
+    playbook, problems = read_all(data, source=source, file=file, definitions=definitions)
     if playbook is None or problems:
         raise as_error(problems, file)
     return playbook
 
 
 def read_all(
-    data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None
+    data: bytes | str, *, source: Path | None, file: str, definitions: Operations | None = None
 ) -> tuple[Playbook | None, list[Problem]]:
     """Parse a playbook. Return the readable part (None if nothing is readable) and the problems."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -53,7 +53,7 @@ def read_all(
         problems.at(1, 1, "a playbook must be a mapping", f"start with playbook: {VERSION}, name and steps")
         return None, problems.rows
     _turned(raw, problems)
-    playbook = _Reader(document, problems, known or operations()).playbook(raw, source, file)
+    playbook = _Reader(document, problems, definitions or operations()).playbook(raw, source, file)
     return playbook, in_order(problems.rows)
 
 
@@ -78,10 +78,10 @@ def _of_yaml(error: InvalidFile, file: str) -> Problem:
 class _Reader:
     """Reads one document. Invalid parts are reported and left out."""
 
-    def __init__(self, document: YamlMap, problems: Problems, known: Operations) -> None:
+    def __init__(self, document: YamlMap, problems: Problems, definitions: Operations) -> None:
         self._document = document
         self._problems = problems
-        self._known = known
+        self._definitions = definitions
         self._unread: set[str] | None = None
 
     def playbook(self, raw: bytes, source: Path | None, file: str) -> Playbook:
@@ -250,7 +250,7 @@ class _Reader:
             said = f"{key} must be a list of steps" if key in self._document else f"the playbook has no {key}"
             self._problems.value(self._document, key, said, "- name: …")
             return ()
-        reader = StepReader(self._problems, self._known, self.check_identifier)
+        reader = StepReader(self._problems, self._definitions, self.check_identifier)
         if len(entries) > MAX_STEPS:
             said = f"{key} has {len(entries):,} steps, more than {MAX_STEPS:,}"
             self._problems.value(self._document, key, said, "use loop, or move steps to another file and include it")

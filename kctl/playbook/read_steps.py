@@ -45,9 +45,9 @@ _KEY_HINT = "a step has one operation as its key, e.g. topic.create: {names: [or
 class StepReader:
     """Reads steps and adds problems to those of the file."""
 
-    def __init__(self, problems: Problems, known: Operations, check_identifier: Callable[..., None]) -> None:
+    def __init__(self, problems: Problems, definitions: Operations, check_identifier: Callable[..., None]) -> None:
         self._problems = problems
-        self._known = known
+        self._definitions = definitions
         self._check_identifier = check_identifier
         self.unread: set[str] | None = None  # as Playbook.unread
 
@@ -107,7 +107,7 @@ class StepReader:
         if key in BUILTIN_STEPS:
             return True
         try:
-            self._known.find(key)
+            self._definitions.find(key)
         except NotFound:
             return False
         return True
@@ -115,12 +115,12 @@ class StepReader:
     def _unknown_key(self, body: YamlMap, key: Any) -> None:
         text = str(key)
         if "." in text:
-            near = did_you_mean(text, self._known.names())
+            near = did_you_mean(text, self._definitions.names())
             self._problems.key(
                 body, key, f"unknown operation {text}", near or "run `kctl playbook schema` to list all operations"
             )
             return
-        near = did_you_mean(text, [*STEP_KEYS, *BUILTIN_STEPS]) or did_you_mean(text, self._known.names())
+        near = did_you_mean(text, [*STEP_KEYS, *BUILTIN_STEPS]) or did_you_mean(text, self._definitions.names())
         self._problems.key(body, key, f"unknown step key {text}", near or f"valid keys: {', '.join(STEP_KEYS)}")
 
     def _arguments(self, body: YamlMap, kind: str) -> Mapping[str, Any]:

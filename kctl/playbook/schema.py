@@ -29,13 +29,13 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def schema(known: Operations | None = None) -> dict[str, Any]:
+def schema(definitions: Operations | None = None) -> dict[str, Any]:
     """Return the schema."""
-    known = known or operations()
-    found = [known.find(name) for name in sorted({*known.names(), *known.aliases()})]
+    definitions = definitions or operations()
+    step_operations = [definitions.find(name) for name in sorted({*definitions.names(), *definitions.aliases()})]
     kinds = {
         **{each.name: _builtin(each) for each in BUILTIN_STEPS.values()},
-        **{each.name: _operation(each) for each in found},
+        **{each.name: _operation(each) for each in step_operations},
     }
     steps = {"type": "array", "items": {"$ref": "#/$defs/step"}}
     return {
@@ -169,9 +169,9 @@ def _builtin_argument(argument: BuiltinArgument) -> dict[str, Any]:
     return {"enum": list(argument.choices)} if argument.choices else {"type": "string"}
 
 
-def text(known: Operations | None = None) -> str:
+def text(definitions: Operations | None = None) -> str:
     """Return the schema as text with one line per operation, so that diffs stay small."""
-    return _laid_out(schema(known), "") + "\n"
+    return _laid_out(schema(definitions), "") + "\n"
 
 
 def _laid_out(value: Any, indent: str) -> str:

@@ -85,10 +85,10 @@ def find_all(name: str) -> list[PlaybookFile]:
     except NotFound:
         if not Path(name).is_dir():
             raise
-    found = list(in_folder(Path(name)))
-    if not found:
+    files = list(in_folder(Path(name)))
+    if not files:
         raise NotFound(f"folder {name} contains no playbooks", hint=_HINT)
-    return found
+    return files
 
 
 def _is_file(path: Path) -> bool:
@@ -103,6 +103,6 @@ def _is_shipped(path: Path) -> bool:
     return path.resolve().parent == folder().resolve()
 
 
-def text_of(found: PlaybookFile) -> bytes:
+def text_of(playbook_file: PlaybookFile) -> bytes:
     """Return the content of a playbook's file. Raises InvalidFile, NotFound."""
-    return read_input(found.path, max_bytes=MAX_BYTES)[0]
+    return read_input(playbook_file.path, max_bytes=MAX_BYTES)[0]

@@ -1,4 +1,4 @@
-"""Taking back what a run made and broke: ZooKeepers and brokers first, then its topics. What fails stays noted."""
+"""Clean up after a run: start ZooKeeper servers and brokers, then delete the topics. Failures stay in the journal."""
 
 from __future__ import annotations
 
@@ -15,97 +15,106 @@ from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.restart.live_cluster import LiveCluster
 from kctl.topics.delete import DeletedTopic, delete_topics
-from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished
-from kctl.validate.means import START_S, Breaker, Means
+from kctl.validate.fault_injection import START_S, Breaker, FaultInjection
+from kctl.validate.leftovers import DELETED, END, RunLeftovers, leftovers_of, unfinished
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _CONNECT_S = 60.0
 _DELETE_S = 60.0
-_AGAIN_S = 1.0
-Told = Callable[[str], None]
+_RETRY_S = 1.0
+ProgressLine = Callable[[str], None]
 
 
 def clean_up(
-    held: Journal, means: Means, target: Target, *, outcome: str, start_s: float = START_S, told: Told | None = None
+    run_journal: Journal,
+    injection: FaultInjection,
+    target: Target,
+    *,
+    outcome: str,
+    start_s: float = START_S,
+    progress: ProgressLine | None = None,
 ) -> None:
-    """Take back all that the journal says is left, and end it. Harmless when nothing is. start_s: for a
-    start, and never less than START_S.
+    """Clean up what the journal lists, and end the journal. start_s: start timeout, at least START_S.
 
-    Raises OperationFailed with what could not be taken back: the journal is not ended then, and the next run tries.
+    Raises OperationFailed if something could not be cleaned up. The journal stays open then, and the next run retries.
     """
-    left = left_by(held.entries, name=str(held.path))
-    if left.evidence is not None:
-        for path in left.evidence.glob("*/*.task"):  # has the login; its reader was killed before it took it
+    remains = leftovers_of(run_journal.entries, name=str(run_journal.path))
+    if remains.evidence is not None:
+        for path in remains.evidence.glob(
+            "*/*.task"
+        ):  # holds credentials; its process was killed before it read and deleted the file
             path.unlink(missing_ok=True)
 
-    tell = told or _silent
-    failures = _mend(Breaker(means, held), left, target, max(start_s, START_S), tell)
-    if left.topics:
-        tell("deleting the topics of the validation")
+    report = progress or _silent
+    failures = _repair_nodes(Breaker(injection, run_journal), remains, target, max(start_s, START_S), report)
+    if remains.topics:
+        report("deleting the topics of the validation")
         try:
-            delete_all(held, target, left.topics)
+            delete_all(run_journal, target, remains.topics)
         except KctlError as exc:
             failures.append(exc.message)
     if failures:
         raise OperationFailed(
-            f"not all is as it was before the validation: {'; '.join(failures)}",
-            hint="the next kctl validate of this cluster tries it again; kctl cluster status tells what runs",
+            f"clean-up after the validation failed: {'; '.join(failures)}",
+            hint="the next `kctl validate` of this cluster retries it; `kctl cluster status` shows what is running",
         )
-    held.append(END, outcome=outcome)
+    run_journal.append(END, outcome=outcome)
 
 
-def _mend(breaker: Breaker, left: Left, target: Target, start_s: float, told: Told) -> list[str]:
-    """Bring back all nodes; what could not be."""
+def _repair_nodes(
+    breaker: Breaker, remains: RunLeftovers, target: Target, start_s: float, progress: ProgressLine
+) -> list[str]:
+    """Start all nodes again. Return the failures."""
 
     def answers(broker: int) -> bool:
-        return _answers(target, left, broker, start_s)
+        return _answers(target, remains, broker, start_s)
 
     failures = []
-    zookeepers = [node for node in left.nodes if not node.isdigit()]
-    if zookeepers:  # first: brokers need them
-        told(f"starting {', '.join(zookeepers)} again")
+    zookeepers = [node for node in remains.nodes if not node.isdigit()]
+    if zookeepers:  # first: brokers require them
+        progress(f"starting {', '.join(zookeepers)} again")
         try:
             breaker.start_zookeepers(start_s, zookeepers)
         except KctlError as exc:
             failures.append(f"{', '.join(zookeepers)}: {exc.message}")
-    for node, act in left.nodes.items():
+    for node, act in remains.nodes.items():
         if node.isdigit():
-            told(f"starting broker {node} again")
+            progress(f"starting broker {node} again")
             try:
-                breaker.mend(int(node), act, answers, start_s)
+                breaker.repair(int(node), act, answers, start_s)
             except KctlError as exc:
                 failures.append(f"{node}: {exc.message}")
     return failures
 
 
-def _answers(target: Target, left: Left, broker: int, timeout_s: float) -> bool:
-    """Does it, by then? The others are asked for its address."""
+def _answers(target: Target, remains: RunLeftovers, broker: int, timeout_s: float) -> bool:
+    """Return True if the broker responds within the timeout. Its address comes from the other brokers."""
     deadline = Deadline(timeout_s)
-    with LiveCluster(target, list(left.brokers.values())) as cluster:
+    with LiveCluster(target, list(remains.brokers.values())) as cluster:
         while not cluster.answers(broker):
             if deadline.expired:
                 return False
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
     return True
 
 
-def delete_all(held: Journal, target: Target, topics: Sequence[str]) -> None:
-    """Delete them as far as they exist, with a client of its own. Raises as `delete`, and ConnectionFailed."""
+def delete_all(run_journal: Journal, target: Target, topics: Sequence[str]) -> None:
+    """Delete the topics that exist, over a new connection. Raises as `delete`, and ConnectionFailed."""
     with _connected(target) as client:
-        delete(held, client, topics)
+        delete(run_journal, client, topics)
 
 
-def delete(held: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
-    """Topics of the run, as far as they exist: the controller says whether they do. A broker that was started a moment
-    ago may not know of them yet. Raises OperationFailed when one is still there.
+def delete(run_journal: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
+    """Delete topics of the run. The controller decides whether a topic exists, as a broker that has just started may
+    not know it yet. Raises OperationFailed if one still exists.
     """
     rows = [DeletedTopic(topic, ItemResult.WOULD_DELETE, None, None, None, None) for topic in topics]
     failures = []
     for row in delete_topics(client, rows, timeout_s=_DELETE_S):
         if row.result is ItemResult.DELETED:
-            held.append(DELETED, topic=row.topic)
+            run_journal.append(DELETED, topic=row.topic)
         else:
             failures.append(f"topic {row.topic} could not be deleted: {row.error}")
     if failures:
@@ -113,7 +122,7 @@ def delete(held: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
 
 
 def _connected(target: Target) -> ClusterClient:
-    """Brokers that were just started do not answer at once."""
+    """Return a connection, with retries: brokers that have just started do not respond at once."""
     deadline = Deadline(_CONNECT_S)
     while True:
         try:
@@ -121,22 +130,22 @@ def _connected(target: Target) -> ClusterClient:
         except KctlError:
             if deadline.expired:
                 raise
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
 
 
 def clean_earlier(
-    means: Means, target: Target, cluster_id: str, *, told: Told, start_s: float = START_S
-) -> list[Left]:  # fmt: skip
-    """Take back what earlier runs of this machine left that were killed; what that was. Raises as `clean_up`."""
+    injection: FaultInjection, target: Target, cluster_id: str, *, progress: ProgressLine, start_s: float = START_S
+) -> list[RunLeftovers]:  # fmt: skip
+    """Clean up after earlier runs on this machine that were killed. Return what they left. Raises as `clean_up`."""
     cleaned = []
     for path in unfinished(cluster_id):
-        with journal.resume(path) as held:
-            left = left_by(held.entries, name=str(path))
-            if left:
-                told(f"an earlier validation was ended before it had cleaned up ({path.stem}): doing that now")
-            clean_up(held, means, target, outcome="killed", start_s=start_s, told=told)
-            if left:
-                cleaned.append(left)
+        with journal.resume(path) as run_journal:
+            remains = leftovers_of(run_journal.entries, name=str(path))
+            if remains:
+                progress(f"cleaning up after an earlier validation that was killed ({path.stem})")
+            clean_up(run_journal, injection, target, outcome="killed", start_s=start_s, progress=progress)
+            if remains:
+                cleaned.append(remains)
     return cleaned
 
 

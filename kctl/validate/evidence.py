@@ -1,4 +1,4 @@
-"""What became of records that should be there: the log files of all replicas are asked, by `segment find`."""
+"""The fate of missing records: search the log files of all replicas, as `segment find` does."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kctl.segment.log.partition_log import partition_log
 from kctl.validate.invariants import Findings
 from kctl.validate.workload.records import key_of
 
-MOST = 10  # records of a kind that are looked for
+MAX_SEARCHES = 10  # records of each kind to search
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """A replica's log file has it. offset: where."""
+class ReplicaMatch:
+    """A record in the log files of a replica."""
 
     broker: int
     segment: str
@@ -25,12 +25,12 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A record that was acknowledged and is not in the log, or is in the log and was not delivered.
+class MissingRecord:
+    """A record that was acknowledged but is not in the log, or is in the log but was not delivered.
 
-    became: «lost»: no replica's files have it; «cut off»: a file has it, and the leader's log does not; «not
-    delivered»: the log has it, the consumer never got it; «not looked for»: the log files are not on this machine.
-    delivered: whether the consumer had it. key: what `segment find --key` takes.
+    became: "lost": in no replica's files; "cut off": in a file, but not in the leader's log; "not delivered": in the
+    log, but the consumer never got it; "not looked for": the log files are not on this machine. delivered: True if the
+    consumer got it. unread: replicas whose files are unreadable. key: for `segment find --key`.
     """
 
     partition: int
@@ -38,47 +38,49 @@ class Missing:
     sequence: int
     became: str
     delivered: bool | None
-    seen: tuple[Sighting, ...]
+    seen: tuple[ReplicaMatch, ...]
     unread: tuple[str, ...]
     key: str
 
 
-def find_missing(findings: Findings, run: str, folders: Mapping[int, Mapping[int, Path]]) -> list[Missing]:
-    """The first lost and the first not delivered ones. folders: partition → broker → the folder of its log."""
-    wanted = [(each.partition, each.offset, each.sequence, each.delivered) for each in findings.lost.first[:MOST]]
-    rows = [_missing(*each, run, folders.get(each[0], {}), in_log=False) for each in wanted]
-    own = [at for at in findings.not_delivered.first if at.sequence >= 0][:MOST]
+def find_missing(findings: Findings, run: str, folders: Mapping[int, Mapping[int, Path]]) -> list[MissingRecord]:
+    """Return the first lost and the first undelivered records. folders: partition → broker → its log folder."""
+    rows = [
+        _missing(each.partition, each.offset, each.sequence, each.delivered, run, folders, in_log=False)
+        for each in findings.lost.first[:MAX_SEARCHES]
+    ]
+    undelivered = [each for each in findings.not_delivered.first if each.sequence >= 0][:MAX_SEARCHES]
     rows += [
-        _missing(at.partition, at.offset, at.sequence, False, run, folders.get(at.partition, {}), in_log=True)
-        for at in own
+        _missing(each.partition, each.offset, each.sequence, False, run, folders, in_log=True) for each in undelivered
     ]
     return rows
 
 
 def _missing(
-    partition: int, offset: int, sequence: int, delivered: bool | None, run: str, folders: Mapping[int, Path], *,
-    in_log: bool,
-) -> Missing:  # fmt: skip
+    partition: int, offset: int, sequence: int, delivered: bool | None, run: str,
+    folders: Mapping[int, Mapping[int, Path]], *, in_log: bool,
+) -> MissingRecord:  # fmt: skip
     key = key_of(run, partition, sequence)
-    seen, unread = [], []
-    for broker, folder in sorted(folders.items()):
+    matches, unread = [], []
+    replicas = folders.get(partition, {})
+    for broker, folder in sorted(replicas.items()):
         try:
             place = find_key(partition_log(folder), key).place
         except (KctlError, OSError) as exc:
             unread.append(f"broker {broker}: {exc}")
             continue
         if place is not None:
-            seen.append(Sighting(broker, place.segment, place.record.offset))
-    return Missing(
-        partition, offset, sequence, became(seen, asked=len(folders) - len(unread), in_log=in_log), delivered,
-        tuple(seen), tuple(unread), key.decode(),
+            matches.append(ReplicaMatch(broker, place.segment, place.record.offset))
+    return MissingRecord(
+        partition, offset, sequence, fate(matches, readable=len(replicas) - len(unread), in_log=in_log), delivered,
+        tuple(matches), tuple(unread), key.decode(),
     )  # fmt: skip
 
 
-def became(seen: Sequence[Sighting], *, asked: int, in_log: bool) -> str:
-    """asked: how many replicas' files could be read. in_log: the leader's log has it."""
+def fate(matches: Sequence[ReplicaMatch], *, readable: int, in_log: bool) -> str:
+    """Return what happened to a record. readable: number of replicas with readable files. in_log: of the leader."""
     if in_log:
         return "not delivered"
-    if not asked:
+    if not readable:
         return "not looked for"
-    return "cut off" if seen else "lost"
+    return "cut off" if matches else "lost"

@@ -1,4 +1,4 @@
-"""One validation of a topic from beginning to end: workload, sampler, faults, verdict. For scenarios."""
+"""A validation of one topic from start to end: workload, sampler, faults, verdict. Used by scenarios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.protocol.target import Target
-from kctl.validate.noted_faults import note_fault
+from kctl.validate.fault_log import note_fault
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.timeline import recoveries
 from kctl.validate.report.verdict import Budgets, Evidence, Verdict, judge
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Experiment:
-    """`with` starts consumer, producer and sampler, and kills what is left of them at the end: also after Ctrl-C. The
-    journals stay in `folder`, which exists and belongs to this user alone. doubts: go into the verdict.
+    """A running validation. `with` starts consumer, producer and sampler, and kills them at the end, also after Ctrl-C.
 
-    Starting raises what `start_producer` and Sampler raise; everything is stopped then.
+    folder: keeps the journals; must exist and be private to this user. doubts: for the verdict. Starting raises as
+    `start_producer` and Sampler, after stopping everything.
     """
 
     target: Target
@@ -72,20 +72,20 @@ class Experiment:
         self.sampler.stop()
 
     def fault(self, name: str, *brokers: int) -> None:
-        """Now, in this moment, something is done to the cluster. brokers: those that it hits.
+        """Record a fault right before it is injected. brokers: those it hits.
 
-        Raises OperationFailed when it cannot be noted: then it is not to be done.
+        Raises OperationFailed if it cannot be recorded; do not inject it then.
         """
         self.faults.append(Fault(name, time.monotonic_ns(), brokers))
         note_fault(self.folder, self.faults[-1])
 
     def wait_writes(self, more: int, timeout_s: float) -> None:
-        """Until so many more records are acknowledged in each partition. Raises TimedOut, and OperationFailed when the
-        producer has ended."""
+        """Wait for this many more acknowledged records per partition. Raises TimedOut, and OperationFailed if the
+        producer has exited."""
         self.producer.wait_acked(more, timeout_s)
 
     def wait_recovered(self, timeout_s: float) -> None:
-        """Until all partitions have a leader and all replicas in sync, in the view of every broker. Raises TimedOut."""
+        """Wait until every broker reports a leader and a full ISR for each partition. Raises TimedOut."""
         self.sampler.wait_full_isr(timeout_s)
 
     def finish(
@@ -96,18 +96,20 @@ class Experiment:
         tolerated: Collection[str] = (),
         timeout_s: float = 30.0,
     ) -> Verdict:
-        """Stop writing, read the log, let the consumer read to its end, and judge.
+        """Stop writing, read the log, wait until the consumer has read it, and return the verdict.
 
-        timeout_s: for the consumer, and for a partition that cannot be read. Raises what `read_log` and Worker.stop do.
+        timeout_s: for the consumer, and for an unreadable partition. Raises as `read_log` and Worker.stop.
         """
         self.producer.stop(self.settings.timeout_s + 30)
         wait_quiet(client, self.settings.topic, timeout_s=timeout_s)
         log = read_log(client, self.settings.topic, self.settings.run, timeout_s=timeout_s)
-        chosen = self.settings.partitions
-        log = {number: found for number, found in log.items() if chosen is None or number in chosen}
+        selected = self.settings.partitions
+        log = {number: records for number, records in log.items() if selected is None or number in selected}
         self.consumer.wait_for_log(log, timeout_s)
         self.consumer.stop()
         self.sampler.stop()
-        found = recoveries(self.faults, self.sampler.samples, self.sampler.controllers)
-        evidence = Evidence(read_sent(self.folder), log, read_delivered(self.folder), self.faults, found, self.doubts)
+        measured = recoveries(self.faults, self.sampler.samples, self.sampler.controllers)
+        evidence = Evidence(
+            read_sent(self.folder), log, read_delivered(self.folder), self.faults, measured, self.doubts
+        )
         return judge(self.settings.topic, self.settings.run, evidence, budgets=budgets, tolerated=tolerated)

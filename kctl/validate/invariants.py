@@ -1,19 +1,19 @@
-"""What must hold between what was acknowledged, what the log has and what was delivered. Pure.
+"""The invariants between acknowledged records, the log, and delivered records. Pure.
 
-Each violation is one kind of finding, and no other:
+Each violation is a finding of exactly one kind:
 
-    lost             acknowledged, and nowhere in the log
-    misplaced        acknowledged at an offset where another record is, and in the log elsewhere
-    duplicated       in the log once more, behind the first time
-    out_of_order     in the log for the first time behind one that was sent later
-    holes            offsets that the log does not have, from 0 to its end: the topic is the validation's own
-    foreign          a record that the producer did not send to this partition
-    not_delivered    in the log, and never given to the consumer
-    delivered_again  given to the consumer a second time
-    delivered_late   given to the consumer behind a higher offset of what the log has
-    phantoms         given to the consumer, and not what the log has at that offset (any more)
+    lost             acknowledged, but not in the log
+    misplaced        acknowledged at an offset that holds another record, and in the log elsewhere
+    duplicated       in the log again, after its first offset
+    out_of_order     first offset is after that of a record sent later
+    holes            offsets missing from the log, from 0 to its end: only the validation writes to the topic
+    foreign          in the log, but not sent by the producer to this partition
+    not_delivered    in the log, but never delivered to the consumer
+    delivered_again  delivered to the consumer a second time
+    delivered_late   delivered to the consumer after a higher offset
+    phantoms         delivered to the consumer, but the log has another record, or none, at that offset
 
-Records that failed or have no outcome may be in the log or not: they are counted. Time: about 1 µs a record.
+Records that failed or have no outcome may or may not be in the log; they are counted. Time: about 1 µs per record.
 """
 
 from __future__ import annotations
@@ -24,15 +24,22 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from kctl.validate.workload.entries import ACKED, FAILED
-from kctl.validate.workload.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
+from kctl.validate.workload.history import (
+    DeliveredPartition,
+    DeliveredRecords,
+    Log,
+    LogPartition,
+    SentPartition,
+    SentRecords,
+)
 
-LIMIT = 100  # findings of a kind that are named; all are counted
+LIMIT = 100  # findings listed per kind; all are counted
 _Finding = TypeVar("_Finding")
 
 
 @dataclass
-class Listed(Generic[_Finding]):
-    """How many there are, and the first of them."""
+class FindingList(Generic[_Finding]):
+    """The number of findings of a kind, and the first ones."""
 
     count: int = 0
     first: list[_Finding] = field(default_factory=list)
@@ -47,9 +54,9 @@ class Listed(Generic[_Finding]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """offset: where it was acknowledged; −1 when the broker told none. delivered: whether the consumer got it before
-    it was lost; None without a consumer."""
+class LostRecord:
+    """A lost record. offset: acknowledged, −1 if the broker reported none. delivered: True if the consumer got it
+    before it was lost; None without a consumer."""
 
     partition: int
     offset: int
@@ -58,9 +65,9 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Misplaced:
-    """Acknowledged at `offset`, where the log has found_sequence (−1: another's record; None: nothing), and found at
-    found_offset."""
+class MisplacedRecord:
+    """A record acknowledged at `offset`, but in the log at found_offset. found_sequence: of the record at `offset`; −1:
+    foreign; None: no record."""
 
     partition: int
     offset: int
@@ -70,8 +77,8 @@ class Misplaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicated:
-    """first_offset: where it is for the first time."""
+class DuplicateRecord:
+    """A record that is in the log again. first_offset: its first offset."""
 
     partition: int
     offset: int
@@ -80,8 +87,8 @@ class Duplicated:
 
 
 @dataclass(frozen=True, slots=True)
-class OutOfOrder:
-    """behind_sequence: the latest that is in front of it."""
+class OutOfOrderRecord:
+    """A record in the log after a later one. behind_sequence: the highest sequence before it."""
 
     partition: int
     offset: int
@@ -91,7 +98,7 @@ class OutOfOrder:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Both offsets are missing, and all between them."""
+    """A range of missing offsets, both inclusive."""
 
     partition: int
     first_offset: int
@@ -99,8 +106,8 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """One record. sequence: −1 for one of others."""
+class RecordPosition:
+    """The position of a record. sequence: −1 for a foreign record."""
 
     partition: int
     offset: int
@@ -109,7 +116,7 @@ class At:
 
 @dataclass
 class Findings:
-    """See the module. Counts are of records; missing_offsets: of all holes together."""
+    """The findings of a run; see the module. Counts are of records; missing_offsets: the total size of all holes."""
 
     sent: int = 0
     acked: int = 0
@@ -120,16 +127,16 @@ class Findings:
     log_records: int = 0
     delivered: int | None = None
     missing_offsets: int = 0
-    lost: Listed[Lost] = field(default_factory=Listed)
-    misplaced: Listed[Misplaced] = field(default_factory=Listed)
-    duplicated: Listed[Duplicated] = field(default_factory=Listed)
-    out_of_order: Listed[OutOfOrder] = field(default_factory=Listed)
-    holes: Listed[Hole] = field(default_factory=Listed)
-    foreign: Listed[At] = field(default_factory=Listed)
-    not_delivered: Listed[At] = field(default_factory=Listed)
-    delivered_again: Listed[At] = field(default_factory=Listed)
-    delivered_late: Listed[At] = field(default_factory=Listed)
-    phantoms: Listed[At] = field(default_factory=Listed)
+    lost: FindingList[LostRecord] = field(default_factory=FindingList)
+    misplaced: FindingList[MisplacedRecord] = field(default_factory=FindingList)
+    duplicated: FindingList[DuplicateRecord] = field(default_factory=FindingList)
+    out_of_order: FindingList[OutOfOrderRecord] = field(default_factory=FindingList)
+    holes: FindingList[Hole] = field(default_factory=FindingList)
+    foreign: FindingList[RecordPosition] = field(default_factory=FindingList)
+    not_delivered: FindingList[RecordPosition] = field(default_factory=FindingList)
+    delivered_again: FindingList[RecordPosition] = field(default_factory=FindingList)
+    delivered_late: FindingList[RecordPosition] = field(default_factory=FindingList)
+    phantoms: FindingList[RecordPosition] = field(default_factory=FindingList)
 
 
 INVARIANTS = (
@@ -138,42 +145,42 @@ INVARIANTS = (
 )  # fmt: skip
 
 
-def check(sent: Sent, log: Log, delivered: Delivered | None) -> Findings:
-    """delivered: None when there was no consumer."""
+def check(sent: SentRecords, log: Log, delivered: DeliveredRecords | None) -> Findings:
+    """Return the findings. delivered: None without a consumer."""
     findings = Findings(delivered=None if delivered is None else 0)
     partitions = {*sent.partitions, *log, *(delivered.partitions if delivered else ())}
     for number in sorted(partitions):
-        given = None if delivered is None else delivered.partitions.get(number, DeliveredPartition())
-        one_sent, one_log = sent.partitions.get(number, SentPartition()), log.get(number, LogPartition())
-        where = _check_log(number, one_sent, one_log, findings)
-        if given is not None:
-            _check_delivered(number, one_log, given, findings)
-        _check_outcomes(number, one_sent, one_log, where, given, findings)
+        delivery = None if delivered is None else delivered.partitions.get(number, DeliveredPartition())
+        partition, partition_log = sent.partitions.get(number, SentPartition()), log.get(number, LogPartition())
+        first_offsets = _check_log(number, partition, partition_log, findings)
+        if delivery is not None:
+            _check_delivered(number, partition_log, delivery, findings)
+        _check_outcomes(number, partition, partition_log, first_offsets, delivery, findings)
     return findings
 
 
-def _check_log(number: int, sent: SentPartition, log: LogPartition, findings: Findings) -> array[int]:
-    """What the log shows by itself; for each sequence that was sent, the offset where it is first, −1 for nowhere."""
-    where = array("q", (-1,)) * sent.count
-    count, expected, highest = sent.count, 0, -1
+def _check_log(number: int, partition: SentPartition, log: LogPartition, findings: Findings) -> array[int]:
+    """Check the log alone. Return the first offset of each sequence that was sent, −1 if it is not in the log."""
+    first_offsets = array("q", (-1,)) * partition.count
+    count, expected, highest = partition.count, 0, -1
     for offset, sequence in zip(log.offsets, log.sequences, strict=True):
         if offset != expected:
             _hole(number, expected, offset, findings)
         expected = offset + 1
         if not 0 <= sequence < count:
-            findings.foreign.add(At(number, offset, sequence))
-        elif where[sequence] >= 0:
-            findings.duplicated.add(Duplicated(number, offset, sequence, where[sequence]))
+            findings.foreign.add(RecordPosition(number, offset, sequence))
+        elif first_offsets[sequence] >= 0:
+            findings.duplicated.add(DuplicateRecord(number, offset, sequence, first_offsets[sequence]))
         else:
-            where[sequence] = offset
+            first_offsets[sequence] = offset
             if sequence < highest:
-                findings.out_of_order.add(OutOfOrder(number, offset, sequence, highest))
+                findings.out_of_order.add(OutOfOrderRecord(number, offset, sequence, highest))
             else:
                 highest = sequence
     if expected < log.end:
         _hole(number, expected, log.end, findings)
     findings.log_records += len(log.offsets)
-    return where
+    return first_offsets
 
 
 def _hole(number: int, first: int, behind: int, findings: Findings) -> None:
@@ -183,66 +190,70 @@ def _hole(number: int, first: int, behind: int, findings: Findings) -> None:
 
 def _check_outcomes(
     number: int,
-    sent: SentPartition,
+    partition: SentPartition,
     log: LogPartition,
-    where: array[int],
-    given: DeliveredPartition | None,
+    first_offsets: array[int],
+    delivery: DeliveredPartition | None,
     findings: Findings,
 ) -> None:
-    states = Counter(sent.states)
-    findings.sent += sent.count
+    states = Counter(partition.states)
+    findings.sent += partition.count
     findings.acked += states[ACKED]
     findings.failed += states[FAILED]
-    findings.indeterminate += sent.count - states[ACKED] - states[FAILED]
-    reached: bytearray | None = None  # by sequence: was it delivered; made when something is lost
-    for sequence, (state, offset, found) in enumerate(zip(sent.states, sent.offsets, where, strict=True)):
+    findings.indeterminate += partition.count - states[ACKED] - states[FAILED]
+    reached: bytearray | None = None  # by sequence: 1 if delivered; computed on the first loss
+    for sequence, (state, offset, first) in enumerate(
+        zip(partition.states, partition.offsets, first_offsets, strict=True)
+    ):
         if state == ACKED:
-            if found < 0:
-                if reached is None and given is not None:
-                    reached = _reached(given, sent.count)
-                findings.lost.add(Lost(number, offset, sequence, None if reached is None else reached[sequence] > 0))
-            elif offset not in (found, -1):
-                _check_place(number, sequence, offset, found, log, findings)
-        elif found >= 0:
+            if first < 0:
+                if reached is None and delivery is not None:
+                    reached = _reached(delivery, partition.count)
+                findings.lost.add(
+                    LostRecord(number, offset, sequence, None if reached is None else reached[sequence] > 0)
+                )
+            elif offset not in (first, -1):
+                _check_place(number, sequence, offset, first, log, findings)
+        elif first >= 0:
             if state == FAILED:
                 findings.failed_in_log += 1
             else:
                 findings.indeterminate_in_log += 1
 
 
-def _reached(given: DeliveredPartition, count: int) -> bytearray:
+def _reached(delivery: DeliveredPartition, count: int) -> bytearray:
     reached = bytearray(count)
-    for sequence in given.sequences:
+    for sequence in delivery.sequences:
         if 0 <= sequence < count:
             reached[sequence] = 1
     return reached
 
 
-def _check_place(number: int, sequence: int, offset: int, found: int, log: LogPartition, findings: Findings) -> None:
-    """It is not at the acknowledged offset for the first time; without idempotence it may be there once more."""
+def _check_place(number: int, sequence: int, offset: int, first: int, log: LogPartition, findings: Findings) -> None:
+    """Check a record whose first offset is not the acknowledged one; a duplicate may be at the acknowledged offset."""
     index = log.index_of(offset)
-    there = None if index < 0 else log.sequences[index]
-    if there != sequence:
-        findings.misplaced.add(Misplaced(number, offset, sequence, found, there))
+    actual = None if index < 0 else log.sequences[index]
+    if actual != sequence:
+        findings.misplaced.add(MisplacedRecord(number, offset, sequence, first, actual))
 
 
-def _check_delivered(number: int, log: LogPartition, given: DeliveredPartition, findings: Findings) -> None:
-    seen = bytearray(len(log.offsets))
+def _check_delivered(number: int, log: LogPartition, delivery: DeliveredPartition, findings: Findings) -> None:
+    delivered = bytearray(len(log.offsets))
     highest = -1
-    for offset, sequence in zip(given.offsets, given.sequences, strict=True):
+    for offset, sequence in zip(delivery.offsets, delivery.sequences, strict=True):
         index = log.index_of(offset)
         if index < 0 or log.sequences[index] != sequence:
-            findings.phantoms.add(At(number, offset, sequence))
+            findings.phantoms.add(RecordPosition(number, offset, sequence))
             continue
-        if seen[index]:
-            findings.delivered_again.add(At(number, offset, sequence))
+        if delivered[index]:
+            findings.delivered_again.add(RecordPosition(number, offset, sequence))
         elif offset < highest:
-            findings.delivered_late.add(At(number, offset, sequence))
-        seen[index] = 1
+            findings.delivered_late.add(RecordPosition(number, offset, sequence))
+        delivered[index] = 1
         highest = max(highest, offset)
     assert findings.delivered is not None
-    findings.delivered += len(given.offsets)
-    at = seen.find(0)
+    findings.delivered += len(delivery.offsets)
+    at = delivered.find(0)
     while at >= 0:
-        findings.not_delivered.add(At(number, log.offsets[at], log.sequences[at]))
-        at = seen.find(0, at + 1)
+        findings.not_delivered.add(RecordPosition(number, log.offsets[at], log.sequences[at]))
+        at = delivered.find(0, at + 1)

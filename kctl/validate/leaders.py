@@ -1,4 +1,4 @@
-"""Leaders of other topics, which faults move away: those that were preferred before are so again at the end."""
+"""Leaders of other topics, which faults move: preferred leaders are elected again at the end."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ _WAIT_S = 15.0  # for preferred replicas that are not in sync yet
 _POLL_S = 1.0
 
 
-def astray(state: ClusterState) -> frozenset[TopicPartition]:
-    """Partitions that another than their preferred replica leads, or none. Pure."""
+def non_preferred(state: ClusterState) -> frozenset[TopicPartition]:
+    """Return the partitions that their preferred replica does not lead. Pure."""
     return frozenset(row.tp for row in plan_preferred(state, list(partitions_of(state))))
 
 
-def moved(state: ClusterState, before: Collection[TopicPartition]) -> list[Election]:
-    """Of topics that no validation made: elections of what is `astray` now and was not before. Pure."""
+def moved_leaders(state: ClusterState, before: Collection[TopicPartition]) -> list[Election]:
+    """Return the elections for partitions of other topics that lost their preferred leader since `before`. Pure."""
     others = [p for p in partitions_of(state) if p.tp not in before and not p.topic.startswith(PREFIX)]
     return plan_preferred(state, others)
 
 
-def put_back(client: ClusterClient, before: Collection[TopicPartition], *, wait_s: float = _WAIT_S) -> list[Election]:
-    """Elect the preferred leaders of what was moved; those that could not be, with the reason.
+def restore_leaders(
+    client: ClusterClient, before: Collection[TopicPartition], *, wait_s: float = _WAIT_S
+) -> list[Election]:
+    """Elect the preferred leaders of moved partitions. Return the elections that failed.
 
-    before: `astray` of then. wait_s: for preferred replicas to be in sync. Raises what `carry_out` does.
+    before: `non_preferred` at the start. wait_s: maximum time for preferred replicas to be in sync. Raises as
+    `carry_out`.
     """
     deadline = Deadline(wait_s)
     while True:
-        plan = moved(client.metadata(), before)
+        plan = moved_leaders(client.metadata(), before)
         if deadline.expired or all(row.result is ItemResult.WOULD_ELECT for row in plan):
             return [row for row in carry_out(client, plan) if row.result is not ItemResult.ELECTED]
         time.sleep(_POLL_S)

@@ -1,7 +1,7 @@
-"""What a run of validations makes and breaks, written down before it does, so that it can be taken back: by the run
-itself, and when that was killed by the next one on this machine. Pure but for the journal's file.
+"""The journal of a run: topics and faults, recorded beforehand, so that the run itself can clean up or, if it was
+killed, the next run on this machine. Pure except for the file.
 
-One journal for each run in kctl's state folder; a run whose journal has no `end` left something, or may have.
+Each run has a journal in kctl's state folder. A run whose journal has no `end` may have left something.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from kctl.model import Broker
 
 _KIND = "validations"
 BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
-KEPT = 20  # runs of a cluster whose evidence is kept
-PREFIX = "kctl-validate-"  # of every topic that a validation makes
+MAX_RUNS = 20  # runs per cluster whose evidence is kept
+PREFIX = "kctl-validate-"  # of every test topic
 
 
 @dataclass
-class Left:
-    """What is not taken back yet. nodes: by broker id or name of a ZooKeeper, what was done to it last. brokers: of the
-    cluster when it began; one that is down tells nothing any more."""
+class RunLeftovers:
+    """The leftovers of a run.
+
+    nodes: broker id or name of a ZooKeeper server → the last act on it. brokers: of the cluster at the start, as a
+    broker that is down reports no address.
+    """
 
     cluster: str = ""
     evidence: Path | None = None
@@ -40,108 +43,109 @@ class Left:
         return bool(self.topics or self.nodes)
 
 
-def left_by(entries: Iterable[Mapping[str, Any]], *, name: str) -> Left:
-    """What a journal adds up to. Raises InvalidFile when it is none of a validation. name: for the message."""
-    left = Left()
+def leftovers_of(entries: Iterable[Mapping[str, Any]], *, name: str) -> RunLeftovers:
+    """Return what a journal leaves. name: for messages. Raises InvalidFile if it is not a validation journal."""
+    remains = RunLeftovers()
     try:
         for entry in entries:
-            _follow(left, entry)
+            _follow(remains, entry)
     except (KeyError, ValueError, TypeError) as exc:
-        raise InvalidFile(f"{name} is no journal of a validation: {exc}", hint="look at the file") from None
-    return left
+        raise InvalidFile(f"{name} is not a validation journal: {exc}", hint="check the file") from None
+    return remains
 
 
-def _follow(left: Left, entry: Mapping[str, Any]) -> None:
+def _follow(remains: RunLeftovers, entry: Mapping[str, Any]) -> None:
     step = entry["step"]
     if step == BEGIN:
-        left.cluster, left.evidence = str(entry["cluster"]), Path(str(entry["evidence"]))
+        remains.cluster, remains.evidence = str(entry["cluster"]), Path(str(entry["evidence"]))
         for row in entry.get("brokers", ()):  # older journals have none
             broker = int(row["broker"])
-            left.brokers[broker] = Broker(broker, str(row["host"]), int(row["port"]), row["rack"])
+            remains.brokers[broker] = Broker(broker, str(row["host"]), int(row["port"]), row["rack"])
     elif step == TOPIC:
         topic = str(entry["topic"])
         if not topic.startswith(PREFIX):
-            raise ValueError(f"{topic} is no topic of a validation")
-        left.topics.append(topic)
+            raise ValueError(f"{topic} is not a test topic")
+        remains.topics.append(topic)
     elif step == DELETED:
-        left.topics = [topic for topic in left.topics if topic != entry["topic"]]
+        remains.topics = [topic for topic in remains.topics if topic != entry["topic"]]
     elif step == DOWN:
-        left.nodes[str(entry["node"])] = str(entry["act"])
+        remains.nodes[str(entry["node"])] = str(entry["act"])
     elif step == UP:
-        left.nodes.pop(str(entry["node"]), None)
+        remains.nodes.pop(str(entry["node"]), None)
     elif step == END:
-        left.topics, left.nodes = [], {}
+        remains.topics, remains.nodes = [], {}
     else:
-        raise ValueError(f"{step} is no step of it")
+        raise ValueError(f"unknown step {step}")
 
 
 def folder(cluster_id: str) -> Path:
-    """Where the journals and the evidence of a cluster's runs are."""
+    """Return the folder of a cluster's journals and evidence."""
     return run_files.folder(_KIND, cluster_id)
 
 
-def forget_old(cluster_id: str, keep: int = KEPT) -> None:
-    """Remove the journals and the evidence of all but the newest runs; those that have not ended stay. What cannot be
-    removed is left."""
+def forget_old(cluster_id: str, keep: int = MAX_RUNS) -> None:
+    """Remove journals and evidence of all but the newest runs. Runs that have not ended stay. Errors are ignored."""
     for path in run_files.runs(folder(cluster_id))[keep:]:
         if run_files.ended(path, END):
-            evidence = read_left(path).evidence
+            evidence = read_leftovers(path).evidence
             if evidence is not None and evidence.parent == path.parent:
                 shutil.rmtree(evidence, ignore_errors=True)
             path.unlink(missing_ok=True)
 
 
 def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Collection[Broker] = ()) -> Journal:
-    """A new journal, held as long as the run lasts. Raises Busy when another run is at work on this cluster."""
+    """Return a new journal, held while the run lasts. Raises Busy if another run of this cluster is active."""
     rows = [{"broker": each.id, "host": each.host, "port": each.port, "rack": each.rack} for each in brokers]
-    where = folder(cluster_id)
-    with run_files.one_at_a_time(where):
+    path = folder(cluster_id)
+    with run_files.one_at_a_time(path):
         refuse_while_at_work(cluster_id)
         forget_old(cluster_id)
-        held = journal.create(where / run_files.new_name(where))
+        run_journal = journal.create(path / run_files.new_name(path))
         try:
-            held.append(
+            run_journal.append(
                 BEGIN, cluster=cluster, cluster_id=cluster_id, run=run, evidence=str(evidence), pid=os.getpid(),
                 brokers=rows,
             )  # fmt: skip
         except BaseException:
-            held.close()
+            run_journal.close()
             raise
-    return held
+    return run_journal
 
 
 def refuse_while_at_work(cluster_id: str) -> None:
-    """Raises Busy."""
+    """Raise Busy if a run of the cluster is active."""
     for path in run_files.runs(folder(cluster_id)):
         if journal.held(path):
-            raise Busy(f"another kctl validates this cluster ({path.stem})", hint="wait until it has ended")
+            raise Busy(f"another validation of this cluster is running ({path.stem})", hint="wait until it has ended")
 
 
 def unfinished(cluster_id: str) -> list[Path]:
-    """The journals of the runs of a cluster that left something, or may have; the oldest first."""
+    """Return the journals of runs that may have left something, oldest first."""
     return [path for path in reversed(run_files.runs(folder(cluster_id))) if not run_files.ended(path, END)]
 
 
-def read_left(path: Path) -> Left:
-    """What one of them left. Raises InvalidFile, NotFound."""
-    return left_by(journal.read(path), name=str(path))
+def read_leftovers(path: Path) -> RunLeftovers:
+    """Return what the run of a journal left. Raises InvalidFile, NotFound."""
+    return leftovers_of(journal.read(path), name=str(path))
 
 
 def brokers_of(cluster_id: str) -> dict[int, Broker]:
-    """Those that unfinished runs began with, and those that are noted as down: without an address when an older journal
-    does not tell it. Raises InvalidFile, NotFound."""
-    found: dict[int, Broker] = {}
+    """Return the brokers in journals of unfinished runs; without an address if an older journal lacks it.
+
+    Raises InvalidFile, NotFound.
+    """
+    brokers: dict[int, Broker] = {}
     for path in unfinished(cluster_id):
-        left = read_left(path)
-        down = {int(node): Broker(int(node), "", -1, None) for node in left.nodes if node.isdigit()}
-        found |= {**down, **left.brokers}
-    return found
+        remains = read_leftovers(path)
+        down = {int(node): Broker(int(node), "", -1, None) for node in remains.nodes if node.isdigit()}
+        brokers |= {**down, **remains.brokers}
+    return brokers
 
 
 def topics_of(cluster_id: str) -> set[str]:
-    """All that runs of this user on this machine have made there, as far as their journals are kept and can be read."""
-    found: set[str] = set()
+    """Return the topics that runs of this user on this machine created, from readable journals."""
+    topics: set[str] = set()
     for path in run_files.runs(folder(cluster_id)):
-        with suppress(KctlError):  # a journal that is damaged is told where it is needed
-            found |= {str(entry["topic"]) for entry in journal.read(path) if entry["step"] == TOPIC}
-    return found
+        with suppress(KctlError):  # a damaged journal is reported where it is needed
+            topics |= {str(entry["topic"]) for entry in journal.read(path) if entry["step"] == TOPIC}
+    return topics

@@ -1,4 +1,4 @@
-"""What a run is going to do, and whether it can be done: looked at before anything is changed."""
+"""The plan of a run: what it will do, and whether it is possible. Made before anything is changed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kctl.restart.live_cluster import LiveCluster
 from kctl.restart.snapshot import GateSnapshot
 from kctl.topics.elect import why_no_election
 from kctl.validate import leftovers
-from kctl.validate.bystanders import Bystanders, without_two
-from kctl.validate.means import Means
+from kctl.validate.fault_injection import FaultInjection
+from kctl.validate.other_topics import OtherTopics, without_two
 from kctl.validate.report.sentences import OPTIONS
 from kctl.validate.report.verdict import Budgets
 from kctl.validate.scenarios import SCENARIOS, Scenario, find
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 WAIT_S = 180.0
-_PATIENCE_S = 20.0
-_GONE_S = 5.0
-_NAMED = 3
+_HEALTHY_S = 20.0
+_DELETED_S = 5.0
+_SHOWN = 3
 _ZOOKEEPER_S = 10.0
-_MOST_BROKERS = 64  # more partitions say no more
+_MAX_PARTITIONS = 64  # of a test topic
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """How it is written, and what it may cost. min_insync: None for 2, or 1 where a broker less would stop writes for
-    lack of replicas. per_s: records a second of one scenario. wait_s: the longest that a single wait may take: for
-    writes, a broker's start, replicas in sync."""
+class ValidationOptions:
+    """The producer settings and budgets. min_insync: None for 2, or 1 if writes would stop without a broker. per_s:
+    records per second of a scenario. wait_s: maximum duration of a single wait: for writes, a start, replicas in
+    sync."""
 
     acks: str = "all"
     idempotent: bool = True
@@ -51,13 +51,13 @@ class Wishes:
 
     def __post_init__(self) -> None:
         if self.idempotent and self.acks != "all":
-            raise UsageError("idempotence needs acks=all", hint="--no-idempotence goes with --acks 0 and 1")
+            raise UsageError("idempotence needs acks=all", hint="use --no-idempotence with --acks 0 or 1")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedScenario:
-    """assignment: replicas of each partition of its topic, the preferred leader first. impossible: why it cannot be
-    done here; None when it can."""
+    """A scenario of a plan. assignment: replicas of each partition of its topic, preferred leader first. impossible:
+    why this cluster does not support it, else None."""
 
     scenario: str
     does: str
@@ -68,8 +68,8 @@ class PlannedScenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """unprotected: topics of others that stop taking writes, or are gone, while a broker is away, or two are."""
+class ValidationPlan:
+    """A plan. unprotected: other topics that reject writes or are unavailable while one or two brokers are down."""
 
     cluster: str
     cluster_id: str
@@ -84,120 +84,133 @@ class Plan:
 
 
 def make_plan(
-    client: ClusterClient, means: Means, chosen: Sequence[Scenario], wishes: Wishes, *, controller: int | None
-) -> Plan:
-    """Wait a little until the cluster is healthy. Raises Refused when it is not, or when nothing of it can be done."""
+    client: ClusterClient,
+    injection: FaultInjection,
+    selected: Sequence[Scenario],
+    options: ValidationOptions,
+    *,
+    controller: int | None,
+) -> ValidationPlan:
+    """Wait briefly until the cluster is healthy, then return the plan. Raises Refused if it is unhealthy, or if no
+    scenario is possible."""
     _refuse_without_zookeeper(client.target)
-    state = wait_healthy(client, _PATIENCE_S)
+    state = wait_healthy(client, _HEALTHY_S)
     if state.cluster_id is None:
-        raise OperationFailed("the cluster does not tell its id")
+        raise OperationFailed("the cluster does not report its id")
     refuse_others(client, state.cluster_id)
     no_election = why_no_election(client)
-    around = Bystanders(tuple(sorted(state.brokers)), controller, no_election=no_election)
-    rows = _plan_all(chosen, around, means, wishes)
-    seen = _look(client.target, state)
-    suffering = unprotected(seen.state, seen.min_isr, around.brokers)
-    if any(each.unclean for each in chosen):
-        around = Bystanders.read(client, seen.state, controller, no_election)
-        rows = _plan_all(chosen, around, means, wishes)
-        suffering += _without_two(rows, seen)
-    return Plan(client.target.name, state.cluster_id, around.brokers, means.told, rows, tuple(suffering))
+    other_topics = OtherTopics(tuple(sorted(state.brokers)), controller, no_election=no_election)
+    rows = _plan_all(selected, other_topics, injection, options)
+    snapshot = _take_snapshot(client.target, state)
+    affected = unprotected(snapshot.state, snapshot.min_isr, other_topics.brokers)
+    if any(each.unclean for each in selected):
+        other_topics = OtherTopics.read(client, snapshot.state, controller, no_election)
+        rows = _plan_all(selected, other_topics, injection, options)
+        affected += _without_two(rows, snapshot)
+    return ValidationPlan(
+        client.target.name, state.cluster_id, other_topics.brokers, injection.method, rows, tuple(affected)
+    )
 
 
-def _look(target: Target, state: ClusterState) -> GateSnapshot:
-    """Raises Refused when a broker does not answer: until its session ends a dead one is told of as before, and topics
-    may be made on it."""
-    deadline = Deadline(_PATIENCE_S)
+def _take_snapshot(target: Target, state: ClusterState) -> GateSnapshot:
+    """Return a snapshot of the cluster. Raises Refused if a broker does not respond: until its session expires, a dead
+    broker is still listed, and topics may be created on it."""
+    deadline = Deadline(_HEALTHY_S)
     with LiveCluster(target, list(state.brokers.values())) as cluster:
         while True:
-            seen = cluster.snapshot(state.brokers)
-            silent = sorted({*seen.silent, *(state.brokers.keys() - seen.state.brokers.keys())})
+            snapshot = cluster.snapshot(state.brokers)
+            silent = sorted({*snapshot.silent, *(state.brokers.keys() - snapshot.state.brokers.keys())})
             if not silent:
-                return seen
+                return snapshot
             if deadline.expired:
                 raise Refused(
-                    f"broker {', '.join(map(str, silent))} {'does' if len(silent) == 1 else 'do'} not answer",
-                    hint="kctl broker list tells which do; a validation begins with all in order",
+                    f"broker {', '.join(map(str, silent))} {'does' if len(silent) == 1 else 'do'} not respond",
+                    hint="check with `kctl broker list`; all brokers must be up before a validation",
                 )
             time.sleep(0.5)
 
 
 def _plan_all(
-    chosen: Sequence[Scenario], around: Bystanders, means: Means, wishes: Wishes
+    selected: Sequence[Scenario], other_topics: OtherTopics, injection: FaultInjection, options: ValidationOptions
 ) -> tuple[PlannedScenario, ...]:  # fmt: skip
-    """Raises Refused when nothing of it can be done."""
-    rows = tuple(plan_scenario(each, around, means, wishes) for each in chosen)
+    """Return the planned scenarios. Raises Refused if none is possible."""
+    rows = tuple(plan_scenario(each, other_topics, injection, options) for each in selected)
     if all(row.impossible for row in rows):
         why = "; ".join(dict.fromkeys(row.impossible for row in rows if row.impossible))
-        raise (Refused if len(rows) > 1 else NotSupported)(f"{_names(rows)} cannot be done here: {why}")
-    _refuse_unmeasured([row for row in rows if row.impossible is None], around, wishes.budgets)
+        raise (Refused if len(rows) > 1 else NotSupported)(f"{_names(rows)} cannot run on this cluster: {why}")
+    _refuse_unmeasured([row for row in rows if row.impossible is None], other_topics, options.budgets)
     return rows
 
 
-def _refuse_unmeasured(rows: Sequence[PlannedScenario], around: Bystanders, budgets: Budgets) -> None:
-    """A budget that nothing can break would be kept, and say nothing. Raises Refused."""
+def _refuse_unmeasured(rows: Sequence[PlannedScenario], other_topics: OtherTopics, budgets: Budgets) -> None:
+    """Refuse a budget that no scenario can exceed: it would prove nothing. Raises Refused."""
     measured = {name for row in rows for name in find(row.scenario).measures}
-    if around.controller is not None and around.controller not in around.brokers:
-        measured.discard("max_controller_ms")  # no broker that is taken away is it
+    if other_topics.controller is not None and other_topics.controller not in other_topics.brokers:
+        measured.discard("max_controller_ms")  # no broker that is stopped is the controller
     for name, option in OPTIONS.items():
         if getattr(budgets, name) is not None and name not in measured:
-            able = [each.name for each in SCENARIOS if name in each.measures]
+            scenarios = [each.name for each in SCENARIOS if name in each.measures]
             raise Refused(
-                f"{option}: {_names(rows)} cannot measure that here",
-                hint=f"leave it out, or take one that does: {', '.join(able)}",
+                f"{option}: {_names(rows)} cannot measure this on this cluster",
+                hint=f"omit {option}, or run one of {', '.join(scenarios)}",
             )
 
 
-def _without_two(rows: Sequence[PlannedScenario], seen: GateSnapshot) -> list[UnprotectedTopic]:
-    """While the pair of an unclean election is away. Scenarios before it may move the controller, and with it the
-    pair."""
+def _without_two(rows: Sequence[PlannedScenario], snapshot: GateSnapshot) -> list[UnprotectedTopic]:
+    """Return topics affected while the pair of an unclean election is down. Earlier scenarios may move the controller,
+    and thereby the pair."""
     possible = [row for row in rows if row.impossible is None]
     unclean = [row for row in possible if find(row.scenario).unclean]
     pair = unclean[0].assignment[0] if unclean and len(possible) == 1 else None
-    return without_two(seen.state, seen.min_isr, pair) if unclean else []
+    return without_two(snapshot.state, snapshot.min_isr, pair) if unclean else []
 
 
-def plan_scenario(scenario: Scenario, around: Bystanders, means: Means, wishes: Wishes) -> PlannedScenario:
-    """Pure."""
-    assignment = around.assignment() if scenario.unclean else spread(around.brokers)
+def plan_scenario(
+    scenario: Scenario, other_topics: OtherTopics, injection: FaultInjection, options: ValidationOptions
+) -> PlannedScenario:
+    """Return the plan of a scenario. Pure."""
+    assignment = other_topics.assignment() if scenario.unclean else spread(other_topics.brokers)
     factor = 2 if scenario.unclean else len(assignment[0]) if assignment else 0
-    least = wishes.min_insync if wishes.min_insync is not None else 2 if factor > 2 or scenario.unclean else 1
+    default = 2 if factor > 2 or scenario.unclean else 1
+    min_insync = default if options.min_insync is None else options.min_insync
     return PlannedScenario(
-        scenario.name, scenario.does, scenario.proves, assignment, least,
-        _impossible(scenario, around, means, least, factor),
+        scenario.name, scenario.does, scenario.proves, assignment, min_insync,
+        _impossible(scenario, other_topics, injection, min_insync, factor),
     )  # fmt: skip
 
 
-def _impossible(scenario: Scenario, around: Bystanders, means: Means, least: int, factor: int) -> str | None:
-    lacking = [act for act in scenario.acts if act not in means.control.acts]
-    if lacking:
-        return f"the hooks have no command to {' and to '.join(lacking)} each broker"
-    if scenario.zookeeper and isinstance(means.zookeepers, str):
-        return means.zookeepers
-    if len(around.brokers) < 2 and not scenario.zookeeper:
-        return "with one broker nothing can take over"
-    if least > factor:
-        return f"min.insync.replicas={least} with {counted(factor, 'replica')} takes no write at all"
-    if not scenario.unclean and not scenario.zookeeper and least >= factor:
-        return f"with {counted(factor, 'replica')} and min.insync.replicas={least} no broker may be missing"
-    if scenario.unclean and around.pair() is None:
-        return around.why_none()
-    if scenario.name == "leader-election" and around.no_election is not None:
-        return around.no_election
-    if scenario.name == "controller-election" and around.controller not in {None, *around.brokers}:
-        return "the controller is no broker"
+def _impossible(
+    scenario: Scenario, other_topics: OtherTopics, injection: FaultInjection, min_insync: int, factor: int
+) -> str | None:
+    missing = [act for act in scenario.acts if act not in injection.control.acts]
+    if missing:
+        return f"the hooks have no command to {' or '.join(missing)} each broker"
+    if scenario.zookeeper and isinstance(injection.zookeepers, str):
+        return injection.zookeepers
+    if len(other_topics.brokers) < 2 and not scenario.zookeeper:
+        return "a single broker has no other broker to take over"
+    if min_insync > factor:
+        return f"min.insync.replicas={min_insync} with {counted(factor, 'replica')} rejects all writes"
+    if not scenario.unclean and not scenario.zookeeper and min_insync >= factor:
+        return f"min.insync.replicas={min_insync} with {counted(factor, 'replica')} rejects writes without a broker"
+    if scenario.unclean and other_topics.pair() is None:
+        return other_topics.why_none()
+    if scenario.name == "leader-election" and other_topics.no_election is not None:
+        return other_topics.no_election
+    if scenario.name == "controller-election" and other_topics.controller not in {None, *other_topics.brokers}:
+        return "the controller is not a broker"
     return None
 
 
 def spread(brokers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """A partition led by each broker, with three replicas, or as many as there are brokers."""
+    """Return a partition led by each broker, with up to three replicas."""
     count = len(brokers)
     factor = min(3, count)
-    return tuple(tuple(brokers[(at + n) % count] for n in range(factor)) for at in range(min(count, _MOST_BROKERS)))
+    return tuple(tuple(brokers[(at + n) % count] for n in range(factor)) for at in range(min(count, _MAX_PARTITIONS)))
 
 
 def _refuse_without_zookeeper(target: Target) -> None:
-    """Brokers go on for a while without it, and find no new leaders."""
+    """Raise Refused if ZooKeeper does not respond: brokers keep serving for a while, but elect no leaders."""
     if target.zookeeper is None:
         return
     try:
@@ -205,15 +218,15 @@ def _refuse_without_zookeeper(target: Target) -> None:
             pass
     except ConnectionFailed as exc:
         raise Refused(
-            f"ZooKeeper does not answer: {exc.message}",
-            hint="kctl zk stat tells which servers do; a validation begins with all in order",
+            f"ZooKeeper does not respond: {exc.message}",
+            hint="check the servers with `kctl zk stat`",
         ) from exc
 
 
-def wait_healthy(client: ClusterClient, timeout_s: float, *, own: str | None = None) -> ClusterState:
-    """What it is when all is well. own: how the names of topics begin that are no matter.
+def wait_healthy(client: ClusterClient, timeout_s: float, *, ignore: str | None = None) -> ClusterState:
+    """Return the state of the cluster once it is healthy. ignore: prefix of topics to ignore.
 
-    Raises Refused when a partition is not fully replicated by then: the faults would hit it harder than is right.
+    Raises Refused if a partition is not fully replicated in time, as the faults could make it unavailable.
     """
     deadline = Deadline(timeout_s)
     while True:
@@ -221,7 +234,7 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, own: str | None = N
         behind = [
             p
             for p in partitions_of(state)
-            if (p.offline or set(p.isr) != set(p.replicas)) and not (own and p.topic.startswith(own))
+            if (p.offline or set(p.isr) != set(p.replicas)) and not (ignore and p.topic.startswith(ignore))
         ]
         if not behind and state.brokers:
             return state
@@ -229,26 +242,28 @@ def wait_healthy(client: ClusterClient, timeout_s: float, *, own: str | None = N
             named = ", ".join(str(p.tp) for p in behind[:3]) + (", …" if len(behind) > 3 else "")
             raise Refused(
                 f"the cluster is not healthy: {counted(len(behind), 'partition')} not fully replicated ({named})",
-                hint="kctl cluster health tells what is wrong; a validation begins with all replicas in sync",
+                hint="check with `kctl cluster health`; all replicas must be in sync before a validation",
             )
         time.sleep(0.5)
 
 
 def refuse_others(client: ClusterClient, cluster_id: str) -> None:
-    """Validations of other machines and users have their topics there as long as they last. One that was deleted may be
-    told of for a moment. Raises Refused."""
-    deadline = Deadline(_GONE_S)
+    """Raise Refused if another machine or user runs a validation, which shows by its topics. Brokers may list deleted
+    topics for a moment."""
+    deadline = Deadline(_DELETED_S)
     while True:
-        known = leftovers.topics_of(cluster_id)
-        others = sorted(name for name in client.metadata().topics.keys() - known if name.startswith(leftovers.PREFIX))
+        local_topics = leftovers.topics_of(cluster_id)
+        others = sorted(
+            name for name in client.metadata().topics.keys() - local_topics if name.startswith(leftovers.PREFIX)
+        )
         if not others:
             return
         if deadline.expired:
-            named = ", ".join(others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
+            named = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
             raise Refused(
-                f"another kctl validates this cluster, or one was killed on another machine: its topics are {named}",
-                hint="wait until it has ended, or let kctl validate on that machine take it back; else "
-                f"kctl topic delete {others[0]}",
+                f"another machine or user runs a validation of this cluster, or one was killed: topics {named} exist",
+                hint="wait until it has ended, or run `kctl validate` on that machine to clean up; otherwise run "
+                f"`kctl topic delete {others[0]}`",
             )
         time.sleep(0.5)
 

@@ -1,10 +1,10 @@
-"""A run: its topics, one scenario after the other, their verdicts; and at its end nothing of it in the cluster.
+"""A run: creates topics, runs scenarios one by one, returns their verdicts, and removes everything at the end.
 
-    with begin(target, client, means, plan, wishes, told) as run:       # no other run is at work
+    with begin(target, client, injection, plan, options, progress) as run:  # refused while another run is active
         for row in plan.possible:
             result = run.scenario(row)
 
-The `with` cleans up whatever happens, Ctrl-C included; the evidence stays in `run.folder`.
+`with` cleans up in any case, also after Ctrl-C; the evidence stays in `run.folder`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from kctl.protocol.target import Target
 from kctl.topics.create import create_topics, plan_create
 from kctl.topics.new_topic import NewTopic
 from kctl.validate import leftovers
-from kctl.validate.bystanders import Bystanders
 from kctl.validate.cleanup import clean_up, delete
-from kctl.validate.evidence import Missing, find_missing
+from kctl.validate.evidence import MissingRecord, find_missing
 from kctl.validate.experiment import Experiment
-from kctl.validate.leaders import astray, put_back
-from kctl.validate.means import Breaker, Means
-from kctl.validate.noted_faults import read_faults
-from kctl.validate.plan import Plan, PlannedScenario, Wishes, refuse_others, wait_healthy
+from kctl.validate.fault_injection import Breaker, FaultInjection
+from kctl.validate.fault_log import read_faults
+from kctl.validate.leaders import non_preferred, restore_leaders
+from kctl.validate.other_topics import OtherTopics
+from kctl.validate.plan import PlannedScenario, ValidationOptions, ValidationPlan, refuse_others, wait_healthy
 from kctl.validate.report.plot import Plot, plot_of
 from kctl.validate.report.verdict import Budgets, Verdict
 from kctl.validate.scenarios import find
-from kctl.validate.stage import Stage, Told, began_and_failed
+from kctl.validate.stage import ProgressLine, Stage, scenario_failed
 from kctl.validate.workload.processes import read_sent
 from kctl.validate.workload.records import new_run
 from kctl.validate.workload.settings import ProducerSettings
@@ -45,15 +45,15 @@ from kctl.validate.workload.settings import ProducerSettings
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_STEADY_S = 3.0  # of normal writes, before a fault and behind it
-_LEAST_RECORDS = 20
+_STEADY_S = 3.0  # of normal writes, before and after a fault
+_MIN_RECORDS = 20
 _READ_S = 60.0
-_ACK_S = 10.0  # without idempotence: what got no answer by then is repeated, and so may be there twice
+_ACK_S = 10.0  # without idempotence: then a batch without a response is resent, and may be duplicated
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One producer's set-up, with a topic of its own."""
+    """The settings of a producer and its topic."""
 
     topic: str
     run: str
@@ -65,13 +65,13 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What came of one trial. missing: what became of lost and undelivered records; folder: its journals."""
+class ScenarioResult:
+    """The result of a trial. missing: lost and undelivered records; folder: its journals."""
 
     scenario: str
     trial: Trial
     verdict: Verdict
-    missing: list[Missing]
+    missing: list[MissingRecord]
     plot: Plot
     folder: Path
     duration_ms: int
@@ -79,34 +79,41 @@ class Result:
 
 @dataclass
 class ValidationRun:
-    """`with` cleans up at its end. run_id: in the names of its topics. folder: the evidence; stays. astray: partitions
-    that their preferred replica did not lead before. not_led: after `with`, why leaders of others are not back; None
-    when all are."""
+    """A running validation; `with` cleans up at the end.
+
+    run_id: in the names of its topics. folder: keeps the evidence. non_preferred: partitions that their preferred
+    replica did not lead before. not_led: after `with`, why leaders of other topics could not be restored, else None.
+    """
 
     run_id: str
     target: Target
     client: ClusterClient
-    means: Means
-    plan: Plan
-    wishes: Wishes
+    injection: FaultInjection
+    plan: ValidationPlan
+    options: ValidationOptions
     journal: Journal
     folder: Path
-    told: Told
-    astray: frozenset[TopicPartition] = frozenset()
+    progress: ProgressLine
+    non_preferred: frozenset[TopicPartition] = frozenset()
     not_led: str | None = None
 
     def __enter__(self) -> ValidationRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
-        """Signals wait until it is clean. Raises OperationFailed when it cannot be, with what else went wrong."""
+        """Clean up; signals are deferred until then. Raises OperationFailed if it fails, with the original error."""
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
                 clean_up(
-                    self.journal, self.means, self.target, outcome=outcome, start_s=self.wishes.wait_s, told=self.told
+                    self.journal,
+                    self.injection,
+                    self.target,
+                    outcome=outcome,
+                    start_s=self.options.wait_s,
+                    progress=self.progress,
                 )
-                self._put_leaders_back()
+                self._restore_leaders()
         except KctlError as failure:
             if not isinstance(exc, KctlError):
                 raise
@@ -114,83 +121,85 @@ class ValidationRun:
         finally:
             self.journal.close()
 
-    def _put_leaders_back(self) -> None:
-        """Where anything was broken. What fails is no failure of the validation: brokers do it later, or people."""
+    def _restore_leaders(self) -> None:
+        """Restore leaders of other topics if a fault was injected. A failure does not fail the validation."""
         if not any(entry["step"] == leftovers.DOWN for entry in self.journal.entries):
             return
-        self.told("putting the leaders of other topics back")
+        self.progress("restoring the leaders of other topics")
         try:
-            left = put_back(self.client, self.astray)
+            failures = restore_leaders(self.client, self.non_preferred)
         except KctlError as exc:
             self.not_led = exc.message
             return
-        if left:
-            more = f", and {len(left) - 1:,} more partitions" if len(left) > 1 else ""
-            self.not_led = f"{left[0].tp}: {left[0].reason}{more}"
+        if failures:
+            more = f", and {len(failures) - 1:,} more partitions" if len(failures) > 1 else ""
+            self.not_led = f"{failures[0].tp}: {failures[0].reason}{more}"
 
-    def scenario(self, planned: PlannedScenario) -> Result:
-        """Raises OperationFailed when it did not come to its end."""
-        found = find(planned.scenario)
-        planned = self.placed(planned)
-        trial = self.trial(planned, self.wishes.acks, self.wishes.idempotent, planned.min_insync_replicas, found.name)
-        budgets = self.wishes.budgets if found.measures else Budgets()
-        return self.trials([trial], planned.scenario, self.wishes.per_s, budgets)[0]
+    def scenario(self, planned: PlannedScenario) -> ScenarioResult:
+        """Run a scenario and return its result. Raises OperationFailed if it did not complete."""
+        scenario = find(planned.scenario)
+        planned = self.place(planned)
+        trial = self.trial(
+            planned, self.options.acks, self.options.idempotent, planned.min_insync_replicas, scenario.name
+        )
+        budgets = self.options.budgets if scenario.measures else Budgets()
+        return self.trials([trial], planned.scenario, self.options.per_s, budgets)[0]
 
-    def placed(self, planned: PlannedScenario) -> PlannedScenario:
-        """Where its topic is to be now: scenarios before it have moved the controller, and topics of others may have
-        come. Raises as `trials` does."""
+    def place(self, planned: PlannedScenario) -> PlannedScenario:
+        """Return the scenario with its topic placed anew: earlier scenarios moved the controller, and new topics may
+        exist. Raises as `trials`."""
         if not find(planned.scenario).unclean:
             return planned
         try:
             self._ready()
             state, controller = self.client.metadata(), read_controller(self.client).controller_id
-            return replace(planned, assignment=Bystanders.read(self.client, state, controller).placed())
+            return replace(planned, assignment=OtherTopics.read(self.client, state, controller).required_assignment())
         except KctlError as exc:
             raise self.failure(planned.scenario, exc) from exc
 
     def trial(
         self, planned: PlannedScenario, acks: str, idempotent: bool, min_insync: int, name: str
     ) -> Trial:  # fmt: skip
-        """name: within the run."""
+        """Return a trial. name: unique within the run."""
         topic = f"{leftovers.PREFIX}{self.run_id}-{name}"
         unclean = find(planned.scenario).unclean
         return Trial(topic, new_run(), acks, idempotent, min_insync, planned.assignment, unclean)
 
-    def trials(self, trials: Sequence[Trial], scenario: str, per_s: float, budgets: Budgets) -> list[Result]:
-        """Several set-ups that see the same faults at the same time.
+    def trials(self, trials: Sequence[Trial], scenario: str, per_s: float, budgets: Budgets) -> list[ScenarioResult]:
+        """Run several trials under the same faults.
 
-        Raises OperationFailed; and Refused when nothing was changed yet, and the cluster is not as it has to be.
+        Raises OperationFailed, and Refused if the cluster is not ready and nothing was changed yet.
         """
-        began = time.monotonic()
+        started = time.monotonic()
         try:
             self._ready()
             for trial in trials:
                 self._create(trial)
-            self._alone()
+            self._refuse_others()
             verdicts = self._experiment(trials, scenario, per_s, budgets)
             results = [
-                self._result(scenario, trial, verdict, began) for trial, verdict in zip(trials, verdicts, strict=True)
+                self._result(scenario, trial, verdict, started) for trial, verdict in zip(trials, verdicts, strict=True)
             ]
         except KctlError as exc:
             raise self.failure(scenario, exc) from exc
-        self.told("deleting the topics of the validation")
-        with suppress(KctlError):  # what was found goes before it: the clean-up tries it again, and tells
+        self.progress("deleting the topics of the validation")
+        with suppress(KctlError):  # the results matter more; the clean-up retries, and reports a failure
             delete(self.journal, self.client, [trial.topic for trial in trials])
         return results
 
     def failure(self, scenario: str, exc: KctlError) -> KctlError:
-        """What ends a scenario: as it is when the run has changed nothing yet."""
-        begun = any(entry["step"] != leftovers.BEGIN for entry in self.journal.entries)
-        return began_and_failed(scenario, exc) if begun else exc
+        """Return the error of a scenario: unchanged if the run has changed nothing yet."""
+        changed = any(entry["step"] != leftovers.BEGIN for entry in self.journal.entries)
+        return scenario_failed(scenario, exc) if changed else exc
 
     def _ready(self) -> None:
-        """Until every partition, of others as well, is in sync: the scenario before may have left big ones behind, and
-        the question may have waited long for its answer. Raises Refused."""
-        self.told("waiting until all partitions of the cluster are in sync")
-        wait_healthy(self.client, self.wishes.wait_s, own=f"{leftovers.PREFIX}{self.run_id}-")
+        """Wait until all partitions are in sync: the previous scenario may have left some behind, and the confirmation
+        may have taken long. Raises Refused."""
+        self.progress("waiting until all partitions of the cluster are in sync")
+        wait_healthy(self.client, self.options.wait_s, ignore=f"{leftovers.PREFIX}{self.run_id}-")
 
-    def _alone(self) -> None:
-        """Two that began at the same time see each other's topics now. Raises Refused."""
+    def _refuse_others(self) -> None:
+        """Raise Refused if another run started at the same time; each sees the other's topics now."""
         refuse_others(self.client, self.plan.cluster_id)
 
     def _create(self, trial: Trial) -> None:
@@ -212,21 +221,24 @@ class ValidationRun:
         with ExitStack() as stack:
             experiments = []
             for trial in trials:
-                self.told(f"starting the producer and the consumer of {trial.topic}")
+                self.progress(f"starting the producer and the consumer of {trial.topic}")
                 folder = self._folder(trial)
                 folder.mkdir(mode=0o700, parents=True)
                 settings = _settings(trial, per_s)
                 experiments.append(stack.enter_context(Experiment(self.target, settings, folder)))
             each = per_s * _STEADY_S / len(trials[0].assignment)
             stage = Stage(
-                self.client, Breaker(self.means, self.journal), experiments, self._folder(trials[0]),
-                max(_LEAST_RECORDS, round(each)), self.told, self.wishes.wait_s,
+                self.client, Breaker(self.injection, self.journal), experiments, self._folder(trials[0]),
+                max(_MIN_RECORDS, round(each)), self.progress, self.options.wait_s,
             )  # fmt: skip
             find(scenario).run(stage)
-            self.told("reading what the cluster has kept")
+            self.progress("reading the log of the topic")
             return [
                 experiment.finish(
-                    self.client, budgets=budgets, tolerated=() if trial.idempotent else NOT_PROMISED, timeout_s=_READ_S
+                    self.client,
+                    budgets=budgets,
+                    tolerated=() if trial.idempotent else NOT_GUARANTEED,
+                    timeout_s=_READ_S,
                 )
                 for trial, experiment in zip(trials, experiments, strict=True)
             ]
@@ -234,18 +246,18 @@ class ValidationRun:
     def _folder(self, trial: Trial) -> Path:
         return self.folder / trial.topic.removeprefix(f"{leftovers.PREFIX}{self.run_id}-")
 
-    def _result(self, scenario: str, trial: Trial, verdict: Verdict, began: float) -> Result:
+    def _result(self, scenario: str, trial: Trial, verdict: Verdict, started: float) -> ScenarioResult:
         folder = self._folder(trial)
         lost, unread = verdict.findings.lost.first, verdict.findings.not_delivered.first
-        concerned = {each.partition for each in lost} | {each.partition for each in unread}
-        folders = {number: self.means.log_folders(trial.topic, number) for number in concerned}
-        return Result(
+        partitions = {each.partition for each in lost} | {each.partition for each in unread}
+        folders = {number: self.injection.log_folders(trial.topic, number) for number in partitions}
+        return ScenarioResult(
             scenario, trial, verdict, find_missing(verdict.findings, trial.run, folders),
-            plot_of(read_sent(folder), read_faults(folder)), folder, round((time.monotonic() - began) * 1000),
+            plot_of(read_sent(folder), read_faults(folder)), folder, round((time.monotonic() - started) * 1000),
         )  # fmt: skip
 
 
-NOT_PROMISED = ("duplicated", "out_of_order")  # without idempotence
+NOT_GUARANTEED = ("duplicated", "out_of_order")  # without idempotence
 
 
 def _settings(trial: Trial, per_s: float) -> ProducerSettings:
@@ -256,10 +268,15 @@ def _settings(trial: Trial, per_s: float) -> ProducerSettings:
 
 
 def begin(
-    target: Target, client: ClusterClient, means: Means, plan: Plan, wishes: Wishes, told: Callable[[str], None]
+    target: Target,
+    client: ClusterClient,
+    injection: FaultInjection,
+    plan: ValidationPlan,
+    options: ValidationOptions,
+    progress: Callable[[str], None],
 ) -> ValidationRun:
-    """Raises Busy when another run is at work, OperationFailed when the evidence cannot be written, and subclasses of
-    ConnectionFailed."""
+    """Start a run. Raises Busy if another run is active, OperationFailed if the evidence cannot be written, and
+    subclasses of ConnectionFailed."""
     run = new_run()[:8]
     folder = leftovers.folder(plan.cluster_id) / f"evidence-{run}"
     try:
@@ -268,4 +285,4 @@ def begin(
         raise OperationFailed(f"cannot write {folder}: {exc.strerror}") from None
     state = client.metadata()
     journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder, list(state.brokers.values()))
-    return ValidationRun(run, target, client, means, plan, wishes, journal, folder, told, astray(state))
+    return ValidationRun(run, target, client, injection, plan, options, journal, folder, progress, non_preferred(state))

@@ -1,7 +1,6 @@
-"""Asking every broker ten times a second for the leaders and ISRs of a topic, and who the controller is.
+"""Poll every broker ten times a second for the leaders and ISRs of a topic, and for the controller.
 
-A thread for each broker, so that one which is paused or dead keeps nobody else waiting. Memory: a sample for each
-change of what a broker says.
+One thread per broker, so that a paused or dead broker does not delay the others. Memory: one sample per change.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 EVERY_S = 0.1
-_ANSWER_S = 1.0
-_AGAIN_S = 0.3  # after a failure
+_TIMEOUT_S = 1.0
+_RETRY_S = 0.3  # after a failure
 _CLOSE_S = 10.0
-_KNOWN_S = 60.0
+_START_S = 60.0
 _State = TypeVar("_State")
 
 
 class Sampler:
-    """Samples from `start` to `stop`; `with` does both."""
+    """A poller of all brokers, from `start` to `stop`; `with` does both."""
 
     def __init__(self, target: Target, topic: str, *, every_s: float = EVERY_S) -> None:
         self._target, self._topic, self._every_s = target, topic, every_s
@@ -53,22 +52,21 @@ class Sampler:
         self.stop()
 
     def start(self) -> None:
-        """Return when every broker knows the topic, and leaders of all its partitions: one that was just made is not
-        known everywhere at once, and whoever asks next may ask any of them.
+        """Start, and wait until every broker knows a leader for each partition, as a new topic takes a moment.
 
         Raises NotFound for an unknown topic, ConnectionFailed, TimedOut.
         """
         self._client = connect(self._target)
         try:
-            self._meet(self._brokers())
+            self._add_brokers(self._brokers())
             self._run(self._follow_controller)
-            self._wait(self._known_now, _KNOWN_S, f"not every broker knew topic {self._topic} within {_KNOWN_S:g} s")
+            self._wait(self._known_now, _START_S, f"not every broker knew topic {self._topic} within {_START_S:g} s")
         except BaseException:
             self.stop()
             raise
 
     def _brokers(self) -> Mapping[int, Broker]:
-        deadline = Deadline(_KNOWN_S)
+        deadline = Deadline(_START_S)
         while True:
             try:
                 return known_topics(self._client, [self._topic]).brokers
@@ -77,11 +75,11 @@ class Sampler:
                     raise
                 time.sleep(self._every_s)
 
-    def _meet(self, brokers: Mapping[int, Broker]) -> None:
-        """Ask those from now on that are not asked yet: a broker may come up later."""
+    def _add_brokers(self, brokers: Mapping[int, Broker]) -> None:
+        """Start polling new brokers, as a broker may come up later."""
         with self._lock:
             for node in sorted(brokers.keys() - self._views.keys()):
-                self._views = {**self._views, node: _Changes()}  # others look through it meanwhile
+                self._views = {**self._views, node: _Changes()}  # replaced, not changed: other threads iterate over it
                 self._run(self._follow_broker, brokers[node])
 
     def _run(self, work: Callable[..., None], *args: Broker) -> None:
@@ -90,36 +88,36 @@ class Sampler:
         thread.start()
 
     def stop(self) -> None:
-        """Harmless when it is stopped."""
+        """Stop all threads. Does nothing if already stopped."""
         self._stop.set()
         deadline = Deadline(_CLOSE_S)
         for thread in list(self._threads):
             thread.join(deadline.left_s)
         self._client.close()
 
-    # --- what was seen --------------------------------------------------------------------------------------------
+    # --- samples -------------------------------------------------------------------------------------------------
 
     @property
     def samples(self) -> list[Sample]:
-        """Of all brokers, in the order of their beginnings."""
-        found = [Sample(node, *row) for node, changes in self._views.items() for row in changes.rows()]
-        return sorted(found, key=lambda sample: sample.at_ns)
+        """Return the samples of all brokers, by start time."""
+        samples = [Sample(node, *row) for node, changes in self._views.items() for row in changes.rows()]
+        return sorted(samples, key=lambda sample: sample.at_ns)
 
     @property
     def controllers(self) -> list[ControllerSample]:
-        return [ControllerSample(at, until, *said) for at, until, said in self._controllers.rows()]
+        return [ControllerSample(at, until, *state) for at, until, state in self._controllers.rows()]
 
     def wait_full_isr(self, timeout_s: float, *, stable_s: float = 1.0) -> None:
-        """Until all brokers have said for stable_s that all partitions have a leader and all their replicas in sync.
+        """Wait until every broker reports a leader and a full ISR for each partition, for stable_s without a break.
 
-        A broker that does not answer keeps it from being so. Raises TimedOut.
+        A broker that does not respond counts as a break. Raises TimedOut.
         """
         self._wait(
             self._full_now, timeout_s, f"topic {self._topic} was not fully replicated within {timeout_s:g} s", stable_s
         )
 
     def _wait(self, good: Callable[[int], bool], timeout_s: float, failed: str, stable_s: float = 0.0) -> None:
-        """Until it was so for stable_s. Raises TimedOut."""
+        """Wait until a condition holds for stable_s. Raises TimedOut."""
         deadline = Deadline(timeout_s)
         good_since: float | None = None
         while True:
@@ -131,18 +129,18 @@ class Sampler:
             if good_since is not None and now - good_since >= stable_s:
                 return
             if deadline.expired:
-                raise TimedOut(failed, hint="are all brokers up?")
+                raise TimedOut(failed, hint="check the brokers with `kctl broker list`")
             time.sleep(self._every_s)
 
     def _full_now(self, now_ns: int) -> bool:
-        return self._all_say(now_ns, lambda view: view.leader >= 0 and view.full)
+        return self._all_report(now_ns, lambda view: view.leader >= 0 and view.full)
 
     def _known_now(self, now_ns: int) -> bool:
-        return self._all_say(now_ns, lambda view: view.leader >= 0)
+        return self._all_report(now_ns, lambda view: view.leader >= 0)
 
-    def _all_say(self, now_ns: int, good: Callable[[PartitionView], bool]) -> bool:
-        """Every broker has just said so of all partitions."""
-        oldest = now_ns - round((_ANSWER_S + self._every_s) * 1e9)
+    def _all_report(self, now_ns: int, good: Callable[[PartitionView], bool]) -> bool:
+        """Return True if the latest report of every broker is recent and satisfies a condition for all partitions."""
+        oldest = now_ns - round((_TIMEOUT_S + self._every_s) * 1e9)
         for changes in self._views.values():
             last = changes.last()
             if last is None or last[1] < oldest or not last[2] or not all(map(good, last[2].values())):
@@ -154,17 +152,17 @@ class Sampler:
     def _follow_broker(self, broker: Broker) -> None:
         while not self._stop.is_set():
             with suppress(KctlError, OSError):
-                connection = self._client.dial_known([broker], timeout_s=_ANSWER_S)[broker.id]
+                connection = self._client.dial_known([broker], timeout_s=_TIMEOUT_S)[broker.id]
                 if not isinstance(connection, KctlError):
-                    self._ask(broker.id, connection)
-            self._stop.wait(_AGAIN_S)
+                    self._poll(broker.id, connection)
+            self._stop.wait(_RETRY_S)
 
-    def _ask(self, node: int, connection: Connection) -> None:
+    def _poll(self, node: int, connection: Connection) -> None:
         try:
             while True:
-                state = read_cluster(connection, Deadline(_ANSWER_S), [self._topic])
+                state = read_cluster(connection, Deadline(_TIMEOUT_S), [self._topic])
                 self._views[node].add(views_of(state, self._topic))
-                self._meet(state.brokers)
+                self._add_brokers(state.brokers)
                 if self._stop.wait(self._every_s):
                     return
         finally:
@@ -177,7 +175,7 @@ class Sampler:
                     self._follow_zookeeper(self._target.zookeeper)
                 else:
                     self._follow_quorum()
-            self._stop.wait(_AGAIN_S)
+            self._stop.wait(_RETRY_S)
 
     def _follow_zookeeper(self, address: str) -> None:
         from kctl.cluster.controller import epoch_in
@@ -185,15 +183,15 @@ class Sampler:
 
         with zookeeper(address, security=self._target.zookeeper_security, timeout_s=_CLOSE_S / 2) as zk:
             while not self._stop.wait(self._every_s):
-                found = epoch_in(zk)
-                self._controllers.add((found.controller, -1 if found.epoch is None else found.epoch))
+                current = epoch_in(zk)
+                self._controllers.add((current.controller, -1 if current.epoch is None else current.epoch))
 
     def _follow_quorum(self) -> None:
-        """KRaft's quorum; without one, and without ZooKeeper's address, what a broker says."""
-        with connect(self._target, timeout_s=_ANSWER_S * 2) as client:
+        """Follow KRaft's quorum; without a quorum and a ZooKeeper address, what a broker reports."""
+        with connect(self._target, timeout_s=_TIMEOUT_S * 2) as client:
             while not self._stop.wait(self._every_s):
                 if client.api_version(DESCRIBE_QUORUM) is None:
-                    self._controllers.add((client.metadata((), timeout_s=_ANSWER_S).controller_id, -1))
+                    self._controllers.add((client.metadata((), timeout_s=_TIMEOUT_S).controller_id, -1))
                     continue
                 quorum = describe_quorum(client)
                 assert quorum is not None
@@ -201,14 +199,14 @@ class Sampler:
 
 
 class _Changes(list[tuple[int, int, _State]]):
-    """(from, until, what was said): an entry for each change. One thread adds, others read."""
+    """Rows (from, until, state), one per change. One thread adds, others read."""
 
-    def add(self, said: _State) -> None:
+    def add(self, state: _State) -> None:
         now = time.monotonic_ns()
-        if self and self[-1][2] == said:
-            self[-1] = (self[-1][0], now, said)
+        if self and self[-1][2] == state:
+            self[-1] = (self[-1][0], now, state)
         else:
-            self.append((now, now, said))
+            self.append((now, now, state))
 
     def rows(self) -> list[tuple[int, int, _State]]:
         return list(self)
@@ -219,9 +217,9 @@ class _Changes(list[tuple[int, int, _State]]):
 
 
 def views_of(state: ClusterState, topic: str) -> dict[int, PartitionView]:
-    """By partition; empty for a topic that this broker does not know (yet)."""
-    found = state.topics.get(topic)
+    """Return partition → view; empty if this broker does not know the topic (yet)."""
+    description = state.topics.get(topic)
     return {
         each.partition: PartitionView(each.leader, each.leader_epoch, not each.under_replicated)
-        for each in (found.partitions if found else ())
+        for each in (description.partitions if description else ())
     }

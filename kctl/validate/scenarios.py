@@ -1,4 +1,4 @@
-"""The scenarios: what each does to the cluster, and what it takes."""
+"""The scenarios: the faults that each injects, and its requirements."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kctl.errors import Refused
 from kctl.restart.control import Act
 from kctl.validate.stage import Stage
 
-_AWAY_S = 10.0  # for which a broker stays away after the cluster has noticed
+_AWAY_S = 10.0  # downtime of a broker after the cluster has noticed it
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """does: for the plan, in the order of its steps. proves: what holds when it is fulfilled. acts: required
-    of the broker control. measures: names of the budgets that are checked; none where writes stop on purpose.
+    """A scenario. does: its steps in order, for the plan. proves: what a passed run shows. acts: required actions of
+    the broker control. measures: names of the checked budgets; none if writes stop on purpose.
     """
 
     name: str
@@ -30,128 +30,132 @@ class Scenario:
 
 
 def leader_election(stage: Stage) -> None:
-    """A leader that is not the controller crashes and comes back; then the preferred leaders are elected."""
+    """Crash and restart a leader that is not the controller, then elect preferred leaders."""
     controller = stage.controller()
-    stage.steady()
-    led = next((p for p in stage.partitions() if p.leader not in (controller, -1)), None)
-    if led is None:
-        raise Refused("no broker but the controller leads a partition")
-    stage.roles[led.leader] = f"leader of partition {led.partition}"
-    stage.breaker.kill(led.leader)
-    stage.steady("waiting for writes in every partition")
-    stage.start(led.leader)
-    stage.recovered()
+    stage.wait_for_writes()
+    partition = next((p for p in stage.partitions() if p.leader not in (controller, -1)), None)
+    if partition is None:
+        raise Refused("only the controller leads partitions")
+    stage.roles[partition.leader] = f"leader of partition {partition.partition}"
+    stage.breaker.kill(partition.leader)
+    stage.wait_for_writes("waiting for writes in every partition")
+    stage.start(partition.leader)
+    stage.wait_for_recovery()
     stage.fault("election of the preferred leaders")
     stage.elect_preferred()
-    stage.steady()
+    stage.wait_for_writes()
 
 
 def controller_election(stage: Stage) -> None:
-    """The controller crashes and comes back."""
-    stage.steady()
+    """Crash and restart the controller."""
+    stage.wait_for_writes()
     controller = stage.controller()
     stage.roles[controller] = "the controller"
     stage.breaker.kill(controller)
-    stage.steady("waiting for writes in every partition")
+    stage.wait_for_writes("waiting for writes in every partition")
     stage.start(controller)
-    stage.recovered()
-    stage.steady()
+    stage.wait_for_recovery()
+    stage.wait_for_writes()
 
 
 def broker_loss(stage: Stage) -> None:
-    """A broker crashes, and the others have to do without it for some time."""
+    """Crash a broker, and restart it after a while."""
     controller = stage.controller()
-    stage.steady()
-    lost = max(broker for p in stage.partitions() for broker in p.replicas if broker != controller)
-    stage.breaker.kill(lost)
-    stage.until(lambda found: all(lost not in p.isr for p in found), f"broker {lost} is in no ISR")
-    stage.go_on(_AWAY_S, f"broker {lost} stays away")
-    stage.steady("waiting for writes in every partition")
-    stage.start(lost)
-    stage.recovered()
-    stage.steady()
+    stage.wait_for_writes()
+    crashed = max(broker for p in stage.partitions() for broker in p.replicas if broker != controller)
+    stage.breaker.kill(crashed)
+    stage.wait_until(lambda partitions: all(crashed not in p.isr for p in partitions), f"broker {crashed} is in no ISR")
+    stage.keep_writing(_AWAY_S, f"broker {crashed} stays down")
+    stage.wait_for_writes("waiting for writes in every partition")
+    stage.start(crashed)
+    stage.wait_for_recovery()
+    stage.wait_for_writes()
 
 
 def rolling_restart(stage: Stage) -> None:
-    """All brokers one after the other, as `kctl cluster restart --rolling` does it."""
+    """Restart all brokers one by one, like `kctl cluster restart --rolling`."""
     from kctl.base import journal
     from kctl.restart.live_cluster import LiveCluster
     from kctl.restart.restart_run import RealClock, RestartOptions, RestartRun
     from kctl.restart.run import carry_out
     from kctl.restart.steps import RestartStep, begin_entry, replay
 
-    stage.steady()
+    stage.wait_for_writes()
     state = stage.client.metadata(())
     with (
-        journal.create(stage.folder / "rolling.jsonl") as held,
+        journal.create(stage.folder / "rolling.jsonl") as run_journal,
         LiveCluster(stage.client.target, list(state.brokers.values())) as cluster,
     ):
-        held.append(
+        run_journal.append(
             RestartStep.BEGIN.value,
             **begin_entry(stage.client.target.name, state.cluster_id or "", list(state.brokers.values())),
         )
         elect = cluster.why_no_election() is None
         options = RestartOptions(stable_interval_s=1.0, broker_timeout_s=stage.wait_s, elect=elect)
-        run_state = replay(held.entries, name=str(held.path))
-        carry_out(RestartRun(cluster, stage.breaker, held, run_state, options, _Teller(stage), RealClock()))
-    stage.recovered()
-    stage.steady()
+        run_state = replay(run_journal.entries, name=str(run_journal.path))
+        carry_out(
+            RestartRun(cluster, stage.breaker, run_journal, run_state, options, _RestartProgress(stage), RealClock())
+        )
+    stage.wait_for_recovery()
+    stage.wait_for_writes()
 
 
-class _Teller:
-    """What a rolling restart tells, on one line."""
+class _RestartProgress:
+    """Shows the progress of a rolling restart on one line."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
     def note(self, line: str) -> None:
-        self._stage.told(line)
+        self._stage.progress(line)
 
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None:  # noqa: ARG002
-        self._stage.told(message)
+        self._stage.progress(message)
 
 
 def unclean_election(stage: Stage) -> None:
-    """The only follower hangs and falls behind, the leader crashes, and the follower is elected without its records."""
+    """Pause the only follower until it falls behind, crash the leader, and elect the follower, which lacks records."""
     first = stage.partitions()[0]
     leader, follower = first.replicas
-    stage.steady()
+    stage.wait_for_writes()
     stage.roles.update({leader: "the leader", follower: "the follower"})
     stage.breaker.pause(follower)
-    stage.until(lambda found: all(follower not in p.isr for p in found), f"broker {follower} is in no ISR")
-    stage.go_on(3.0, "writing to the leader alone")
+    stage.wait_until(
+        lambda partitions: all(follower not in p.isr for p in partitions), f"broker {follower} is in no ISR"
+    )
+    stage.keep_writing(3.0, "writing to the leader alone")
     stage.breaker.kill(leader)
-    stage.told(f"broker {follower} goes on")
+    stage.progress(f"resuming broker {follower}")
     stage.breaker.unpause(follower)
-    stage.until(lambda found: all(p.leader == follower for p in found), f"broker {follower} is elected")
-    stage.go_on(2.0, "writing to the one that lacks records")
+    stage.wait_until(lambda partitions: all(p.leader == follower for p in partitions), f"broker {follower} is elected")
+    stage.keep_writing(2.0, "writing to the leader that lacks records")
     stage.start(leader)
-    stage.recovered()
-    stage.steady()
+    stage.wait_for_recovery()
+    stage.wait_for_writes()
 
 
 def zookeeper_loss(stage: Stage) -> None:
-    """All ZooKeepers crash; brokers have to go on without, and to find them again."""
-    stage.steady()
+    """Crash all ZooKeeper servers. Brokers must keep serving, and reconnect later."""
+    stage.wait_for_writes()
     name = "kill -9 of ZooKeeper"
     stage.fault(name)
     stage.breaker.kill_zookeepers()
-    stage.go_on(_AWAY_S, "writing without ZooKeeper")
-    stage.steady("waiting for writes in every partition")
+    stage.keep_writing(_AWAY_S, "writing without ZooKeeper")
+    stage.wait_for_writes("waiting for writes in every partition")
     if serving := stage.breaker.serving_zookeepers():
-        stage.doubt(f"«{name}» was none: {', '.join(serving)} served before the start")
+        stage.doubt(f"'{name}' had no effect: {', '.join(serving)} served before the start")
     stage.fault("start of ZooKeeper")
     stage.breaker.start_zookeepers(stage.wait_s)
-    time.sleep(2.0)  # brokers that lost their sessions leave the ISRs now, if they do
-    stage.recovered()
-    stage.steady()
+    time.sleep(2.0)  # brokers that lost their sessions may leave ISRs now
+    stage.wait_for_recovery()
+    stage.wait_for_writes()
 
 
 _WRITES = ("max_gap_ms", "max_isr_ms")
 SCENARIOS: Sequence[Scenario] = (
     Scenario(
         "leader-election", "kill -9 of a leader, start it again, elect the preferred leaders",
-        "other replicas take over, with all that was acknowledged", ("kill", "start"), leader_election,
+        "other replicas take over, with all acknowledged records", ("kill", "start"), leader_election,
         (*_WRITES, "max_leader_ms"),
     ),
     Scenario(
@@ -160,27 +164,27 @@ SCENARIOS: Sequence[Scenario] = (
         (*_WRITES, "max_leader_ms", "max_controller_ms"),
     ),
     Scenario(
-        "rolling-restart", "stop and start every broker, one after the other",
-        "planned work costs no record and little time", ("stop", "start"), rolling_restart,
+        "rolling-restart", "stop and start every broker, one by one",
+        "planned restarts lose no record and take little time", ("stop", "start"), rolling_restart,
         (*_WRITES, "max_leader_ms", "max_controller_ms"),
     ),
     Scenario(
         "unclean-election", "pause a follower, kill -9 its leader, let the follower be elected, start the leader again",
-        "min.insync.replicas=2 keeps what was acknowledged even then", ("pause", "unpause", "kill", "start"),
+        "min.insync.replicas=2 keeps all acknowledged records", ("pause", "unpause", "kill", "start"),
         unclean_election, (), unclean=True,
     ),
     Scenario(
-        "broker-loss", "kill -9 of a broker, do without it for a while, start it again",
-        "one broker less stops no writes, and it catches up", ("kill", "start"), broker_loss,
+        "broker-loss", "kill -9 of a broker, start it again after a while",
+        "a missing broker stops no writes, and it catches up", ("kill", "start"), broker_loss,
         (*_WRITES, "max_leader_ms"),
     ),
     Scenario(
-        "zookeeper-loss", "kill -9 of all ZooKeepers, start them again after a while",
-        "brokers serve on without ZooKeeper, and find it again", (), zookeeper_loss, _WRITES, zookeeper=True,
+        "zookeeper-loss", "kill -9 of all ZooKeeper servers, start them again after a while",
+        "brokers keep serving without ZooKeeper, and reconnect", (), zookeeper_loss, _WRITES, zookeeper=True,
     ),
 )  # fmt: skip
 
 
 def find(name: str) -> Scenario:
-    """By its name; raises KeyError."""
+    """Return a scenario by name. Raises KeyError."""
     return {scenario.name: scenario for scenario in SCENARIOS}[name]

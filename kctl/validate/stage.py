@@ -1,4 +1,4 @@
-"""What a scenario acts on: its topic under load, and the cluster that it breaks."""
+"""The actions of a scenario: on the test topic under load, and on the cluster."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, T
 from kctl.model import PartitionState
 from kctl.restart.control import Act
 from kctl.validate.experiment import Experiment
-from kctl.validate.means import Breaker
+from kctl.validate.fault_injection import Breaker
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-Told = Callable[[str], None]
+ProgressLine = Callable[[str], None]
 _POLL_S = 0.1
 _NAMES = {"kill": "kill -9", "stop": "stop", "pause": "pause"}
 
 
 @dataclass
 class Stage:
-    """experiments: one, or several that see the same faults. more: records of each partition that a wait for normal
-    writes asks for. wait_s: the longest that each single wait may take. roles: by broker, what it is, for the names of
+    """The environment of a scenario. experiments: one, or several under the same faults. more: records per partition
+    that a wait for writes requires. wait_s: maximum duration of a single wait. roles: broker → role, for names of
     faults."""
 
     client: ClusterClient
@@ -37,104 +37,104 @@ class Stage:
     experiments: Sequence[Experiment]
     folder: Path
     more: int
-    told: Told
+    progress: ProgressLine
     wait_s: float
     roles: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.breaker.told = self._broken
+        self.breaker.on_fault = self._record_fault
 
-    def _broken(self, act: Act, broker: int) -> None:
+    def _record_fault(self, act: Act, broker: int) -> None:
         role = f", {self.roles[broker]}" if broker in self.roles else ""
         self.fault(f"{_NAMES[act]} of broker {broker}{role}", broker)
 
     def fault(self, name: str, *brokers: int) -> None:
-        """Right before something is done to the cluster."""
-        self.told(name)
+        """Record a fault right before it is injected."""
+        self.progress(name)
         for experiment in self.experiments:
             experiment.fault(name, *brokers)
 
     def doubt(self, why: str) -> None:
-        """What was seen that makes the run prove less than it should."""
+        """Add a reason why the run proves less than it should."""
         for experiment in self.experiments:
             experiment.doubts.append(why)
 
-    # --- acts; each notes the fault by itself ---------------------------------------------------------------------
+    # --- actions; each records its fault --------------------------------------------------------------------------
 
     def start(self, broker: int) -> None:
-        self.told(f"starting broker {broker}")
+        self.progress(f"starting broker {broker}")
         self.breaker.start(broker, timeout_s=self.wait_s)
 
     def elect_preferred(self) -> None:
-        """Of the own topics; raises OperationFailed when a partition does not get its preferred leader."""
+        """Elect the preferred leaders of the test topics. Raises OperationFailed if one is not elected."""
         from kctl.leader.election import carry_out, choose, plan_preferred
 
-        state, chosen = choose(self.client, self.topics)
-        rows = carry_out(self.client, plan_preferred(state, chosen))
+        state, selected = choose(self.client, self.topics)
+        rows = carry_out(self.client, plan_preferred(state, selected))
         for row in rows:
             if row.result is not ItemResult.ELECTED:
-                raise OperationFailed(f"{row.tp} did not get its preferred leader: {row.reason}")
+                raise OperationFailed(f"preferred leader of {row.tp} was not elected: {row.reason}")
 
-    # --- looks ----------------------------------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------------------------------
 
     @property
     def topics(self) -> list[str]:
         return [experiment.settings.topic for experiment in self.experiments]
 
     def partitions(self) -> list[PartitionState]:
-        """Of all own topics, as a broker says now."""
+        """Return the current partitions of all test topics."""
         state = self.client.metadata(self.topics)
         return [p for name in self.topics if name in state.topics for p in state.topics[name].partitions]
 
     def controller(self) -> int:
-        """Raises Refused when it is no broker that can be broken."""
-        found = read_controller(self.client).controller_id
-        if found is None:
-            raise Refused("the cluster has no controller now", hint="kctl controller show")
-        return found
+        """Return the id of the controller. Raises Refused if there is none."""
+        controller = read_controller(self.client).controller_id
+        if controller is None:
+            raise Refused("the cluster has no controller", hint="check with `kctl controller`")
+        return controller
 
     # --- waits ----------------------------------------------------------------------------------------------------
 
-    def steady(self, what: str = "writing") -> None:
-        """Until every partition takes writes for a while."""
-        self.told(what)
+    def wait_for_writes(self, what: str = "writing") -> None:
+        """Wait until every partition accepts writes for a while."""
+        self.progress(what)
         for experiment in self.experiments:
             experiment.wait_writes(self.more, self.wait_s)
 
-    def recovered(self) -> None:
-        """Until all partitions have their leaders and full ISRs."""
-        self.told("waiting until all replicas are in sync")
+    def wait_for_recovery(self) -> None:
+        """Wait until all partitions have a leader and a full ISR."""
+        self.progress("waiting until all replicas are in sync")
         for experiment in self.experiments:
             experiment.wait_recovered(self.wait_s)
 
-    def go_on(self, seconds: float, what: str) -> None:
-        """Time passes, and the producers have to live."""
-        self.told(what)
+    def keep_writing(self, seconds: float, what: str) -> None:
+        """Let time pass while the producers write. Raises as `check_workers`."""
+        self.progress(what)
         deadline = Deadline(seconds)
         while not deadline.expired:
-            self.alive()
+            self.check_workers()
             time.sleep(_POLL_S)
 
-    def alive(self) -> None:
-        """Raises OperationFailed when a process has ended by itself."""
+    def check_workers(self) -> None:
+        """Raise OperationFailed if a producer or consumer has exited."""
         for experiment in self.experiments:
             experiment.producer.check()
             experiment.consumer.check()
 
-    def until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
-        """Until the own partitions are so. Raises TimedOut."""
-        self.told(f"waiting until {what}")
+    def wait_until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
+        """Wait until the partitions of the test topics satisfy a condition. Raises TimedOut."""
+        self.progress(f"waiting until {what}")
         deadline = Deadline(self.wait_s)
         while True:
-            self.alive()
+            self.check_workers()
             with suppress(ConnectionFailed, TimedOut):
                 if met(self.partitions()):
                     return
             if deadline.expired:
-                raise TimedOut(f"after {self.wait_s:g} s still not: {what}")
+                raise TimedOut(f"timed out after {self.wait_s:g} s waiting until {what}")
             time.sleep(_POLL_S)
 
 
-def began_and_failed(name: str, exc: KctlError) -> OperationFailed:
-    """What ends a run that has begun, as exit code 5."""
-    return OperationFailed(f"{name} did not come to its end: {exc.message}", hint=exc.hint, details=exc.details)
+def scenario_failed(name: str, exc: KctlError) -> OperationFailed:
+    """Return the error of a scenario that had started, with exit code 5."""
+    return OperationFailed(f"{name} did not complete: {exc.message}", hint=exc.hint, details=exc.details)

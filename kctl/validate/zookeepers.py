@@ -1,4 +1,4 @@
-"""By what zookeeper-loss kills and starts the ensemble: signals to kctl's own, or the commands of hooks.yaml."""
+"""Kill and start a ZooKeeper ensemble: by signals if kctl set it up, or by the commands in hooks.yaml."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ from kctl.restart.hooks import Hooks, ZookeeperHooks, check_servers
 from kctl.zookeeper.ensemble import read_ensemble
 from kctl.zookeeper.servers import read_each
 
-_ASK_S = 3.0
-_AGAIN_S = 0.5
-_ENDED_S = 15.0  # a command that hangs is asked to end, then killed
+_READ_S = 3.0
+_RETRY_S = 0.5
+_GRACE_S = 15.0  # a command that hangs is terminated, then killed
 
 
 class ZookeeperControl(Protocol):
-    """names: of the servers. Its acts raise Refused for what they cannot do, TimedOut and OperationFailed when it was
-    begun and did not succeed."""
+    """Kills and starts ZooKeeper servers.
+
+    Raises Refused if nothing was done, TimedOut and OperationFailed afterwards.
+    """
 
     names: tuple[str, ...]
 
     def kill(self) -> None:
-        """kill -9 of all."""
+        """Kill all servers with SIGKILL."""
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
-        """These together, as one alone of several cannot serve; until they do. Harmless when they run."""
+        """Start these servers together and wait until they serve. Does nothing for running servers."""
 
     def serving(self) -> list[str]:
-        """Those that do now."""
+        """Return the servers that serve requests now."""
 
 
 @dataclass
 class LocalZookeepers:
-    """Those of a cluster that kctl set up."""
+    """The ZooKeeper servers of a cluster that kctl set up."""
 
     spec: ClusterSpec
 
@@ -60,7 +62,7 @@ class LocalZookeepers:
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         if others := sorted(set(names) - set(self.names)):
-            raise Refused(f"ZooKeeper {', '.join(others)} was killed by hooks: give the same --hooks to start it")
+            raise Refused(f"ZooKeeper {', '.join(others)} was killed by hooks; use the same --hooks to start it")
         lifecycle.start_cluster(self.spec.name, nodes=names, timeout_s=timeout_s)
 
     def serving(self) -> list[str]:
@@ -70,7 +72,7 @@ class LocalZookeepers:
 
 @dataclass
 class HookZookeepers:
-    """names: «host:port», as clients reach them; none when it is only to start what a journal names."""
+    """ZooKeeper servers controlled by hooks. names: host:port; empty if used only to start servers from a journal."""
 
     hooks: Hooks
     security: Security
@@ -82,33 +84,35 @@ class HookZookeepers:
 
     def start(self, names: Sequence[str], *, timeout_s: float) -> None:
         if others := sorted(name for name in names if ":" not in name):
-            raise Refused(f"{', '.join(others)} was killed by a signal of kctl's: leave out --hooks to start it")
+            raise Refused(f"{', '.join(others)} was killed by a signal; omit --hooks to start it")
         deadline = Deadline(timeout_s)
         self._act("start", names, timeout_s)
         while silent := sorted(set(names) - set(self._serving(names))):
             if deadline.expired:
                 raise TimedOut(
                     f"ZooKeeper {', '.join(silent)} did not serve within {timeout_s:g} s of its start",
-                    hint="kctl zk stat tells what each server says",
+                    hint="check each server with `kctl zk stat`",
                 )
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
 
     def serving(self) -> list[str]:
         return self._serving(self.names)
 
     def _serving(self, names: Collection[str]) -> list[str]:
-        found = read_each([parse_address(name) for name in names], Deadline(_ASK_S), self.security)
-        return [each.server for each in found if each.healthy]
+        servers = read_each([parse_address(name) for name in names], Deadline(_READ_S), self.security)
+        return [each.server for each in servers if each.healthy]
 
     def _act(self, act: Act, names: Sequence[str], timeout_s: float | None = None) -> None:
-        """All commands at once: one that starts a server may wait until the ensemble serves. Raises the first error."""
+        """Run all commands in parallel, as a start may wait until the ensemble serves. Raises the first error."""
         if self.hooks.zookeeper is None:
-            raise Refused(_lacking(self.hooks), hint="add zookeeper: {kill: [...], start: [...]}")
+            raise Refused(_lacking(self.hooks), hint="add `zookeeper: {kill: [...], start: [...]}`")
         limit_s = min(self.hooks.timeout_s, timeout_s or self.hooks.timeout_s)
         tasks = {name: partial(self._command, self.hooks.zookeeper, act, name, limit_s) for name in names}
-        done = run_all(tasks, Deadline(limit_s + _ENDED_S))
+        done = run_all(tasks, Deadline(limit_s + _GRACE_S))
         for name in names:
-            if isinstance(failure := done.get(name, TimedOut(f"the command to {act} {name} did not end")), KctlError):
+            if isinstance(
+                failure := done.get(name, TimedOut(f"the command to {act} {name} did not return")), KctlError
+            ):
                 raise failure
 
     def _command(self, commands: ZookeeperHooks, act: Act, name: str, limit_s: float) -> None:
@@ -117,26 +121,26 @@ class HookZookeepers:
 
 
 def by_hooks(hooks: Hooks, target: Target) -> HookZookeepers | str:
-    """For all servers of the ensemble that the target names, or why there is no way.
+    """Return the control of all servers of the target's ensemble, or why there is none.
 
-    Raises NotFound for a command that is not here and a server that is none, and Refused for one without a command.
+    Raises NotFound for an unknown command or server, and Refused for a server without a command.
     """
     if hooks.zookeeper is None:
         return _lacking(hooks)
     if target.zookeeper is None:
-        return "the cluster has no ZooKeeper, or its address is not told: --zookeeper or the context's"
+        return "the cluster has no ZooKeeper, or its address is unknown (set --zookeeper, or zookeeper in the context)"
     servers: Sequence[Address] = parse_zookeeper(target.zookeeper).servers
     try:
-        found = read_ensemble(servers, _ASK_S, target.zookeeper_security)
+        ensemble = read_ensemble(servers, _READ_S, target.zookeeper_security)
     except ConnectionFailed:
-        pass  # the plan refuses it, and tells why
+        pass  # the plan reports it
     else:
-        if found.warning is not None:  # those would go on
-            return found.warning
-        servers = found.addresses
+        if ensemble.warning is not None:  # other servers would keep running
+            return ensemble.warning
+        servers = ensemble.addresses
     check_servers(hooks.zookeeper, servers)
     return HookZookeepers(hooks, target.zookeeper_security, tuple(map(str, servers)))
 
 
 def _lacking(hooks: Hooks) -> str:
-    return f"{hooks.source} has no commands for ZooKeeper (zookeeper: with kill and start)"
+    return f"{hooks.source} has no ZooKeeper commands (zookeeper: with kill and start)"

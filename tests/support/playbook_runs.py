@@ -19,10 +19,11 @@ from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operation, OperationResult, Where
 from kctl.playbook.parameters import collect
 from kctl.playbook.run import run_journal
-from kctl.playbook.run.engine import Engine, RunOutcome, Settings
+from kctl.playbook.run.engine import Engine
 from kctl.playbook.run.resume import check_names, check_unsure, to_resume
 from kctl.playbook.run.run_environment import RunEnvironment, StepChoice
 from kctl.playbook.run.run_journal import RunJournal
+from kctl.playbook.run.run_settings import RunOutcome, RunSettings
 
 Answer = Callable[[Mapping[str, Any]], Any]
 
@@ -221,7 +222,7 @@ def run(
     world: World,
     *given: str,
     source: Path | None = None,
-    settings: Settings | None = None,
+    settings: RunSettings | None = None,
     secrets: Mapping[str, str] | None = None,
     journaled: bool = False,
     where: Where | None = None,
@@ -229,7 +230,7 @@ def run(
     """Run a playbook to its end. secrets: by the names of parameters. journaled: into kctl's state folder."""
     playbook = playbook_from(text, source)
     values = collect(playbook, given, environment=_environment(secrets))
-    settings = settings or Settings()
+    settings = settings or RunSettings()
     if not journaled or settings.check:
         return Engine(environment_of(world), RunJournal(None), settings).run(playbook, values, where or Where())
     header = {
@@ -260,7 +261,7 @@ def resume(
         check_unsure(state)
         run_journal.record_resume(held, list(redo), list(skip))
         values = collect(playbook, (), file=state.header["parameters"], environment=_environment(secrets))
-        return Engine(environment_of(world), RunJournal(held, state), Settings()).run(playbook, values, Where())
+        return Engine(environment_of(world), RunJournal(held, state), RunSettings()).run(playbook, values, Where())
 
 
 def _environment(secrets: Mapping[str, str] | None) -> dict[str, str]:

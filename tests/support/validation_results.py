@@ -7,14 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kctl.validate.evidence import find_missing
-from kctl.validate.plan import Plan, PlannedScenario
+from kctl.validate.plan import PlannedScenario, ValidationPlan
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.plot import plot_of
 from kctl.validate.report.timeline import Recovery
 from kctl.validate.report.verdict import Budgets, Evidence, judge
-from kctl.validate.run import Result, Trial
+from kctl.validate.run import ScenarioResult, Trial
 from kctl.validate.workload.entries import ACKED
-from kctl.validate.workload.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
+from kctl.validate.workload.history import (
+    DeliveredPartition,
+    DeliveredRecords,
+    Log,
+    LogPartition,
+    SentPartition,
+    SentRecords,
+)
 
 SECOND = 1_000_000_000
 RUN = "0123456789abcdef"
@@ -23,9 +30,9 @@ RECOVERY = Recovery(KILL.name, 0, {1: 2_500}, {0: 0, 1: 9_000})
 PLANNED = PlannedScenario("leader-election", "kill -9 of a leader", "others take over", ((1, 2, 3), (2, 3, 1)), 2)
 
 
-def sent(partitions: int = 2, *, pause: int = 3) -> Sent:
+def sent(partitions: int = 2, *, pause: int = 3) -> SentRecords:
     """Ten records a second in each partition for 12 s, without any for `pause` seconds behind the fault."""
-    found = Sent(stop_ns=12 * SECOND, ended=True, last_ns=12 * SECOND)
+    found = SentRecords(stop_ns=12 * SECOND, ended=True, last_ns=12 * SECOND)
     for number in range(partitions):
         at = [n for n in range(120) if not 30 < n <= 30 + 10 * pause]
         partition = SentPartition(bytearray((ACKED,)) * len(at), array("q", range(len(at))), first_ns=0)
@@ -44,12 +51,12 @@ def result(
     folder: Path = Path("/evidence/leader-election"),
     acks: str = "all",
     faults: Sequence[Fault] = (KILL,),
-) -> Result:
+) -> ScenarioResult:
     """lost: sequences that partition 1 does not have in its log (its end is cut off there); unread: of partition 0,
     that the consumer was not given."""
     history = sent()
     log: Log = {}
-    given = Delivered(ended=True)
+    given = DeliveredRecords(ended=True)
     for number, partition in history.partitions.items():
         sequences = [n for n in range(partition.count) if number != 1 or n not in lost]
         there = array("q", sequences)
@@ -63,8 +70,10 @@ def result(
     verdict = judge(topic, RUN, Evidence(history, log, given, faults, recoveries), budgets=budgets)
     trial = Trial(topic, RUN, acks, acks == "all", 2, PLANNED.assignment, unclean=False)
     missing = find_missing(verdict.findings, RUN, {})
-    return Result(scenario, trial, verdict, missing, plot_of(history, faults), folder, 31_000)
+    return ScenarioResult(scenario, trial, verdict, missing, plot_of(history, faults), folder, 31_000)
 
 
-def plan(*scenarios: PlannedScenario) -> Plan:
-    return Plan("prod", "cluster-id-1", (1, 2, 3), "by the commands of hooks.yaml", scenarios or (PLANNED,), ())
+def plan(*scenarios: PlannedScenario) -> ValidationPlan:
+    return ValidationPlan(
+        "prod", "cluster-id-1", (1, 2, 3), "by the commands of hooks.yaml", scenarios or (PLANNED,), ()
+    )

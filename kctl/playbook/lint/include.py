@@ -23,8 +23,8 @@ class Included:
     lint: kctl.playbook.lint.lint.lint.
     """
 
-    def __init__(self, known: Operations, lint: Callable[..., list[Problem]]) -> None:
-        self._known = known
+    def __init__(self, definitions: Operations, lint: Callable[..., list[Problem]]) -> None:
+        self._definitions = definitions
         self._lint = lint
         self._read: dict[str, tuple[Playbook | None, list[Problem]]] = {}
 
@@ -37,12 +37,12 @@ class Included:
         if not isinstance(name, str) or is_expression(name):
             return []
         try:
-            found = find(name, beside=playbook.source)
-            key = _key(found.path)
+            playbook_file = find(name, beside=playbook.source)
+            key = _key(playbook_file.path)
             here = (*trail, _key(playbook.source))
             if key in here:
                 raise Refused(
-                    f"{found.file} includes itself", hint="to repeat a step, use `loop`", reason=Reason.IMPOSSIBLE
+                    f"{playbook_file.file} includes itself", hint="to repeat a step, use `loop`", reason=Reason.IMPOSSIBLE
                 )
             if len(here) > MAX_INCLUDE_DEPTH:
                 raise Refused(
@@ -50,7 +50,7 @@ class Included:
                 )
             met = key in self._read
             if not met:
-                self._read[key] = self._read_one(found)
+                self._read[key] = self._read_one(playbook_file)
         except KctlError as exc:
             problems.value(step.arguments, "playbook", exc.message, exc.hint)
             return []
@@ -59,14 +59,16 @@ class Included:
             _parameters(problems, step, included)
         if met or included is None:
             return [] if met else wrong
-        return [*wrong, *self._lint(included, known=self._known, trail=here, met=self)]
+        return [*wrong, *self._lint(included, definitions=self._definitions, trail=here, met=self)]
 
-    def _read_one(self, found: PlaybookFile) -> tuple[Playbook | None, list[Problem]]:
+    def _read_one(self, playbook_file: PlaybookFile) -> tuple[Playbook | None, list[Problem]]:
         """Read a playbook. Other files, which may hold passwords, are rejected without details."""
-        read = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
+        read = read_all(
+            text_of(playbook_file), source=playbook_file.path, file=playbook_file.file, definitions=self._definitions
+        )
         if any(problem.message == NO_FORMAT for problem in read[1]):
             raise Refused(
-                f"{found.file} is not a playbook",
+                f"{playbook_file.file} is not a playbook",
                 hint=f"a playbook starts with playbook: {VERSION}",
                 reason=Reason.WRONG_TYPE,
             )
@@ -86,8 +88,8 @@ def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
             return
         parameter = included.parameter(str(name))
         if parameter is None:
-            known = [each.name for each in included.parameters]
-            hint = did_you_mean(str(name), known) or (f"valid parameters: {', '.join(known)}" if known else None)
+            names = [each.name for each in included.parameters]
+            hint = did_you_mean(str(name), names) or (f"valid parameters: {', '.join(names)}" if names else None)
             problems.key(given, name, f"{included.name} has no parameter {name}", hint)
         elif not _has_expressions(given[name]):
             try:

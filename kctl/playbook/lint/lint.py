@@ -34,21 +34,21 @@ _ONLY = {
 def lint(
     playbook: Playbook,
     *,
-    known: Operations | None = None,
+    definitions: Operations | None = None,
     trail: tuple[str, ...] = (),
     met: Included | None = None,
 ) -> list[Problem]:
     """Return all problems by position. trail: including playbooks, outermost first. met: playbooks linted so far."""
-    known = known or operations()
-    linter = _Linter(playbook, known, trail, met or Included(known, lint))
+    definitions = definitions or operations()
+    linter = _Linter(playbook, definitions, trail, met or Included(definitions, lint))
     linter.all()
     return in_order([*linter.problems.rows, *linter.included])
 
 
 class _Linter:
-    def __init__(self, playbook: Playbook, known: Operations, trail: tuple[str, ...], met: Included) -> None:
+    def __init__(self, playbook: Playbook, definitions: Operations, trail: tuple[str, ...], met: Included) -> None:
         self._playbook = playbook
-        self._known = known
+        self._definitions = definitions
         self._trail = trail
         self._met = met
         self.problems = Problems(playbook.file)
@@ -69,7 +69,7 @@ class _Linter:
         self._keys(step)
         _keys_without_expressions(self.problems, step.arguments)
         if step.is_operation:
-            check_arguments(self.problems, step, self._known)
+            check_arguments(self.problems, step, self._definitions)
             check_configs(self.problems, step)
         else:
             check_builtin_arguments(self.problems, step)
@@ -88,7 +88,7 @@ class _Linter:
         if not isinstance(step.arguments.get("until"), str) or self._playbook.unread is not None:
             return
         try:
-            changing = reads_before_wait(self._playbook, step, self._known)
+            changing = reads_before_wait(self._playbook, step, self._definitions)
         except KctlError:  # reported elsewhere
             return
         if not changing:
@@ -106,7 +106,7 @@ class _Linter:
                 self.problems.key(step.body, key, f"{step.kind} does not support {key}", f"it applies to {kinds}")
         if "delay" in step.body and "retries" not in step.body and step.until is None:
             self.problems.key(step.body, "delay", "delay has no effect", "it requires until or retries")
-        if step.dry_run and not (step.is_operation and self._known.find(step.kind).dry_run):
+        if step.dry_run and not (step.is_operation and self._definitions.find(step.kind).dry_run):
             self.problems.key(step.body, "dry_run", f"{step.kind} has no dry run", "remove dry_run")
         if step.until is not None and step.register is None and (step.is_operation or step.kind == "run"):
             self.problems.key(

@@ -31,9 +31,9 @@ _COMMON = {
 _MUST = {"flag": "true or false", "integer": "an integer", "number": "a number", "text": "a string"}
 
 
-def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
+def check_arguments(problems: Problems, step: Step, definitions: Operations) -> None:
     """Report invalid arguments of an operation."""
-    operation = known.find(step.kind)
+    operation = definitions.find(step.kind)
     arguments = step.arguments
     for name in arguments:
         if problems.full:
@@ -43,7 +43,7 @@ def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
             _unknown(problems, step, operation, str(name))
             continue
         if _shape(problems, arguments, argument):
-            _value(problems, step, operation, argument, known)
+            _value(problems, step, operation, argument, definitions)
     for argument in operation.arguments:
         if argument.required and arguments.get(argument.name) is None:
             hint = argument.help or f"{argument.name}: {argument.metavar}"
@@ -109,11 +109,11 @@ def _example(argument: Argument) -> str | None:
     return f"e.g. {argument.name}: [{argument.metavar.strip('[]…')}]" if argument.many else None
 
 
-def _value(problems: Problems, step: Step, operation: Operation, argument: Argument, known: Operations) -> None:
+def _value(problems: Problems, step: Step, operation: Operation, argument: Argument, definitions: Operations) -> None:
     """Check a value with the parser of the command line: choices, ranges, formats."""
     others = {each.name: placeholder(each) for each in operation.arguments if each.required}
     try:
-        known.check(operation, {**others, argument.name: step.arguments[argument.name]})
+        definitions.check(operation, {**others, argument.name: step.arguments[argument.name]})
     except UsageError as exc:
         said = exc.message.removeprefix(f"{operation.name}: ")
         _, found, what = said.partition(f"Invalid value for '--{argument.name.replace('_', '-')}': ")

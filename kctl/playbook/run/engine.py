@@ -7,26 +7,26 @@ result, so the run resumes exactly where it stopped, in loops and includes too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from kctl.base.secrets import Redactor
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
-from kctl.playbook.expressions.evaluation import condition
-from kctl.playbook.expressions.syntax import parse
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where, step_can_change
 from kctl.playbook.parameters import Values
 from kctl.playbook.run import check as dry
 from kctl.playbook.run.builtin_steps import NAMING, PURE, arguments_of, check_argv
+from kctl.playbook.run.conditions import is_when_per_item, reason_of_when
+from kctl.playbook.run.ended_steps import ended_items, is_whole
 from kctl.playbook.run.frames import Frame, of_item
 from kctl.playbook.run.includes import inner_frame, result_of
 from kctl.playbook.run.repeats import repeatable
 from kctl.playbook.run.report import Part, StepReport, cut, report_of
 from kctl.playbook.run.run_environment import RunEnvironment, StepChoice
 from kctl.playbook.run.run_journal import EndedStep, RunJournal
+from kctl.playbook.run.run_settings import RunOutcome, RunSettings
 from kctl.playbook.run.secret_values import derived_secret_names, names_with_secrets, values_with_secrets
-from kctl.playbook.run.selection import Selection
 from kctl.playbook.run.states import (
     Failure,
     StepResult,
@@ -43,33 +43,11 @@ _INTERRUPTED = StepResult(StepState.UNKNOWN, message="interrupted; outcome unkno
 _HARMLESS = StepResult(StepState.UNKNOWN, message="interrupted; the step changes nothing")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a run. check: dry run. diff: show plans before changes. ask: confirm each step. confirmed:
-    context or address → the name that confirms changes of its protected cluster."""
-
-    check: bool = False
-    diff: bool = False
-    ask: bool = False
-    selection: Selection = field(default_factory=Selection)
-    confirmed: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """The end of a run. failure: the first failure that was not ignored."""
-
-    exit_code: int
-    failure: Failure | None
-    interrupted: bool
-    steps: list[StepReport]
-
-
 class Engine:
     """Runs one playbook."""
 
     def __init__(
-        self, environment: RunEnvironment, journal: RunJournal, settings: Settings, *, secrets: Sequence[object] = ()
+        self, environment: RunEnvironment, journal: RunJournal, settings: RunSettings, *, secrets: Sequence[object] = ()
     ) -> None:
         """secrets: values to hide in addition to the secret parameters."""
         self._environment = environment
@@ -81,8 +59,8 @@ class Engine:
         self._changed = any(each.may_have_changed for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by key
         self._interrupts: list[KeyboardInterrupt] = []
-        self._asked: StepReport | None = None  # the step that waits for the user's choice
-        self._planned: StepReport | None = None  # the step whose plan was shown for that choice
+        self._awaiting_choice: StepReport | None = None  # the step that waits for the user's choice
+        self._plan_shown: StepReport | None = None  # the step whose plan was shown for that choice
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
@@ -98,9 +76,9 @@ class Engine:
         except KeyboardInterrupt:
             interrupted = True
         code = int(ExitCode.INTERRUPTED) if interrupted else exit_code_of_run(failure)
-        said = "interrupted" if interrupted else None if failure is None else f"{failure.step}: {failure.message}"
+        message = "interrupted" if interrupted else None if failure is None else f"{failure.step}: {failure.message}"
         try:
-            self._journal.ended(code, said)
+            self._journal.ended(code, message)
         except KctlError as exc:
             failure = failure or Failure(playbook.name, exc.message, int(exc.exit_code))
             code = code or int(exc.exit_code)
@@ -195,7 +173,9 @@ class Engine:
         except KeyboardInterrupt:
             report.duration_ms = round((clock.now_s() - started) * 1000)
             ended = _INTERRUPTED if self._can_change(step) else _HARMLESS
-            self._end(report, skipped_result("interrupted before it started") if report is self._asked else ended)
+            self._end(
+                report, skipped_result("interrupted before it started") if report is self._awaiting_choice else ended
+            )
             raise
         result = self._store(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
@@ -203,25 +183,20 @@ class Engine:
 
     def _again(self, step: Step, key: str, done: EndedStep) -> bool:
         """Return True if an ended step must run again for its value, which the journal lacks, and changes nothing."""
-        if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
+        if (
+            is_whole(self._journal, step, done, key)
+            or done.fatal
+            or (step.register is None and step.kind not in NAMING)
+        ):
             return False
         return not self._can_change(step)
-
-    def _whole(self, step: Step, key: str, done: EndedStep) -> bool:
-        return done.whole and (step.loop is None or all(each.whole for each in self._items(key)))
-
-    def _items(self, key: str) -> list[EndedStep]:
-        ended_items: list[EndedStep] = []
-        while (done := self._journal.done(f"{key}[{len(ended_items)}]")) is not None:
-            ended_items.append(done)
-        return ended_items
 
     def _restore(self, frame: Frame, step: Step, report: StepReport, done: EndedStep) -> Failure | None:
         report.before = True
         result = done.result
-        if not self._whole(step, report.step, done) and step.register is not None:
+        if not is_whole(self._journal, step, done, report.step) and step.register is not None:
             frame.lost[step.register] = report.step
-        items = self._items(report.step) if step.loop is not None else []
+        items = ended_items(self._journal, report.step) if step.loop is not None else []
         if items:
             result = of_items([each.result for each in items])
         return self._leave(frame, step, report, result)
@@ -275,13 +250,13 @@ class Engine:
 
     def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> StepChoice:
         """Return the user's choice for a step, after showing its plan with --diff. Raises KctlError."""
-        self._asked = report
+        self._awaiting_choice = report
         if self._settings.diff and step.is_operation and items is None:
             self._hide_derived_secrets(frame, step, frame.variables)
             show_plan(self._ready(frame, step, report, frame.variables), self._environment)
-            self._planned = report
+            self._plan_shown = report
         choice = self._environment.person.choose(report)
-        self._asked = None
+        self._awaiting_choice = None
         if choice is StepChoice.STOP:
             raise NotConfirmed("not confirmed", hint="")
         return choice
@@ -291,12 +266,7 @@ class Engine:
             reason = self._settings.selection.reason_against(frame.playbook, step)
             if reason is not None:
                 return reason
-        return None if _of_each_item(step) else self._when(step, frame.variables)
-
-    def _when(self, step: Step, variables: Mapping[str, Any]) -> str | None:
-        if step.when is None or condition(step.when, variables):
-            return None
-        return f"when: {' '.join(str(step.when).split())}"
+        return None if is_when_per_item(step) else reason_of_when(step, frame.variables)
 
     def _loop(self, frame: Frame, step: Step, report: StepReport, items: list[Any], handler: bool) -> StepResult:
         """Run the step for each item. A failure ends the loop if the step can change something; a dry run continues."""
@@ -326,7 +296,7 @@ class Engine:
             self._journal.check_item(key, variables["item"])
             return done.result
         try:
-            reason = self._when(step, variables) if _of_each_item(step) else None
+            reason = reason_of_when(step, variables) if is_when_per_item(step) else None
             if reason is not None:
                 result = skipped_result(reason)
             else:
@@ -339,7 +309,7 @@ class Engine:
         return result
 
     def _can_change(self, step: Step) -> bool:
-        return step_can_change(step, self._environment.known)
+        return step_can_change(step, self._environment.definitions)
 
     def _perform(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
@@ -366,7 +336,7 @@ class Engine:
             if failure is not None:
                 self._inner[report.step] = failure
             return result_of(failure, self.reports[first:])
-        diff = self._settings.diff and report is not self._planned
+        diff = self._settings.diff and report is not self._plan_shown
         return self._check_result(perform(task, self._environment, check=self._settings.check, diff=diff))
 
     def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> StepTask:
@@ -396,13 +366,6 @@ class Engine:
         return dry.as_check_result(result, uncertain=self._uncertain) if self._settings.check else result
 
     def _note(self, report: StepReport, text: str) -> None:
-        for said in map(cut, self.redactor.text(text).split("\n")):  # before splitting: secrets may span lines
-            report.note(said)
-            self._environment.observer.noted(report, said)
-
-
-def _of_each_item(step: Step) -> bool:
-    """Return True if `when` must be evaluated for each item of the loop."""
-    if step.loop is None or not isinstance(step.when, str):
-        return False
-    return any(used.name in {"item", "index"} for used in parse(step.when).names)
+        for line in map(cut, self.redactor.text(text).split("\n")):  # before splitting: secrets may span lines
+            report.note(line)
+            self._environment.observer.noted(report, line)

@@ -48,8 +48,8 @@ def inner_frame(
         raise Refused(f"{entry['file']} includes itself", hint="to repeat a step, use `loop`", reason=Reason.IMPOSSIBLE)
     if frame.depth > MAX_INCLUDE_DEPTH:
         raise Refused(f"includes are nested deeper than {MAX_INCLUDE_DEPTH} levels", reason=Reason.LIMIT_EXCEEDED)
-    found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=environment.known)
-    playbook = without_errors(found, problems, entry["file"])
+    file, problems = examine_text(entry["text"], source=source, file=entry["file"], definitions=environment.definitions)
+    playbook = without_errors(file, problems, entry["file"])
     given = arguments.get("parameters") or {}
     if not isinstance(given, Mapping):
         raise UsageError("the parameters of an include must be a mapping", hint="e.g. parameters: {name: value}")
@@ -64,9 +64,9 @@ def inner_frame(
 
 
 def _entry(frame: Frame, name: str) -> dict[str, Any]:
-    found = find(name, beside=frame.playbook.source)
-    text = text_of(found).decode("utf-8-sig", "surrogateescape")
-    return {"file": found.file, "source": str(found.path.resolve()), "text": text}
+    file = find(name, beside=frame.playbook.source)
+    text = text_of(file).decode("utf-8-sig", "surrogateescape")
+    return {"file": file.file, "source": str(file.path.resolve()), "text": text}
 
 
 def result_of(failure: Failure | None, reports: Sequence[StepReport]) -> StepResult:

@@ -122,11 +122,11 @@ def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused
     )
 
 
-def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
+def playbook_of(state: RunState, definitions: Operations | None = None) -> Playbook:
     """Return the playbook as recorded in the journal. Raises InvalidFile if this kctl cannot run it."""
     header = state.header
     source = None if header["source"] is None else Path(header["source"])
-    playbook, problems = examine_text(header["text"], source=source, file=header["file"], known=known)
+    playbook, problems = examine_text(header["text"], source=source, file=header["file"], definitions=definitions)
     return without_errors(playbook, problems, header["file"])
 
 

@@ -1,4 +1,4 @@
-"""What a run needs from outside: clock, programs, prompts, output. Set by the command, and by tests."""
+"""The environment of a run: clock, programs, prompts, output. Set by the command, and by tests."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class RealClock:
 class RunEnvironment:
     """The environment of a run. program_variables: environment variables of programs, without secrets."""
 
-    known: Operations
+    definitions: Operations
     clock: Clock
     programs: Programs
     person: Person

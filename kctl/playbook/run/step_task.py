@@ -78,7 +78,7 @@ def _once(task: StepTask, environment: RunEnvironment, *, check: bool, diff: boo
             task.frame.playbook, task.step, task.arguments, task.variables, task.settings, environment, check=check,
             note=task.note, refresh=lambda: _look_again(task, environment),
         )  # fmt: skip
-    operation = environment.known.find(task.step.kind)
+    operation = environment.definitions.find(task.step.kind)
     if check and not operation.changes and task.arguments.get("wait") is True:  # read once, as with `until`
         task = replace(task, arguments={**task.arguments, "wait": False})
     if task.step.dry_run:
@@ -97,7 +97,7 @@ def _once(task: StepTask, environment: RunEnvironment, *, check: bool, diff: boo
 
 def show_plan(task: StepTask, environment: RunEnvironment) -> None:
     """Show the result of the operation's dry run, if it has one."""
-    operation = environment.known.find(task.step.kind)
+    operation = environment.definitions.find(task.step.kind)
     if operation.dry_run:
         plan = _run(task, operation, environment, dry_run=True)
         if plan.value is not None:
@@ -107,7 +107,7 @@ def show_plan(task: StepTask, environment: RunEnvironment) -> None:
 def _look_again(task: StepTask, environment: RunEnvironment) -> dict[str, Any]:
     """Repeat the steps that read the registers of a wait's condition. Return the new registers."""
     registers = {}
-    for step in reads_before_wait(task.frame.playbook, task.step, environment.known):
+    for step in reads_before_wait(task.frame.playbook, task.step, environment.definitions):
         name = str(step.register)
         if task.frame.variables[name]["status"] == StepState.SKIPPED.value:
             continue
@@ -118,7 +118,7 @@ def _look_again(task: StepTask, environment: RunEnvironment) -> dict[str, Any]:
 
 
 def _run(task: StepTask, operation: Operation, environment: RunEnvironment, *, dry_run: bool) -> OperationResult:
-    return environment.known.run(
+    return environment.definitions.run(
         operation, task.arguments, task.where(), dry_run=dry_run, stdin=task.settings.stdin, note=task.note
     )
 

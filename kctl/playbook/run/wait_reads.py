@@ -7,7 +7,7 @@ from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Operations
 
 
-def reads_before_wait(playbook: Playbook, waiting: Step, known: Operations) -> list[Step]:
+def reads_before_wait(playbook: Playbook, waiting: Step, definitions: Operations) -> list[Step]:
     """Return the steps behind the registers in a wait's condition: for each register the last step before the wait, if
     it is a read-only operation without a loop. Raises ExpressionError, NotFound for an operation."""
     until = waiting.arguments.get("until")
@@ -25,5 +25,5 @@ def reads_before_wait(playbook: Playbook, waiting: Step, known: Operations) -> l
                 reads.pop(str(name), None)
     return [
         step for step in reads.values()
-        if step.is_operation and step.loop is None and not known.find(step.kind).changes
+        if step.is_operation and step.loop is None and not definitions.find(step.kind).changes
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""How a plan is carried out: batches, and their duration at a throttle."""
+"""The execution of a plan: batches, and their duration at a throttle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_RATE = 50_000_000  # bytes per second, for the estimate only
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How to carry out a plan: batches of positions in its changes, and their duration at a throttle.
+    """The execution of a plan: batches of positions in its changes, and their duration at a throttle.
 
     goals: the options of the plan. max_concurrent_moves: the limit of copies per batch.
     """

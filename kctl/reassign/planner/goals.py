@@ -12,7 +12,7 @@ from kctl.reassign.planner.cluster import PlanCluster
 
 
 class BalanceGoal(str, Enum):
-    """What to balance over the brokers."""
+    """A quantity to balance over the brokers."""
 
     REPLICAS = "replicas"
     LEADERS = "leaders"

@@ -29,10 +29,10 @@ class LeaderAssignment:
 
 
 class _LeaderPlacement:
-    """Who leads what; VACANT = n − 1 leads those whose first replica goes away. free: partitions that may change."""
+    """The leader of each partition, VACANT (n − 1) if its first replica goes. free: partitions that may change."""
 
     def __init__(self, rows: Sequence[Sequence[int]], before: Sequence[int], nodes: Sequence[int], n: int) -> None:
-        """rows: brokers that may lead each partition; before: its leader until now, VACANT where that goes away."""
+        """rows: brokers that may lead each partition; before: its current leader, VACANT if that is removed."""
         self.rows, self.before, self.lead = rows, before, list(before)
         self.nodes = list(nodes)
         self.n = n

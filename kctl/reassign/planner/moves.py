@@ -23,7 +23,7 @@ _LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a se
 def plan_moves(
     rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True
 ) -> tuple[PlacementState, int]:
-    """Where all replicas end, and the copies that any plan as even needs. See PlacementState.replicas, .copies.
+    """Return the final place of all replicas, and the copies that any equally even plan needs. See PlacementState.
 
     Not even: targets are kept as far as that costs no copy. What disks have no room for stays VACANT, or where it was:
     see kctl.reassign.planner.plan.
@@ -66,7 +66,7 @@ def _place_the_rest(placement: PlacementState, targets: Targets) -> Targets:
 
 
 def _choose_again(placement: PlacementState, targets: Targets) -> None:
-    """Where replicas were dropped, another one of the partition could have been: choices that cost nothing go first."""
+    """Choose dropped replicas again: another replica of the partition may be a better choice, at no cost."""
     if any(placement.home[1].values()):
         loads, everywhere = placement.loads, [placement.rules.vacant, *placement.nodes]
         drain(

@@ -1,4 +1,4 @@
-"""Where replicas are while a plan is made, and which of them could go from one broker to another, at which cost.
+"""The placement of replicas during planning: which can move from one broker to another, and at which cost.
 
 Cost of moving a replica of p from broker a to b, in replicas to copy: +1 when b is new to p, −1 when a was (it need not
 be copied there after all). With every replica that may change brokers an edge a → b, cheapest chains over brokers are

@@ -78,7 +78,7 @@ class Plan:
 
 
 class _Placement(NamedTuple):
-    """Where replicas are to be, the preferred leader first; bounds of moves, bytes and leader changes."""
+    """The planned replicas, preferred leader first; bounds of moves, bytes and leader changes."""
 
     rows: list[tuple[int, ...]]
     bounds: tuple[int, int, int]
@@ -316,7 +316,7 @@ def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
 
 
 class ChangeCounts(NamedTuple):
-    """What changes add up to, with the field names of Plan."""
+    """The totals of changes, with the field names of Plan."""
 
     moves: int
     leader_changes: int

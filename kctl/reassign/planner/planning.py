@@ -25,7 +25,7 @@ Progress = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan. topics, patterns: neither for all topics. export: a file of `kctl cluster export`.
+    """A request for a plan. topics, patterns: neither for all topics. export: a file of `kctl cluster export`.
 
     rate_bytes, max_concurrent_moves, batch_bytes: see plan_execution. options: recorded in the plan file.
     """

@@ -18,7 +18,7 @@ from kctl.reassign.planner.goals import Goals, Roles
 class Rules:
     """racks: rack number of each broker, VACANT's last (−1). caps: replication factor → replicas in one rack.
 
-    looser: partitions that break the cap already and may go on (without fix_racks): rack → limit.
+    looser: partitions that already exceed the cap and may stay so (without fix_racks): rack → limit.
     start: replicas that stay, VACANT for each that has to be placed. original: as they were.
     """
 
@@ -116,7 +116,7 @@ def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: 
 
 
 def _make_room(rules: Rules, p: int) -> None:
-    """Where brokers that may receive nothing hold replicas, the cap may leave too little room: then it is raised."""
+    """Raise the cap if brokers that may receive nothing hold replicas and leave too few places."""
     start = rules.start[p]
     cap = rules.caps[len(start)]
     while True:

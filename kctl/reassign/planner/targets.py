@@ -1,9 +1,9 @@
-"""How many replicas each broker should hold: as even as the racks allow.
+"""The number of replicas that each broker should hold: as even as the racks allow.
 
 The loads that racks can take are those where, for each set K of racks, no more than f(K) = Σ over partitions of
 min(wanted, Σ over K of limit) replicas lie in K. f is submodular (a truncated sum), so the most even loads come from
 splitting (Fujishige 1980; Groenevelt 1991): try one level for all; if some set cannot take its share, the set that
-lacks most is filled to f(K), the rest gets the remainder, and both go on by themselves. Within the result each broker
+lacks most is filled to f(K), the rest gets the remainder, and both are split separately. Within the result each broker
 of a group gets floor or ceil of the group's level; which of the two is left to the moves."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Classes = dict[tuple[int, tuple[int, ...]], int]
 class Targets:
     """Replicas (or leaders) that each broker (index) may hold at the end: least and most; 0 and 0 for VACANT.
 
-    group: brokers that share a total, which tells how many of them have more than their least; −1: in no group.
+    group: brokers that share a total, which determines how many of them have more than their least; −1: in no group.
     """
 
     least: list[int]

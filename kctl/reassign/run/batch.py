@@ -18,7 +18,7 @@ from kctl.reassign.run.alter import alter_log_dirs, alter_reassignments
 from kctl.reassign.run.checks import check
 from kctl.reassign.run.compare import PlanPosition, PlanView, misplaced, position_of, reason
 from kctl.reassign.run.observe import PartitionObserver, copies_of
-from kctl.reassign.run.progress import ReplicaCopy, RunProgress, StallWatch, eta_ms, waits_for
+from kctl.reassign.run.progress import ReplicaCopy, RunProgress, StallWatch, eta_ms, move_phase, waits_for
 from kctl.reassign.run.run_state import CANCEL_ONLY, Run, transient
 from kctl.reassign.run.steps import Mode, RunStep
 from kctl.reassign.run.throttle_steps import ThrottleWatch
@@ -231,10 +231,11 @@ class _Mover:
         rate = run.meter.add(now, done_bytes)
         run.listener.progress(
             RunProgress(
+                phase=move_phase(rows, copies),
                 batch=run.state.batches_done + 1,
                 batches=len(run.state.plan.batches),
-                copies_done=run.done_copies + sum(c.done for c in all_copies),
-                copies=run.total_copies,
+                partitions_done=run.done_partitions + len(self.rows) - len(rows) - len(self.failed),
+                partitions=run.total_partitions,
                 done_bytes=done_bytes,
                 total_bytes=max(total, done_bytes),
                 rate_bytes=rate,

@@ -1,4 +1,4 @@
-"""Where a partition is relative to its plan. Pure: the cluster is a parameter."""
+"""The position of a partition relative to its plan. Pure: the cluster is a parameter."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to carry out a plan. None: as the plan says, or the default. See RunPlan."""
+    """Options of a run. None: as the plan says, or the default. See RunPlan."""
 
     throttle_bytes: int | None = None
     max_concurrent_moves: int | None = None
@@ -52,7 +52,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class RunPreview:
-    """What a run will do. removed_replicas: partitions that get fewer replicas.
+    """The preview of a run. removed_replicas: partitions that get fewer replicas.
 
     duration_ms: lower bound at the throttle; None without a throttle.
     """

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kctl.base.units import format_duration, format_size
 from kctl.model import TopicPartition
+from kctl.reassign.planner.assignment import Reassignment
 
 RATE_WINDOW_S = 20.0  # brokers average a throttle over 11 seconds
 
@@ -28,6 +29,16 @@ class ReplicaCopy(NamedTuple):
     done: bool
 
 
+class MovePhase(str, Enum):
+    """The activity of the brokers for the open partitions of a batch."""
+
+    COPYING = "copying"
+    SYNCING = "waiting for in-sync replicas"
+    REMOVING = "removing replicas"
+    ORDERING = "reordering replicas"
+    DONE = "batch complete"
+
+
 @dataclass(frozen=True, slots=True)
 class RunProgress:
     """Progress of the whole run. batch: from 1. rate_bytes: bytes per second lately; eta_ms: at that rate.
@@ -35,10 +46,11 @@ class RunProgress:
     None: not known yet.
     """
 
+    phase: MovePhase
     batch: int
     batches: int
-    copies_done: int
-    copies: int
+    partitions_done: int
+    partitions: int
     done_bytes: int
     total_bytes: int
     rate_bytes: float | None
@@ -66,6 +78,18 @@ class Stall:
     after_ms: int
     copy_rate: float
     growth_rate: float
+
+
+def move_phase(rows: Collection[Reassignment], copies: Iterable[ReplicaCopy]) -> MovePhase:
+    """Return the phase of a batch. rows: partitions that are not at their target; copies: theirs."""
+    open_copies = [copy for copy in copies if not copy.done]
+    if any(copy.size_bytes is None or copy.copied_bytes < copy.size_bytes for copy in open_copies):
+        return MovePhase.COPYING
+    if open_copies:
+        return MovePhase.SYNCING
+    if not rows:
+        return MovePhase.DONE
+    return MovePhase.REMOVING if any(r.removing for r in rows) else MovePhase.ORDERING
 
 
 class Meter:

@@ -1,4 +1,4 @@
-"""How many partitions of a plan are at their target."""
+"""The number of partitions of a plan that are at their target."""
 
 from __future__ import annotations
 

@@ -19,6 +19,16 @@ from kctl.reassign.run.run_state import Run, Stopped, Yielded
 from kctl.reassign.run.steps import Mode, RunStep, next_step
 from kctl.reassign.run.throttle_steps import restore_throttle, set_throttle
 
+_PHASES = {
+    RunStep.THROTTLE_SET: "setting the throttle",
+    RunStep.THROTTLE_RESTORE: "restoring the throttle",
+    RunStep.BATCH_START: "starting the next batch",
+    RunStep.BATCH_CANCEL: "cancelling the batch",
+    RunStep.CANCEL_START: "cancelling moves in flight",
+    RunStep.ELECT_START: "electing preferred leaders",
+    RunStep.END: "verifying the result",
+}
+
 
 def carry_out(run: Run) -> None:
     """Do the next step until the run has ended or is paused.
@@ -40,6 +50,7 @@ def carry_out(run: Run) -> None:
             step = next_step(run.state)
             if step is None:
                 return
+            run.listener.phase(_PHASES[step])
             acts[step](run)
 
 

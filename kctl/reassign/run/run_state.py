@@ -43,6 +43,8 @@ _T = TypeVar("_T")
 class RunListener(Protocol):
     """Receives the progress, notes and warnings of a run."""
 
+    def phase(self, text: str) -> None: ...
+
     def progress(self, progress: RunProgress) -> None: ...
 
     def note(self, line: str) -> None: ...
@@ -90,8 +92,8 @@ class Run:
         plan = self.state.plan
         todo = [plan.reassignments[position] for batch in plan.batches for position in batch]
         self.total_bytes = sum(map(copy_bytes, todo))
-        self.total_copies = sum(len(receivers_of(r)) for r in todo)
-        self.done_bytes = self.done_copies = 0
+        self.total_partitions = len(todo)
+        self.done_bytes = self.done_copies = self.done_partitions = 0
         for number in range(self.state.batches_done):
             self.count_batch(number)
         self.meter = Meter()
@@ -99,6 +101,7 @@ class Run:
     def count_batch(self, number: int) -> None:
         """Add a completed batch to the totals; its copies are not observed again."""
         self.done_bytes += self.state.plan.bytes_of(number)
+        self.done_partitions += len(self.state.plan.batches[number])
         self.done_copies += sum(len(receivers_of(r)) for r in self.state.plan.batch(number))
 
     def write(self, step: RunStep, **fields: Any) -> None:

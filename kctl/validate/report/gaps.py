@@ -1,8 +1,8 @@
-"""How long each partition took no write: before the first fault, and after each. Pure.
+"""The time without acknowledged writes in each partition: before the first fault, and after each fault. Pure.
 
-The measure at any moment is the time since the last acknowledgement; a window's gap is the largest one in it. So a gap
-counts in full in the window in which it ends, and one that is open at a window's end counts up to there, too. A
-partition without any acknowledgement waits since its first record was taken.
+The gap of a window is the longest time since the last acknowledgment at any point in the window. So a gap counts in
+full in the window in which it ends, and a gap that is open at the end of a window counts up to there. In a partition
+without acknowledgments, the gap starts when its first record was sent.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kctl.validate.workload.history import Sent, SentPartition
+from kctl.validate.workload.history import SentPartition, SentRecords
 
 _MS = 1_000_000  # ns
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that was done to the cluster at a moment of the monotonic clock. brokers: those that it was done to."""
+    """A fault injected into the cluster. at_ns: on the monotonic clock. brokers: those that it hit."""
 
     name: str
     at_ns: int
@@ -26,9 +26,10 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """A partition's longest time without an acknowledged write in a window. after: the fault that begins the window;
-    None for the time before the first one. begin_ns: its last acknowledgement before; open: none came in the window."""
+class WriteGap:
+    """The longest time without an acknowledged write in a partition and window. after: the fault that starts the
+    window, None before the first fault. begin_ns: the last acknowledgment before the gap; open: still open at the
+    window's end."""
 
     partition: int
     after: str | None
@@ -37,50 +38,49 @@ class Gap:
     open: bool
 
 
-def find_gaps(sent: Sent, faults: Sequence[Fault], *, end_ns: int | None = None) -> list[Gap]:
-    """For each partition that was written to, one before the first fault and one after each.
+def find_gaps(sent: SentRecords, faults: Sequence[Fault], *, end_ns: int | None = None) -> list[WriteGap]:
+    """Return the gaps of each partition with writes, before the first fault and after each.
 
-    faults: in their order. end_ns: where the last window ends; None: where the producer was asked to stop, or where its
-    journal ends.
+    faults: in order. end_ns: end of the last window; None: when the producer was asked to stop, or its journal ends.
     """
     end = end_ns if end_ns is not None else sent.stop_ns if sent.stop_ns >= 0 else sent.last_ns
-    found = []
+    gaps = []
     for number, partition in sorted(sent.partitions.items()):
         begins = [partition.first_ns, *(max(fault.at_ns, partition.first_ns) for fault in faults)]
         names = [None, *(fault.name for fault in faults)]
         for index, (name, begin) in enumerate(zip(names, begins, strict=True)):
             until = begins[index + 1] if index + 1 < len(begins) else max(end, begin)
-            found.append(_longest(number, name, partition, begin, until))
-    return found
+            gaps.append(_longest(number, name, partition, begin, until))
+    return gaps
 
 
-def _longest(number: int, name: str | None, partition: SentPartition, begin: int, until: int) -> Gap:
-    """In [begin, until)."""
+def _longest(number: int, name: str | None, partition: SentPartition, begin: int, until: int) -> WriteGap:
+    """Return the longest gap in [begin, until)."""
     acks = partition.ack_ns
     at = bisect_left(acks, begin)
     last = acks[at - 1] if at else partition.first_ns
-    longest, where, is_open = 0, last, False
+    longest, start, is_open = 0, last, False
     while at < len(acks) and acks[at] < until:
         if acks[at] - last > longest:
-            longest, where = acks[at] - last, last
+            longest, start = acks[at] - last, last
         last = acks[at]
         at += 1
     if until - last > longest:
-        longest, where, is_open = until - last, last, True
-    return Gap(number, name, round(longest / _MS), where, is_open)
+        longest, start, is_open = until - last, last, True
+    return WriteGap(number, name, round(longest / _MS), start, is_open)
 
 
-def worst(gaps: Sequence[Gap]) -> dict[str | None, Gap]:
-    """The longest of all partitions in each window, in the order of the windows."""
-    found: dict[str | None, Gap] = {}
+def worst(gaps: Sequence[WriteGap]) -> dict[str | None, WriteGap]:
+    """Return the longest gap of all partitions in each window, in order."""
+    longest: dict[str | None, WriteGap] = {}
     for gap in gaps:
-        if gap.after not in found or gap.gap_ms > found[gap.after].gap_ms:
-            found[gap.after] = gap
-    return found
+        if gap.after not in longest or gap.gap_ms > longest[gap.after].gap_ms:
+            longest[gap.after] = gap
+    return longest
 
 
-def writes_per_second(sent: Sent, begin_ns: int, end_ns: int) -> list[int]:
-    """Acknowledged records of all partitions in each second from begin_ns on: what a plot shows."""
+def writes_per_second(sent: SentRecords, begin_ns: int, end_ns: int) -> list[int]:
+    """Return the acknowledged records per second since begin_ns, over all partitions."""
     counts = [0] * max(0, -(-(end_ns - begin_ns) // (1000 * _MS)))
     for partition in sent.partitions.values():
         for at, count in zip(partition.ack_ns, partition.ack_counts, strict=True):

@@ -1,4 +1,4 @@
-"""The plot as a drawing of its own, without a script or a font from elsewhere. Pure."""
+"""The plot as a self-contained SVG, without scripts and external fonts. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLE = (
 
 
 def plot_svg(plot: Plot, title: str) -> str:
-    """Acknowledged writes in each second as bars, faults as lines with letters, and their legend."""
+    """Return acknowledged writes per second as bars, faults as lines with letters, and a legend."""
     height = _HEIGHT + _LINE * len(plot.marks)
     seconds = max(1, len(plot.per_s))
     top = ceiling(plot.per_s)

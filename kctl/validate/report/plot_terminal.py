@@ -1,4 +1,4 @@
-"""The plot as lines of text. Pure."""
+"""The plot as text. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _HEIGHT = 6
 
 
 def plot_lines(plot: Plot, *, width: int = 80, height: int = _HEIGHT, plain: bool = False) -> list[str]:
-    """Bars of writes per second over time, the faults' letters under them, and what each letter is.
+    """Return bars of writes per second, letters of the faults below them, and a legend.
 
-    A column is the least of its seconds, so that a second without writes is seen whatever the width. plain: in ASCII.
+    A column shows the minimum of its seconds, so a second without writes is always visible. plain: ASCII only.
     """
     if not plot.per_s:
         return ["no write was acknowledged"]
@@ -44,18 +44,18 @@ def _columns(values: tuple[int, ...], count: int) -> list[int]:
 
 
 def _cuts(seconds: int, columns: int) -> list[int]:
-    """Where each column begins, and the end."""
+    """Return the start of each column, and the end."""
     return [seconds * n // columns for n in range(columns + 1)]
 
 
 def _cell(value: int, top: int, row: int, height: int, blocks: str) -> str:
-    """row: 1 is the lowest. A value above 0 shows at least the least block."""
+    """Return the block of a cell. row: 1 is the lowest. A value above 0 has at least the smallest block."""
     eighths = -(-value * height * 8 // top)
     return blocks[min(8, max(0, eighths - (row - 1) * 8))]
 
 
 def _marks(plot: Plot, columns: int) -> tuple[str, list[str]]:
-    """The line under the bars, and the legend. Letters that fall on each other are «*»."""
+    """Return the line under the bars, and the legend. Overlapping letters become "*"."""
     line = [" "] * columns
     legend = []
     cuts = _cuts(len(plot.per_s), columns)

@@ -1,4 +1,4 @@
-"""A run's results as values for programs: report.json, -o json. Pure. Keys are an interface; a test pins them."""
+"""The results of a run as JSON values: report.json, -o json. Pure. Keys are an interface, pinned by a test."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kctl.validate.report.timeline import Recovery
 
 if TYPE_CHECKING:
     from kctl.validate.matrix import Matrix
-    from kctl.validate.plan import Plan, PlannedScenario
-    from kctl.validate.run import Result
+    from kctl.validate.plan import PlannedScenario, ValidationPlan
+    from kctl.validate.run import ScenarioResult
 
 _COUNTS = (
     "sent", "acked", "failed", "indeterminate", "failed_in_log", "indeterminate_in_log", "log_records", "delivered",
@@ -20,8 +20,8 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def result_value(result: Result) -> dict[str, Any]:
-    """One scenario, or one set-up of the matrix."""
+def result_value(result: ScenarioResult) -> dict[str, Any]:
+    """Return the value of a scenario, or of a combination of the matrix."""
     verdict, trial = result.verdict, result.trial
     before, after = gaps_around(result)
     return {
@@ -58,19 +58,19 @@ def result_value(result: Result) -> dict[str, Any]:
 
 
 def csv_rows(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each without what has rows of its own: what fits a line. values: of `result_value`."""
+    """Return the scalar fields of each value. values: of `result_value`."""
     return [{key: value for key, value in row.items() if not isinstance(value, (list, dict))} for row in values]
 
 
-def gaps_around(result: Result) -> tuple[int | None, int | None]:
-    """The longest time in ms without an acknowledgement in a partition, before the first fault and after it."""
+def gaps_around(result: ScenarioResult) -> tuple[int | None, int | None]:
+    """Return the longest time in ms without an acknowledgment in a partition, before and after the first fault."""
     before = [gap.gap_ms for gap in result.verdict.gaps if gap.after is None]
     after = [gap.gap_ms for gap in result.verdict.gaps if gap.after is not None]
     return max(before, default=None), max(after, default=None)
 
 
 def times(recoveries: Sequence[Recovery]) -> dict[str, int | None]:
-    """Of all faults, the slowest that was seen; 0 where nothing was to be waited for, None where none was seen."""
+    """Return the slowest time over all faults; 0: nothing to wait for, None: never recovered."""
     return {
         "to_new_controller_ms": _slowest([each.to_new_controller_ms for each in recoveries]),
         "to_new_leader_ms": _slowest([ms for each in recoveries for ms in each.to_new_leader_ms.values()]),
@@ -78,13 +78,13 @@ def times(recoveries: Sequence[Recovery]) -> dict[str, int | None]:
     }
 
 
-def _slowest(found: Sequence[int | None]) -> int | None:
-    seen = [ms for ms in found if ms is not None]
-    return max(seen, default=None if found else 0)
+def _slowest(times: Sequence[int | None]) -> int | None:
+    measured = [ms for ms in times if ms is not None]
+    return max(measured, default=None if times else 0)
 
 
-def _fault(result: Result, index: int) -> dict[str, Any]:
-    """Times until the next fault: None when it had not come by then, 0 where nothing was to be waited for."""
+def _fault(result: ScenarioResult, index: int) -> dict[str, Any]:
+    """Return a fault with its recovery times; None: not before the next fault, 0: nothing to wait for."""
     mark, recovery = result.plot.marks[index], result.verdict.recoveries[index]
     gaps = [gap.gap_ms for gap in result.verdict.gaps if gap.after == mark.name]
     return {
@@ -97,8 +97,8 @@ def _fault(result: Result, index: int) -> dict[str, Any]:
     }
 
 
-def _partitions(result: Result) -> list[dict[str, Any]]:
-    """The longest gap of each partition before the first fault and after it."""
+def _partitions(result: ScenarioResult) -> list[dict[str, Any]]:
+    """Return the longest gap of each partition before and after the first fault."""
     rows: dict[int, dict[str, Any]] = {}
     for gap in result.verdict.gaps:
         row = rows.setdefault(gap.partition, {"partition": gap.partition, "gap_before_ms": None, "gap_after_ms": None})
@@ -108,9 +108,9 @@ def _partitions(result: Result) -> list[dict[str, Any]]:
 
 
 def run_value(
-    plan: Plan, run: str, folder: str, results: Sequence[Result], *, failed: str | None = None
+    plan: ValidationPlan, run: str, folder: str, results: Sequence[ScenarioResult], *, failed: str | None = None
 ) -> dict[str, Any]:
-    """A whole run. failed: why it did not come to its end."""
+    """Return the value of a run. failed: why it did not complete."""
     unmeasured = unmeasured_by(results)
     return {
         "cluster": plan.cluster,
@@ -120,16 +120,16 @@ def run_value(
         "ok": failed is None and bool(results) and all(result.verdict.ok for result in results) and not unmeasured,
         "failed": failed,
         "unmeasured": unmeasured,
-        "left_out": [{"scenario": row.scenario, "reason": row.impossible} for row in left_out(plan)],
+        "left_out": [{"scenario": row.scenario, "reason": row.impossible} for row in skipped_scenarios(plan)],
         "scenarios": [result_value(result) for result in results],
         "evidence": folder,
     }
 
 
 def matrix_value(
-    plan: Plan, run: str, folder: str, matrix: Matrix, *, failed: str | None = None
+    plan: ValidationPlan, run: str, folder: str, matrix: Matrix, *, failed: str | None = None
 ) -> dict[str, Any]:  # fmt: skip
-    """A run of the matrix: the table's rows, and each set-up as a scenario is. failed: what could not be taken back."""
+    """Return the value of a matrix: its rows, and each combination like a scenario. failed: the clean-up error."""
     return {
         "cluster": plan.cluster,
         "cluster_id": plan.cluster_id,
@@ -144,13 +144,14 @@ def matrix_value(
     }
 
 
-def unmeasured_by(results: Sequence[Result]) -> list[str]:
-    """The budgets that were asked, and that no validation measured: nobody knows whether they are kept."""
-    asked = {each.budget: False for result in results for each in result.verdict.budgets}
+def unmeasured_by(results: Sequence[ScenarioResult]) -> list[str]:
+    """Return the requested budgets that no scenario measured, so their outcome is unknown."""
+    measured_by_name = {each.budget: False for result in results for each in result.verdict.budgets}
     for result in results:
-        asked |= {each.budget: True for each in result.verdict.budgets if each.kept is not None}
-    return [name for name, measured in asked.items() if not measured]
+        measured_by_name |= {each.budget: True for each in result.verdict.budgets if each.kept is not None}
+    return [name for name, measured in measured_by_name.items() if not measured]
 
 
-def left_out(plan: Plan) -> list[PlannedScenario]:
+def skipped_scenarios(plan: ValidationPlan) -> list[PlannedScenario]:
+    """Return the scenarios that this cluster does not support."""
     return [row for row in plan.scenarios if row.impossible is not None]

@@ -1,4 +1,4 @@
-"""A report as a folder: report.json, report.md and a drawing of each scenario."""
+"""A report folder: report.json, report.md and a plot of each scenario."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from kctl.base.text import printable
 from kctl.errors import OperationFailed, UsageError
 from kctl.validate.report.plot_svg import plot_svg
-from kctl.validate.report.sentences import OPTIONS, kept, missing_line, unmeasured_line, why_not
+from kctl.validate.report.sentences import OPTIONS, budget_status, missing_line, unmeasured_line, why_not
 
 if TYPE_CHECKING:
-    from kctl.validate.matrix import Row
-    from kctl.validate.run import Result
+    from kctl.validate.matrix import MatrixRow
+    from kctl.validate.run import ScenarioResult
 
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_|[]<>"})
 
@@ -25,23 +25,23 @@ _COUNTS = (
 
 
 def check_folder(folder: Path) -> None:
-    """Could a report be written there? Raises UsageError, before any work is done."""
+    """Raise UsageError if a report cannot be written to the folder; called before any work is done."""
     if folder.is_dir():
         if os.access(folder, os.R_OK) and any(folder.iterdir()):
-            raise UsageError(f"{folder} is not empty", hint="name a folder that does not exist yet")
+            raise UsageError(f"{folder} is not empty", hint="choose a folder that does not exist")
     elif folder.exists() or folder.is_symlink():
-        raise UsageError(f"{folder} is no folder")
+        raise UsageError(f"{folder} is not a folder")
     elif not folder.absolute().parent.is_dir():
         raise UsageError(f"the folder {folder.absolute().parent} does not exist")
     into = folder if folder.is_dir() else folder.absolute().parent
     if not os.access(into, os.R_OK | os.W_OK | os.X_OK):
-        raise UsageError(f"this user cannot write into {into}", hint="name a folder where the report can be written")
+        raise UsageError(f"{into} is not writable", hint="choose a folder that this user can write to")
 
 
 def write_report(
-    folder: Path, value: Mapping[str, Any], results: Sequence[Result], matrix: Sequence[Row] = ()
+    folder: Path, value: Mapping[str, Any], results: Sequence[ScenarioResult], matrix: Sequence[MatrixRow] = ()
 ) -> None:  # fmt: skip
-    """value: as kctl.validate.report.report makes it. Raises OperationFailed."""
+    """Write a report. value: from kctl.validate.report.report. Raises OperationFailed."""
     try:
         folder.mkdir(exist_ok=True)
         files = {"report.json": json.dumps(value, indent=2, default=str) + "\n"}
@@ -55,28 +55,30 @@ def write_report(
         raise OperationFailed(f"cannot write the report in {folder}: {exc.strerror}") from None
 
 
-def label(result: Result) -> str:
-    """What tells one result of a run from the others: the end of its topic's name."""
+def label(result: ScenarioResult) -> str:
+    """Return the label of a result in its run: the end of its topic's name."""
     return result.folder.name
 
 
-def markdown(value: Mapping[str, Any], results: Sequence[Result], matrix: Sequence[Row] = ()) -> Iterator[str]:
-    """The lines of report.md. Pure."""
+def markdown(
+    value: Mapping[str, Any], results: Sequence[ScenarioResult], matrix: Sequence[MatrixRow] = ()
+) -> Iterator[str]:
+    """Yield the lines of report.md. Pure."""
     yield f"# Validation of {_text(value['cluster'])}"
     yield ""
     brokers = ", ".join(map(str, value["brokers"]))
     yield f"Cluster id {_text(value['cluster_id'])}, brokers {brokers}, run {value['run']}."
-    yield f"**{'All held.' if value['ok'] else 'Not all held.'}**"
+    yield f"**{'Passed.' if value['ok'] else 'Failed.'}**"
     if value.get("failed"):
-        yield f"It did not come to its end: {_text(value['failed'])}"
+        yield f"The run did not complete: {_text(value['failed'])}"
     for row in value.get("left_out", ()):
-        yield f"{row['scenario']} was left out: {_text(row['reason'])}"
+        yield f"{row['scenario']} was skipped: {_text(row['reason'])}"
     yield from (unmeasured_line(name) for name in value.get("unmeasured", ()))
     yield from (f"Doubt: {_text(each)}" for each in value.get("doubts", ()))
     if matrix:
         yield ""
         yield from _table(
-            ("acks", "idempotence", "min.insync", "acked", "failed", "lost", "duplicated", "out of order", "means"),
+            ("acks", "idempotence", "min.insync", "acked", "failed", "lost", "duplicated", "out of order", "result"),
             [
                 (row.acks, "yes" if row.idempotence else "no", row.min_insync_replicas, row.acked, row.failed, row.lost,
                  row.duplicated, row.out_of_order, row.meaning)
@@ -87,11 +89,11 @@ def markdown(value: Mapping[str, Any], results: Sequence[Result], matrix: Sequen
         yield from _section(result, row)
 
 
-def _section(result: Result, row: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", f"## {label(result)}: {'held' if row['ok'] else 'not held'}", "")
-    least = f"min.insync.replicas={row['min_insync_replicas']}"
+def _section(result: ScenarioResult, row: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", f"## {label(result)}: {'passed' if row['ok'] else 'failed'}", "")
+    min_isr = f"min.insync.replicas={row['min_insync_replicas']}"
     idempotence = f"idempotence {'on' if row['idempotence'] else 'off'}"
-    yield f"acks={row['acks']}, {idempotence}, {least}, topic {_text(row['topic'])}."
+    yield f"acks={row['acks']}, {idempotence}, {min_isr}, topic {_text(row['topic'])}."
     yield ""
     yield from _table([name.replace("_", " ") for name in _COUNTS], [[row[name] for name in _COUNTS]])
     yield ""
@@ -101,8 +103,11 @@ def _section(result: Result, row: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(head, [before, *([fault[key] for key in keys] for fault in row["faults"])])
     yield ""
     if row["budgets"]:
-        told = [[OPTIONS[each["budget"]], each["limit_ms"], each["longest_ms"], kept(each)] for each in row["budgets"]]
-        yield from _table(("budget", "limit ms", "longest ms", "kept"), told)
+        budgets = [
+            [OPTIONS[each["budget"]], each["limit_ms"], each["longest_ms"], budget_status(each)]
+            for each in row["budgets"]
+        ]
+        yield from _table(("budget", "limit ms", "longest ms", "kept"), budgets)
         yield ""
     partitions = [
         [each["partition"], ", ".join(map(str, row["assignment"][each["partition"]])), each["gap_before_ms"],

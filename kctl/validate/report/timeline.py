@@ -1,8 +1,8 @@
-"""How soon after a fault there is a new controller, a new leader, and a full ISR again. Pure: over what was sampled.
+"""The time from a fault to a new controller, a new leader, and a full ISR. Pure; computed from samples.
 
-Each broker is asked by itself, because each has its own view, which may be old for seconds. Of what brokers say of a
-leader, the highest leader epoch counts. A partition's ISR is full only when every broker that answers says so: nothing
-in Metadata tells which of two views of an ISR is the newer one.
+Each broker is polled separately, as its view may be seconds old. For the leader, the view with the highest leader epoch
+counts. An ISR is full only if every responding broker reports it as full: Metadata does not show which of two ISRs is
+newer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """leader: −1 for none. full: as many replicas in sync as are assigned."""
+    """A broker's view of a partition. leader: −1 for none. full: all assigned replicas are in sync."""
 
     leader: int
     leader_epoch: int
@@ -26,7 +26,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a broker said from at_ns until until_ns: the same in all answers between them."""
+    """A broker's view, unchanged in all responses from at_ns until until_ns."""
 
     node: int
     at_ns: int
@@ -36,7 +36,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSample:
-    """controller: None while there is none. epoch: goes up with each election; −1 where that is not told."""
+    """A view of the controller.
+
+    controller: None while there is none. epoch: rises with each election; −1 if unknown.
+    """
 
     at_ns: int
     until_ns: int
@@ -46,12 +49,12 @@ class ControllerSample:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """After one fault, until the next. None: it has not come. Times count from the fault.
+    """The recovery after a fault, until the next one. Times count from the fault; None: not recovered.
 
-    to_new_controller_ms: 0 when a broker that was not hit was the controller, and stayed. to_new_leader_ms: by
-    partition, of those whose leader was hit; where no broker was, of those that got another. to_full_isr_ms: by
-    partition, 0 where the ISR was always full. unmoved: partitions whose leader was hit and led on until the end of the
-    run, where nothing else tells that it was away: the fault was none.
+    to_new_controller_ms: 0 if the controller was not hit and stayed. to_new_leader_ms: by partition, for those whose
+    leader was hit; if no broker was hit, for those that got a new leader. to_full_isr_ms: by partition, 0 if the ISR
+    was always full. unmoved: partitions whose leader was hit but kept leading until the end of the run, without any
+    other sign that it was down: the fault had no effect.
     """
 
     fault: str
@@ -62,24 +65,24 @@ class Recovery:
 
     @property
     def slowest_leader_ms(self) -> int | None:
-        """None when a partition has no new one."""
+        """Return the slowest time, None if a partition got no new leader."""
         return _slowest(self.to_new_leader_ms)
 
     @property
     def slowest_isr_ms(self) -> int | None:
-        """None when a partition is not fully replicated yet."""
+        """Return the slowest time, None if a partition is still not fully replicated."""
         return _slowest(self.to_full_isr_ms)
 
 
 def _slowest(times: Mapping[int, int | None]) -> int | None:
-    found = [time for time in times.values() if time is not None]
-    return max(found, default=0) if len(found) == len(times) else None
+    measured = [time for time in times.values() if time is not None]
+    return max(measured, default=0) if len(measured) == len(times) else None
 
 
 def recoveries(
     faults: Sequence[Fault], samples: Sequence[Sample], controllers: Sequence[ControllerSample]
 ) -> list[Recovery]:
-    """One for each fault. faults: in their order; samples in any."""
+    """Return one recovery per fault. faults: in order; samples: in any order."""
     ordered = sorted(samples, key=lambda sample: sample.at_ns)
     ends = [*(fault.at_ns for fault in faults[1:]), 1 << 63]
     partitions = sorted({number for sample in samples for number in sample.partitions})
@@ -91,22 +94,22 @@ def recoveries(
             {number: _full_isr(fault, end, ordered, number) for number in partitions},
             tuple(_unmoved(fault, ordered, controllers, partitions)),
         )
-        for fault, end in zip(faults, ends, strict=False)  # without a fault there is one end too many
+        for fault, end in zip(faults, ends, strict=False)  # without faults, `ends` still has one item
     ]
 
 
 def _new_controller(fault: Fault, end: int, samples: Sequence[ControllerSample]) -> int | None:
     before: ControllerSample | None = None
-    lost = False
+    vanished = False
     for sample in samples:
         if sample.at_ns <= fault.at_ns:
             before = sample
         elif sample.at_ns < end:
             if sample.controller is not None and _elected(before, sample):
                 return _since(fault, sample.at_ns)
-            lost = lost or sample.controller is None
+            vanished = vanished or sample.controller is None
     hit = before is None or before.controller is None or before.controller in fault.brokers
-    return None if lost or hit else 0
+    return None if vanished or hit else 0
 
 
 def _elected(before: ControllerSample | None, now: ControllerSample) -> bool:
@@ -118,15 +121,17 @@ def _elected(before: ControllerSample | None, now: ControllerSample) -> bool:
 def _new_leaders(
     fault: Fault, end: int, samples: Sequence[Sample], partitions: Sequence[int]
 ) -> Iterator[tuple[int, int | None]]:
-    """A higher leader epoch alone is none: the controller raises it, too, when it takes a replica out of the ISR.
-    Where brokers were hit, a partition of another one that moves had a leader all the time: a preferred election.
+    """Yield the time to a new leader, per partition.
+
+    A higher leader epoch alone is no new leader: the controller also raises it when a replica leaves the ISR. If
+    brokers were hit, a partition of another broker that moves had a leader all the time: a preferred election.
     """
     for number in partitions:
         views = [(sample.at_ns, sample.partitions[number]) for sample in samples if number in sample.partitions]
-        known = [view for at, view in views if at <= fault.at_ns]
-        before = max(known, key=lambda view: view.leader_epoch, default=PartitionView(-1, -1, full=False))
+        earlier = [view for at, view in views if at <= fault.at_ns]
+        before = max(earlier, key=lambda view: view.leader_epoch, default=PartitionView(-1, -1, full=False))
         hit = before.leader in fault.brokers or before.leader < 0
-        found = next(
+        elected_ns = next(
             (
                 at
                 for at, view in views
@@ -137,24 +142,24 @@ def _new_leaders(
             ),
             None,
         )
-        if hit or (found is not None and not fault.brokers):
-            yield number, None if found is None else _since(fault, found)
+        if hit or (elected_ns is not None and not fault.brokers):
+            yield number, None if elected_ns is None else _since(fault, elected_ns)
 
 
 def _unmoved(
     fault: Fault, samples: Sequence[Sample], controllers: Sequence[ControllerSample], partitions: Sequence[int]
 ) -> Iterator[int]:
-    """Those that the hit brokers led, when each of them led on and the controller did not move from them either.
+    """Yield the partitions led by the hit brokers, if all of them kept their leader, and the controller stayed too.
 
-    A broker that is away for a moment loses all that it leads, and gets nothing back before the others were asked many
-    times. Later windows are looked at, too: where few looks came through, one of them may be the first to tell. A
-    higher epoch alone is no sign that it was away: it goes up when another replica leaves the ISR.
+    A broker that is down even briefly loses all its leaderships, and regains none before many polls of the others.
+    Later windows count too, as one of their samples may be the first to show the change. A higher epoch alone does not
+    show that the leader was down: it also rises when another replica leaves the ISR.
     """
-    led = []
+    unmoved = []
     for number in partitions:
         views = [(sample, sample.partitions[number]) for sample in samples if number in sample.partitions]
-        known = [view for sample, view in views if sample.at_ns <= fault.at_ns]
-        before = max(known, key=lambda view: view.leader_epoch, default=None)
+        earlier = [view for sample, view in views if sample.at_ns <= fault.at_ns]
+        before = max(earlier, key=lambda view: view.leader_epoch, default=None)
         if before is None or before.leader not in fault.brokers:
             continue
         later = [view for sample, view in views if sample.until_ns > fault.at_ns]
@@ -162,17 +167,17 @@ def _unmoved(
             view.leader != before.leader and view.leader_epoch >= before.leader_epoch for view in later
         ):
             return
-        led.append(number)
-    ruled = [sample for sample in controllers if sample.at_ns <= fault.at_ns][-1:]
-    if ruled and ruled[0].controller in fault.brokers:
+        unmoved.append(number)
+    last = [sample for sample in controllers if sample.at_ns <= fault.at_ns][-1:]
+    if last and last[0].controller in fault.brokers:
         later_ones = [sample for sample in controllers if sample.at_ns > fault.at_ns]
-        if any(sample.controller is None or _elected(ruled[0], sample) for sample in later_ones):
+        if any(sample.controller is None or _elected(last[0], sample) for sample in later_ones):
             return
-    yield from led
+    yield from unmoved
 
 
 def _full_isr(fault: Fault, end: int, samples: Sequence[Sample], number: int) -> int | None:
-    """From when on nobody says any more that it is not full, and somebody says that it is."""
+    """Return the time from which on no broker reports an incomplete ISR, and at least one reports a full one."""
     views = [
         (sample.at_ns, min(sample.until_ns, end), sample.partitions[number].full)
         for sample in samples

@@ -1,7 +1,7 @@
-"""The verdict: what was proven about a cluster, in figures, and what it did not keep. Pure.
+"""The verdict of a run: figures, violations, and doubts. Pure.
 
-A verdict that nothing could have spoilt is no proof: it is not ok without acknowledged writes in each partition, also
-behind the last fault, with a journal that has no orderly end, or when what a fault hit did not notice it.
+A run that could not have failed proves nothing. So a verdict is not ok without acknowledged writes in each partition,
+also after the last fault, if a process did not exit cleanly, or if a fault had no effect.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from kctl.validate.invariants import INVARIANTS, Findings, check
-from kctl.validate.report.gaps import Fault, Gap, find_gaps
+from kctl.validate.report.gaps import Fault, WriteGap, find_gaps
 from kctl.validate.report.timeline import Recovery
-from kctl.validate.workload.history import Delivered, Log, Sent
+from kctl.validate.workload.history import DeliveredRecords, Log, SentRecords
 
-_NAMED = 20
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """What may be lasted at most; None: no limit. Gaps before the first fault count, too."""
+    """Maximum times; None: no limit. Gaps before the first fault count too."""
 
     max_gap_ms: int | None = None
     max_isr_ms: int | None = None
@@ -29,8 +29,8 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A budget that was not kept. name: that of the budget. took_ms: None when it had not come at the end. partition:
-    None for the cluster. fault: None for the time before the first one."""
+    """An exceeded budget. name: of the budget. took_ms: None if not recovered by the end. partition: None for the
+    cluster. fault: None before the first fault."""
 
     name: str
     fault: str | None
@@ -40,9 +40,9 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A budget that was asked. longest_ms: None when one had not come at the end, or none was measured. kept: None when
-    none was measured: no fault took a leader, or the controller, away."""
+class BudgetResult:
+    """The result of a requested budget. longest_ms: None if not recovered by the end, or not measured. kept: None if
+    not measured: no fault hit a leader, or the controller."""
 
     budget: str
     limit_ms: int
@@ -52,21 +52,20 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one run. gaps: of each partition in each window; recoveries: after each fault.
+    """The verdict of a run. gaps: of each partition in each window; recoveries: after each fault.
 
-    violated: invariants that were not kept, without those that were tolerated; doubts: why it proves less than it
-    should. indeterminate: sent, and neither acknowledged nor refused: they may be in the log, and some are.
+    violated: invariants that were violated and not tolerated. doubts: why the run proves less than it should.
     """
 
     topic: str
     run: str
     findings: Findings
-    gaps: list[Gap]
+    gaps: list[WriteGap]
     recoveries: list[Recovery]
     violated: list[str] = field(default_factory=list)
     breaches: list[Breach] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    budgets: list[Judged] = field(default_factory=list)
+    budgets: list[BudgetResult] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -75,11 +74,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a run left. delivered: None without a consumer; doubts: reasons, seen during the run, why it proves less."""
+    """The evidence of a run. delivered: None without a consumer; doubts: reasons observed during the run."""
 
-    sent: Sent
+    sent: SentRecords
     log: Log
-    delivered: Delivered | None
+    delivered: DeliveredRecords | None
     faults: Sequence[Fault] = ()
     recoveries: Sequence[Recovery] = ()
     doubts: Sequence[str] = ()
@@ -90,11 +89,11 @@ def judge(
 ) -> Verdict:
     """Return the verdict on a run.
 
-    tolerated: invariants that this set-up does not promise, such as duplicated and out_of_order without idempotence.
+    tolerated: invariants that the settings do not guarantee, e.g. duplicated and out_of_order without idempotence.
     Raises ValueError for an unknown invariant.
     """
     if set(tolerated) - set(INVARIANTS):
-        raise ValueError(f"no such invariant: {', '.join(sorted(set(tolerated) - set(INVARIANTS)))}")
+        raise ValueError(f"unknown invariant: {', '.join(sorted(set(tolerated) - set(INVARIANTS)))}")
     findings = check(evidence.sent, evidence.log, evidence.delivered)
     gaps, recoveries = find_gaps(evidence.sent, evidence.faults), evidence.recoveries
     budgets = budgets or Budgets()
@@ -106,15 +105,15 @@ def judge(
         recoveries=list(recoveries),
         violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
         breaches=breaches(gaps, recoveries, budgets),
-        doubts=[*_doubts(evidence), *_unfelt(recoveries), *evidence.doubts],
-        budgets=judged(gaps, recoveries, budgets),
+        doubts=[*_doubts(evidence), *_without_effect(recoveries), *evidence.doubts],
+        budgets=budget_results(gaps, recoveries, budgets),
     )
 
 
 def _measures(
-    gaps: Sequence[Gap], recoveries: Sequence[Recovery]
+    gaps: Sequence[WriteGap], recoveries: Sequence[Recovery]
 ) -> Iterator[tuple[str, str | None, int | None, int | None]]:
-    """All that budgets are of: the budget, the fault, the partition, and how long it took; None: it had not come."""
+    """Yield all measurements: the budget, the fault, the partition, and the time; None: not recovered."""
     for gap in gaps:
         yield "max_gap_ms", gap.after, gap.partition, gap.gap_ms
     for recovery in recoveries:
@@ -125,8 +124,8 @@ def _measures(
             yield "max_isr_ms", recovery.fault, number, took
 
 
-def breaches(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Breach]:
-    """Every partition and fault that is over a limit."""
+def breaches(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Breach]:
+    """Return each partition and fault that exceeds a limit."""
     limits: dict[str, int | None] = asdict(budgets)
     return [
         Breach(name, fault, partition, took, limit)
@@ -135,54 +134,54 @@ def breaches(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budge
     ]
 
 
-def judged(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Judged]:
-    """Each budget that was asked, and what was measured of it."""
+def budget_results(gaps: Sequence[WriteGap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[BudgetResult]:
+    """Return the result of each requested budget."""
     limits: dict[str, int | None] = asdict(budgets)
     measured: dict[str, list[int | None]] = {name: [] for name in limits}
     for name, _, _, took in _measures(gaps, recoveries):
-        if name != "max_controller_ms" or took != 0:  # it stayed: that says nothing of how soon there is another
+        if name != "max_controller_ms" or took != 0:  # 0: the controller stayed, so no election was measured
             measured[name].append(took)
-    found = []
+    results = []
     for name, limit in limits.items():
         if limit is None:
             continue
-        come = [took for took in measured[name] if took is not None]
-        longest = max(come) if come and len(come) == len(measured[name]) else None
+        times = [took for took in measured[name] if took is not None]
+        longest = max(times) if times and len(times) == len(measured[name]) else None
         kept = None if not measured[name] else longest is not None and longest <= limit
-        found.append(Judged(name, limit, longest, kept))
-    return found
+        results.append(BudgetResult(name, limit, longest, kept))
+    return results
 
 
 def _doubts(evidence: Evidence) -> list[str]:
-    sent, log, delivered = evidence.sent, evidence.log, evidence.delivered
-    found = []
-    silent = [number for number in sorted(log) if number not in sent.partitions or not sent.partitions[number].ack_ns]
+    partitions, log, delivered = evidence.sent.partitions, evidence.log, evidence.delivered
+    doubts = []
+    silent = [number for number in sorted(log) if number not in partitions or not partitions[number].ack_ns]
     if not log:
-        found.append("there is no partition")
+        doubts.append("the topic has no partition")
     if silent:
-        found.append(f"no write was acknowledged in {_named(silent)}")
+        doubts.append(f"no write was acknowledged in {_partitions_text(silent)}")
     for fault in evidence.faults[-1:]:
-        dead = [n for n, each in sorted(sent.partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
+        dead = [n for n, each in sorted(partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
         if dead:
-            found.append(f"no write was acknowledged behind «{fault.name}» in {_named(dead)}")
-    if not sent.ended:
-        found.append("the producer did not come to an orderly end")
+            doubts.append(f"no write was acknowledged after '{fault.name}' in {_partitions_text(dead)}")
+    if not evidence.sent.ended:
+        doubts.append("the producer did not exit cleanly")
     if delivered is not None and not delivered.ended:
-        found.append("the consumer did not come to an orderly end")
-    return found
+        doubts.append("the consumer did not exit cleanly")
+    return doubts
 
 
-def _unfelt(recoveries: Sequence[Recovery]) -> list[str]:
-    """Faults that were none: a command that ended well need not have done anything."""
+def _without_effect(recoveries: Sequence[Recovery]) -> list[str]:
+    """Return doubts for faults without effect: a command may succeed without doing anything."""
     return [
-        f"«{each.fault}» had no effect: its broker led {_named(each.unmoved)} all the time"
+        f"'{each.fault}' had no effect: its broker led {_partitions_text(each.unmoved)} all the time"
         for each in recoveries
         if each.unmoved
     ]
 
 
-def _named(partitions: Sequence[int]) -> str:
+def _partitions_text(partitions: Sequence[int]) -> str:
     if len(partitions) == 1:
         return f"partition {partitions[0]}"
-    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
-    return f"partitions {', '.join(map(str, partitions[:_NAMED]))}{more}"
+    more = f" and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
+    return f"partitions {', '.join(map(str, partitions[:_SHOWN]))}{more}"

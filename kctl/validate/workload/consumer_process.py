@@ -1,8 +1,7 @@
 """The consumer of a validation: `python -m kctl.validate.workload.consumer_process FILE`.
 
-Reads the topic from its beginning, without a group, until it has to end; what it was given is in its journal in the
-order in which it came. Where the log is cut under it (unclean elections), it goes on at what is left of it. When no
-broker answers it waits.
+Reads the topic from the beginning, without a group, until it must exit. Its journal has all delivered records in order.
+If the log is truncated (unclean election), it continues at the nearest offset. If no broker responds, it waits.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from kctl.protocol.client import connect
 from kctl.records.consume.batches import decode
 from kctl.records.consume.fetcher import Fetched, Fetcher
 from kctl.validate.workload.entries import ENDED, STOPPING
-from kctl.validate.workload.leaving import Leaving, main
 from kctl.validate.workload.records import sequences_of
 from kctl.validate.workload.settings import ConsumerSettings, Task
+from kctl.validate.workload.shutdown import ShutdownRequest, main
 from kctl.validate.workload.write_journal import JournalWriter
 
 if TYPE_CHECKING:
@@ -31,41 +30,42 @@ _POLL_S = 0.1
 _PAUSE_S = 0.2
 
 
-def consume(task: Task, leaving: Leaving) -> None:
-    """Raises KctlError when it cannot begin, or cannot go on (the topic is gone, a batch is damaged, the disk full)."""
+def consume(task: Task, shutdown: ShutdownRequest) -> None:
+    """Consume until it must exit. Raises KctlError if it cannot start or continue (topic deleted, corrupt batch, disk
+    full)."""
     settings = task.settings
     assert isinstance(settings, ConsumerSettings)
     with connect(task.target) as client:
         consumer = Consumer(client, settings)
         with JournalWriter(task.journal, settings.run) as journal:
-            consumer.run(journal, leaving)
+            consumer.run(journal, shutdown)
 
 
 class Consumer:
-    """Raises NotFound for an unknown topic or partition."""
+    """The consumer. Raises NotFound for an unknown topic or partition."""
 
     def __init__(self, client: ClusterClient, settings: ConsumerSettings) -> None:
         self._client, self._settings = client, settings
         count = len(known_topics(client, [settings.topic]).topics[settings.topic].partitions)
-        chosen = range(count) if settings.partitions is None else settings.partitions
-        if unknown := [number for number in chosen if number >= count]:
+        numbers = range(count) if settings.partitions is None else settings.partitions
+        if unknown := [number for number in numbers if number >= count]:
             raise NotFound(f"topic {settings.topic} has no partition {unknown[0]}")
-        self._positions = {TopicPartition(settings.topic, number): 0 for number in chosen}
+        self._positions = {TopicPartition(settings.topic, number): 0 for number in numbers}
         self._journal: JournalWriter
 
-    def run(self, journal: JournalWriter, leaving: Leaving) -> None:
-        """Read until it has to leave."""
+    def run(self, journal: JournalWriter, shutdown: ShutdownRequest) -> None:
+        """Read until it must exit."""
         self._journal = journal
-        while not leaving:
+        while not shutdown:
             fetcher = Fetcher(
-                self._client, self._positions, read_committed=False, tell=_unheard, timeout_s=self._settings.timeout_s
+                self._client, self._positions, read_committed=False, tell=_ignore, timeout_s=self._settings.timeout_s
             )
             try:
-                while not leaving:
+                while not shutdown:
                     for fetched in fetcher.poll(_POLL_S):
                         self._take(fetcher, fetched)
                     journal.write()
-            except ConnectionFailed:  # no broker answers for now
+            except ConnectionFailed:  # no broker responds now
                 time.sleep(_PAUSE_S)
             finally:
                 fetcher.close()
@@ -86,18 +86,18 @@ class Consumer:
             self._positions[fetched.tp] = following
 
     def _move(self, fetcher: Fetcher, tp: TopicPartition, position: int) -> None:
-        """The position is not in the log any more: go on at the nearest offset that is."""
+        """Move to the nearest offset in the log, as the position is out of range."""
         logs, _, _ = read_log_offsets(self._client, [tp])
         if tp in logs:
             position = min(max(position, logs[tp].start), logs[tp].end)
-        else:  # its leader does not tell just now; the same answer will come
+        else:  # the leader does not respond now; the fetch will fail again and retry
             time.sleep(_PAUSE_S)
         self._positions[tp] = position
         fetcher.seek(tp, position)
 
 
-def _unheard(_line: str) -> None:
-    """What the fetcher has to tell is seen in the journal: nothing comes."""
+def _ignore(_line: str) -> None:
+    """Ignore messages of the fetcher: the journal shows what is missing."""
 
 
 if __name__ == "__main__":

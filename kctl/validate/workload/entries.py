@@ -2,15 +2,15 @@
 
 A header and the entries have 40 bytes each.
 
-An entry is about so many records whose sequences follow each other from `sequence` on, and their offsets from `offset`
-on; −1 where there is none. CLOCK_MONOTONIC is one for all processes of a machine, so moments of the journals and of
-faults can be compared; the header ties them to the calendar.
+An entry describes consecutive records: sequences from `sequence` on, offsets from `offset` on; −1 if there is none.
+CLOCK_MONOTONIC is the same for all processes of a machine, so times of journals and faults are comparable; the header
+relates them to the wall clock.
 
-    SENT     is about to be sent: a record that may be in the log has such an entry, whatever happens to the process
-    ACKED    offset: where the broker says that they are; −1 when it does not tell (acks=0)
-    FAILED   they are not in the log, as far as brokers tell     UNKNOWN  sent, and no answer came
-    READ     delivered to the consumer, in the order of the journal; sequence FOREIGN: not of this run
-    STOPPING asked to stop, or left alone                        ENDED    an orderly end: nothing follows
+    SENT     about to be sent; written first, so every record in the log has this entry, even if the process is killed
+    ACKED    acknowledged; offset: −1 if the broker reports none (acks=0)
+    FAILED   not in the log, according to the brokers            UNKNOWN  sent, but without a response
+    READ     delivered to the consumer, in journal order; sequence FOREIGN: not of this run
+    STOPPING asked to stop, or the parent is gone                ENDED    clean exit: nothing follows
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _HEADER = Layout(
     LITTLE_ENDIAN,
     magic=fixed_bytes(8),
     run=fixed_bytes(8),
-    wall_ns=INT64,  # wall clock when the journal begins
-    monotonic_ns=INT64,  # CLOCK_MONOTONIC at the same moment
+    wall_ns=INT64,  # wall clock at the start of the journal
+    monotonic_ns=INT64,  # CLOCK_MONOTONIC at the same time
     unused=padding(4),
 )
 _ENTRY = Layout(
@@ -48,7 +48,7 @@ _CRC_AT = SIZE - UINT32_LE.size
 
 
 class Entry(NamedTuple):
-    """See the module."""
+    """An entry of a journal; see the module."""
 
     kind: int
     partition: int
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """run: 16 hex digits. wall_ns, monotonic_ns: both clocks at the same moment."""
+    """The header of a journal. run: 16 hex digits. wall_ns, monotonic_ns: both clocks at the same time."""
 
     run: str
     wall_ns: int
@@ -72,7 +72,7 @@ def encode(entry: Entry) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> Entry | None:
-    """None when its checksum is wrong or it makes no sense."""
+    """Return the entry, None if it is invalid."""
     if UINT32_LE.unpack_from(data, _CRC_AT)[0] != zlib.crc32(data[:_CRC_AT]):
         return None
     entry = Entry(*_ENTRY.unpack_from(data))
@@ -85,7 +85,7 @@ def encode_header(header: Header) -> bytes:
 
 
 def decode_header(data: bytes) -> Header | None:
-    """None when it is none."""
+    """Return the header, None if it is invalid."""
     if len(data) != SIZE or UINT32_LE.unpack_from(data, _CRC_AT)[0] != zlib.crc32(data[:_CRC_AT]):
         return None
     magic, run, wall_ns, monotonic_ns = _HEADER.unpack_from(data)

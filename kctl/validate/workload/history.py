@@ -1,7 +1,7 @@
-"""What happened, as arrays by partition: what was sent, what the log has, what was delivered.
+"""The history of a run, as arrays per partition: records sent, in the log, and delivered.
 
-Memory for a record: 9 bytes sent, 16 in the log, 16 delivered. The journals' entries are checked against each other
-here: what makes no sense is InvalidFile, never a finding about brokers.
+Memory per record: 9 bytes sent, 16 in the log, 16 delivered. Entries of journals are checked against each other here:
+an inconsistent journal is InvalidFile, never a finding about brokers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ OUTCOMES = frozenset({ACKED, FAILED, UNKNOWN})
 
 @dataclass
 class SentPartition:
-    """states, offsets: by sequence; SENT is one without an outcome; an offset is −1 where the broker told none.
+    """Records sent to a partition. states, offsets: by sequence; SENT: no outcome; offset −1: the broker reported none.
 
-    acks: (moment in ns, records) of each acknowledgement. first_ns: when the first record was taken; −1 for none.
+    ack_ns, ack_counts: time and records of each acknowledgment. first_ns: time of the first record, −1 for none.
     """
 
     states: bytearray = field(default_factory=bytearray)
@@ -35,7 +35,7 @@ class SentPartition:
         return len(self.states)
 
     def take(self, entry: Entry) -> None:
-        """Raises ValueError for one that does not go with those before it."""
+        """Add an entry. Raises ValueError if it contradicts earlier entries."""
         begin, end = entry.sequence, entry.sequence + entry.records
         if entry.kind == SENT:
             if begin != self.count:
@@ -45,7 +45,7 @@ class SentPartition:
             self.first_ns = entry.at_ns if self.first_ns < 0 else self.first_ns
             return
         if not 0 <= begin < end <= self.count or self.states[begin:end].strip(bytes((SENT,))):
-            raise ValueError(f"an outcome of {begin} to {end - 1}, which were not sent or have one")
+            raise ValueError(f"outcome of {begin} to {end - 1}, which were not sent or already have an outcome")
         self.states[begin:end] = bytes((entry.kind,)) * entry.records
         if entry.kind == ACKED:
             self.ack_ns.append(entry.at_ns)
@@ -55,9 +55,9 @@ class SentPartition:
 
 
 @dataclass
-class Sent:
-    """The producer's journal. stop_ns: when it was asked to stop, or had no parent any more; −1: never. ended: it came
-    to an orderly end, so that nothing was sent that has no outcome."""
+class SentRecords:
+    """The producer's journal. stop_ns: when it was asked to stop, or its parent was gone; −1: never. ended: clean exit,
+    so every record has an outcome."""
 
     partitions: dict[int, SentPartition] = field(default_factory=dict)
     stop_ns: int = -1
@@ -67,7 +67,7 @@ class Sent:
 
 @dataclass
 class DeliveredPartition:
-    """In the order of delivery; sequences: FOREIGN for records of others."""
+    """Records delivered from a partition, in order. sequences: FOREIGN for foreign records."""
 
     offsets: array[int] = field(default_factory=lambda: array("q"))
     sequences: array[int] = field(default_factory=lambda: array("q"))
@@ -81,8 +81,8 @@ class DeliveredPartition:
 
 
 @dataclass
-class Delivered:
-    """The consumer's journal. ended: it came to an orderly end."""
+class DeliveredRecords:
+    """The consumer's journal. ended: clean exit."""
 
     partitions: dict[int, DeliveredPartition] = field(default_factory=dict)
     ended: bool = False
@@ -90,7 +90,7 @@ class Delivered:
 
 @dataclass
 class LogPartition:
-    """What one partition's log has, read from its start to its end offset. sequences: FOREIGN for records of others."""
+    """The log of a partition, from its start to its end offset. sequences: FOREIGN for foreign records."""
 
     start: int = 0
     end: int = 0
@@ -98,7 +98,7 @@ class LogPartition:
     sequences: array[int] = field(default_factory=lambda: array("q"))
 
     def index_of(self, offset: int) -> int:
-        """Where in the arrays an offset is; −1 when the log has no record there."""
+        """Return the array index of an offset, −1 if the log has no record there."""
         guess = offset - self.offsets[0] if self.offsets else -1
         if 0 <= guess < len(self.offsets) and self.offsets[guess] == offset:
             return guess
@@ -109,33 +109,33 @@ class LogPartition:
 Log = dict[int, LogPartition]
 
 
-def sent_of(entries: Iterable[Entry], source: object = "the producer's journal") -> Sent:
-    """source: which file it is, for errors. Raises InvalidFile."""
-    sent = Sent()
+def sent_of(entries: Iterable[Entry], source: object = "the producer's journal") -> SentRecords:
+    """Return the records that a journal has as sent. source: for messages. Raises InvalidFile."""
+    journal = SentRecords()
     for entry in entries:
-        sent.last_ns = entry.at_ns
+        journal.last_ns = entry.at_ns
         if entry.kind == STOPPING:
-            sent.stop_ns = entry.at_ns if sent.stop_ns < 0 else sent.stop_ns
+            journal.stop_ns = entry.at_ns if journal.stop_ns < 0 else journal.stop_ns
         elif entry.kind == ENDED:
-            sent.ended = True
+            journal.ended = True
         elif entry.kind == SENT or entry.kind in OUTCOMES:
             try:
-                sent.partitions.setdefault(entry.partition, SentPartition()).take(entry)
+                journal.partitions.setdefault(entry.partition, SentPartition()).take(entry)
             except ValueError as exc:
                 raise InvalidFile(f"{source}, partition {entry.partition}: {exc}") from None
         else:
-            raise InvalidFile(f"{source} is not a producer's")
-    return sent
+            raise InvalidFile(f"{source} is not a producer journal")
+    return journal
 
 
-def delivered_of(entries: Iterable[Entry], source: object = "the consumer's journal") -> Delivered:
-    """source: which file it is, for errors. Raises InvalidFile."""
-    delivered = Delivered()
+def delivered_of(entries: Iterable[Entry], source: object = "the consumer's journal") -> DeliveredRecords:
+    """Return the records that a journal has as delivered. source: for messages. Raises InvalidFile."""
+    delivered = DeliveredRecords()
     for entry in entries:
         if entry.kind == ENDED:
             delivered.ended = True
         elif entry.kind == READ:
             delivered.partitions.setdefault(entry.partition, DeliveredPartition()).take(entry)
         elif entry.kind != STOPPING:
-            raise InvalidFile(f"{source} is not a consumer's")
+            raise InvalidFile(f"{source} is not a consumer journal")
     return delivered

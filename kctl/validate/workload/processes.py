@@ -1,7 +1,7 @@
-"""Starting the producer and the consumer of a validation, watching them by their journals, and stopping them.
+"""Start the producer and the consumer of a validation, watch them by their journals, and stop them.
 
-They are processes of their own, so that nothing that kctl does meanwhile makes a gap, and so that what they have seen
-is on the disk whatever becomes of kctl. When kctl goes away they end by themselves within a second.
+They are separate processes, so that kctl's own work causes no gap, and their journals survive if kctl is killed. They
+exit within a second if kctl is gone.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from kctl.deploy.process import ProcessIdentity, is_running, send_signal, spawn
 from kctl.errors import NotFound, OperationFailed, TimedOut
 from kctl.protocol.target import Target
 from kctl.validate.workload.entries import ACKED, READ, SENT
-from kctl.validate.workload.history import Delivered, Log, Sent, delivered_of, sent_of
+from kctl.validate.workload.history import DeliveredRecords, Log, SentRecords, delivered_of, sent_of
 from kctl.validate.workload.read_journal import JournalReader, read_entries
 from kctl.validate.workload.settings import ConsumerSettings, ProducerSettings, write_task
 
 _POLL_S = 0.05
 _START_S = 60.0
-_KILLED_S = 10.0
+_KILL_S = 10.0
 
 
 class Worker:
-    """A process and its journal. Made by `start_producer` and `start_consumer`; `stop` it.
+    """A process and its journal, from `start_producer` or `start_consumer`.
 
-    records: by kind of entry and partition, as of the last `look`; positions: by partition, where the consumer is now:
-    it goes back where the log was cut off.
+    records: (kind of entry, partition) → count, as of the last `poll`. positions: partition → position of the consumer,
+    which goes back if the log is truncated.
     """
 
     def __init__(self, name: str, identity: ProcessIdentity, journal: Path, output: Path, task: Path) -> None:
@@ -47,76 +47,78 @@ class Worker:
     def running(self) -> bool:
         return is_running(self.identity)
 
-    def look(self) -> None:
-        """Take what has come in the journal. Raises InvalidFile for a damaged one."""
+    def poll(self) -> None:
+        """Read new journal entries. Raises InvalidFile for a damaged journal."""
         try:
             for entry in self._reader.read():
                 self.records[entry.kind, entry.partition] += entry.records
                 if entry.kind == READ:
                     self.positions[entry.partition] = entry.offset + entry.records
-        except NotFound:  # it has not begun
+        except NotFound:  # not started yet
             pass
 
     def wait(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Look until it is so. Raises TimedOut, and OperationFailed when the process ends before."""
+        """Wait until a condition holds. Raises TimedOut, and OperationFailed if the process exits first."""
         deadline = Deadline(timeout_s)
         while True:
             running = self.running
-            self.look()
+            self.poll()
             if met():
                 return
             if not running:
-                raise self._ended()
+                raise self._exit_error()
             if deadline.expired:
-                raise TimedOut(f"after {timeout_s:g} s still not: {what}")
+                raise TimedOut(f"timed out after {timeout_s:g} s waiting for {what}")
             time.sleep(_POLL_S)
 
     def check(self) -> None:
-        """Raise OperationFailed, with what it said, when it has ended."""
+        """Raise OperationFailed, with its last output, if the process has exited."""
         if not self.running:
-            raise self._ended()
+            raise self._exit_error()
 
     def stop(self, timeout_s: float = 150.0) -> None:
-        """Ask it to end, and wait: the producer waits for what is under way. Raises OperationFailed when it failed,
-        TimedOut when it had to be killed: its journal has no orderly end then."""
+        """Request a clean exit and wait; the producer waits for requests in flight.
+
+        Raises OperationFailed if it failed, TimedOut if it had to be killed: its journal has no ENDED then.
+        """
         if not send_signal(self.identity, signal.SIGTERM):
-            raise self._ended()
+            raise self._exit_error()
         deadline = Deadline(timeout_s)
         while self.running:
             if deadline.expired:
                 self.kill()
-                raise TimedOut(f"the {self.name} did not end within {timeout_s:g} s and was killed")
+                raise TimedOut(f"the {self.name} did not exit within {timeout_s:g} s and was killed")
             time.sleep(_POLL_S)
-        self.look()
+        self.poll()
 
     def kill(self) -> None:
-        """End it at once; harmless when it has ended."""
+        """Kill the process. Does nothing if it has exited."""
         self._task.unlink(missing_ok=True)
-        deadline = Deadline(_KILLED_S)
+        deadline = Deadline(_KILL_S)
         send_signal(self.identity, signal.SIGKILL)
         while self.running and not deadline.expired:
             time.sleep(_POLL_S)
 
-    def _ended(self) -> OperationFailed:
+    def _exit_error(self) -> OperationFailed:
         self._task.unlink(missing_ok=True)
         try:
-            said = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+            lines = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         except OSError:
-            said = []
-        return OperationFailed(f"the {self.name} ended by itself: {said[0] if said else 'it said nothing'}")
+            lines = []
+        return OperationFailed(f"the {self.name} exited: {lines[0] if lines else 'no output'}")
 
 
 class ProducerWorker(Worker):
-    """See Worker."""
+    """The producer process."""
 
     def acked(self) -> dict[int, int]:
-        """Acknowledged records by partition, of those that were written to, as of the last look."""
+        """Return partition → acknowledged records, for partitions with writes, as of the last poll."""
         written = {number for kind, number in self.records if kind == SENT}
         return {number: self.records[ACKED, number] for number in sorted(written)}
 
     def wait_acked(self, more: int, timeout_s: float) -> None:
-        """Until so many more records than now are acknowledged in each partition. Raises what `wait` raises."""
-        self.look()
+        """Wait for this many more acknowledged records in each partition. Raises as `wait`."""
+        self.poll()
         before = self.acked()
 
         def met() -> bool:
@@ -127,19 +129,19 @@ class ProducerWorker(Worker):
 
 
 class ConsumerWorker(Worker):
-    """See Worker."""
+    """The consumer process."""
 
     def wait_until(self, ends: Mapping[int, int], timeout_s: float) -> None:
-        """Until it was given all before these offsets. Raises what `wait` raises."""
+        """Wait until all records before these offsets are delivered. Raises as `wait`."""
 
         def met() -> bool:
             return all(self.positions.get(number, 0) >= end for number, end in ends.items())
 
-        self.wait(met, timeout_s, "the consumer has read everything")
+        self.wait(met, timeout_s, "the consumer to read everything")
 
     def wait_for_log(self, log: Log, timeout_s: float) -> bool:
-        """Whether it was given everything in time: what it was not is a finding, not an error. Raises OperationFailed
-        when it has ended."""
+        """Return True if everything was delivered in time; the rest is a finding, not an error. Raises OperationFailed
+        if the consumer has exited."""
         ends = {number: log[number].offsets[-1] + 1 for number in log if log[number].offsets}
         try:
             self.wait_until(ends, timeout_s)
@@ -149,19 +151,19 @@ class ConsumerWorker(Worker):
 
 
 def start_producer(target: Target, settings: ProducerSettings, folder: Path) -> ProducerWorker:
-    """Return when it has connected. folder: of this user, exists; takes the journal producer.journal.
+    """Start the producer and wait until it is connected. folder: for producer.journal; private to this user.
 
-    Raises OperationFailed with what it said when it cannot begin, TimedOut.
+    Raises TimedOut, and OperationFailed with its output if it cannot start.
     """
     worker = ProducerWorker(*_spawn("producer", target, settings, folder))
-    _await_begin(worker)
+    _wait_started(worker)
     return worker
 
 
 def start_consumer(target: Target, settings: ConsumerSettings, folder: Path) -> ConsumerWorker:
-    """As `start_producer`, with the journal consumer.journal."""
+    """Start the consumer, as `start_producer`; its journal is consumer.journal."""
     worker = ConsumerWorker(*_spawn("consumer", target, settings, folder))
-    _await_begin(worker)
+    _wait_started(worker)
     return worker
 
 
@@ -179,21 +181,21 @@ def _spawn(
     return name, identity, journal, output, task
 
 
-def _await_begin(worker: Worker) -> None:
+def _wait_started(worker: Worker) -> None:
     try:
-        worker.wait(worker.journal.exists, _START_S, f"the {worker.name} has begun")
-    except BaseException:  # Ctrl-C, too
+        worker.wait(worker.journal.exists, _START_S, f"the start of the {worker.name}")
+    except BaseException:  # also Ctrl-C
         worker.kill()
         raise
 
 
-def read_sent(folder: Path) -> Sent:
-    """What the producer's journal says. Raises NotFound, InvalidFile."""
+def read_sent(folder: Path) -> SentRecords:
+    """Return the records of the producer's journal. Raises NotFound, InvalidFile."""
     path = folder / "producer.journal"
     return sent_of(read_entries(path), path)
 
 
-def read_delivered(folder: Path) -> Delivered:
-    """What the consumer's journal says. Raises NotFound, InvalidFile."""
+def read_delivered(folder: Path) -> DeliveredRecords:
+    """Return the records of the consumer's journal. Raises NotFound, InvalidFile."""
     path = folder / "consumer.journal"
     return delivered_of(read_entries(path), path)

@@ -1,8 +1,8 @@
 """The producer of a validation: `python -m kctl.validate.workload.producer_process FILE`.
 
-Numbered records to each partition in turn. In its journal are a record before it can be sent and an acknowledgement
-before anything is done with it, so that kill -9 at any moment leaves at most records without an outcome. A batch that
-is lost is an outcome like another: it goes on until it has to end, and then waits for what is under way.
+Sends numbered records to each partition in turn. Writes a record to its journal before sending it, and an
+acknowledgment before processing it, so that kill -9 leaves at most records without an outcome. A failed batch is an
+outcome too: the producer continues until it must exit, then waits for batches in flight.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from kctl.records.produce.producer_id import producer_id
 from kctl.records.produce.sender import ACKNOWLEDGED, Sender
 from kctl.records.produce.sender import FAILED as REFUSED
 from kctl.validate.workload.entries import ACKED, ENDED, FAILED, SENT, STOPPING, UNKNOWN
-from kctl.validate.workload.leaving import Leaving, main
 from kctl.validate.workload.records import key_of, value_of
 from kctl.validate.workload.settings import ProducerSettings, Task
+from kctl.validate.workload.shutdown import ShutdownRequest, main
 from kctl.validate.workload.write_journal import JournalWriter
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _BATCH_BYTES = 16 * 1024  # as Java's producer
-_AT_ONCE = 500  # records without looking at the brokers
+_AT_ONCE = 500  # records between two polls of the brokers
 _START_S = 30.0
-_ALONE_S = 5.0  # for what is under way, when nobody waits any more
+_ALONE_S = 5.0  # for batches in flight, if the parent is gone
 _OUTCOMES = {ACKNOWLEDGED: ACKED, REFUSED: FAILED}
 
 
-def produce(task: Task, leaving: Leaving) -> None:
-    """Raises KctlError when it cannot begin, or cannot go on (the topic is gone, the disk is full)."""
+def produce(task: Task, shutdown: ShutdownRequest) -> None:
+    """Produce until it must exit. Raises KctlError if it cannot start or continue (topic deleted, disk full)."""
     settings = task.settings
     assert isinstance(settings, ProducerSettings)
     with connect(task.target) as client:
         producer = Producer(client, settings)
         with JournalWriter(task.journal, settings.run) as journal:
-            producer.run(journal, leaving)
+            producer.run(journal, shutdown)
 
 
 class Producer:
-    """Connects when it is made. Raises NotFound for an unknown topic or partition."""
+    """The producer; connects on creation. Raises NotFound for an unknown topic or partition."""
 
     def __init__(self, client: ClusterClient, settings: ProducerSettings) -> None:
         self._settings = settings
@@ -77,17 +77,17 @@ class Producer:
         )  # fmt: skip
         self._sender.connect()
 
-    def run(self, journal: JournalWriter, leaving: Leaving) -> None:
-        """Send until it has to leave. Raises what stopped it before."""
+    def run(self, journal: JournalWriter, shutdown: ShutdownRequest) -> None:
+        """Send until it must exit. Raises the error that stopped it earlier."""
         self._journal = journal
         sender, pace = self._sender, self._pace
         try:
-            while not leaving and sender.stopped is None:
+            while not shutdown and sender.stopped is None:
                 due = pace.due() if sender.has_room else 0
-                self._give(min(due, _AT_ONCE))
+                self._send(min(due, _AT_ONCE))
                 sender.step(0.0 if due > _AT_ONCE else min(0.1, max(0.001, pace.wait_s())))
                 journal.write()
-            self._finish(_ALONE_S if leaving.alone else self._settings.timeout_s + 1)
+            self._finish(_ALONE_S if shutdown.alone else self._settings.timeout_s + 1)
         finally:
             sender.close(at_once=True)
         if sender.stopped is not None:
@@ -95,21 +95,21 @@ class Producer:
         journal.add(ENDED)
         journal.write()
 
-    def _give(self, count: int) -> None:
-        """The next records, each partition in turn: first to the journal, then to the sender."""
+    def _send(self, count: int) -> None:
+        """Send the next records to each partition in turn: first to the journal, then to the sender."""
         if not count:
             return
         settings, first, size = self._settings, dict(self._next), len(self._partitions)
-        chosen = [self._partitions[(self._turn + index) % size] for index in range(count)]
+        targets = [self._partitions[(self._turn + index) % size] for index in range(count)]
         self._turn = (self._turn + count) % size
-        for partition in chosen:
+        for partition in targets:
             self._next[partition] += 1
         for partition, begin in first.items():
             if self._next[partition] > begin:
                 self._journal.add(SENT, partition, self._next[partition] - begin, begin)
         self._journal.write()
         value = value_of(time.time_ns() // 1000, settings.value_bytes)
-        for partition in chosen:
+        for partition in targets:
             sequence = first[partition]
             first[partition] += 1
             key = key_of(settings.run, partition, sequence)
@@ -121,7 +121,7 @@ class Producer:
         self._journal.add(kind, batch.partition, batch.count, batch.numbers[0], batch.base_offset)
 
     def _finish(self, limit_s: float) -> None:
-        """Wait for what is under way; what is left then has no outcome."""
+        """Wait for batches in flight; the rest has no outcome."""
         sender = self._sender
         self._journal.add(STOPPING)
         self._journal.write()

@@ -1,4 +1,4 @@
-"""Reading the journals: all of one, or what has come since the last look. Memory: 40 kB, whatever the length."""
+"""Read journals: whole, or the entries since the last read. Memory: 40 kB, independent of the length."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _AT_ONCE = 1000 * SIZE
 
 
 class JournalReader:
-    """Gives each entry once. A torn one at the end is left where it is: it may be being written.
+    """A reader that yields each entry once. A torn entry at the end is skipped: it may still be being written.
 
-    Raises NotFound, OperationFailed when it cannot be read, InvalidFile for a file that is no journal, and for damage
-    that is not at its end.
+    Raises NotFound, OperationFailed if the file is unreadable, InvalidFile if it is not a journal, or damaged before
+    its end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,11 +25,11 @@ class JournalReader:
         self._position = 0
 
     def read(self) -> Iterator[Entry]:
-        """The entries behind those that were given before."""
+        """Yield the entries since the last call."""
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise NotFound(f"there is no journal {self.path}") from None
+            raise NotFound(f"journal {self.path} does not exist") from None
         except OSError as exc:
             raise OperationFailed(f"cannot read the journal {self.path}: {exc.strerror}") from exc
         try:
@@ -45,7 +45,7 @@ class JournalReader:
             if self.header is None:
                 if len(data) < SIZE:
                     return False
-                raise InvalidFile(f"{self.path} is no journal of a validation")
+                raise InvalidFile(f"{self.path} is not a validation journal")
             self._position = SIZE
         return True
 
@@ -64,7 +64,7 @@ class JournalReader:
                 return
 
     def _check_torn(self, fd: int) -> None:
-        """What has a wrong checksum is the last entry, or zeros up to the end (blocks that never reached the disk)."""
+        """Accept an invalid entry at the end, or zeros up to the end (blocks that never reached the disk)."""
         position = self._position
         if position + 2 * SIZE > os.fstat(fd).st_size:
             return
@@ -75,5 +75,5 @@ class JournalReader:
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """All of a journal that nobody writes any more."""
+    """Yield all entries of a complete journal."""
     return JournalReader(path).read()

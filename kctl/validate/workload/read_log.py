@@ -1,4 +1,4 @@
-"""What a topic has when all is over: every partition from its start to its end offset, as arrays."""
+"""Read the log of a topic after a run: every partition from its start to its end offset, as arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Collector:
-    """A sink that keeps offsets and sequences."""
+    """A sink that collects offsets and sequences."""
 
     def __init__(self, run: str, log: Log) -> None:
         self._run, self._log = run, log
@@ -30,37 +30,37 @@ class _Collector:
         partition = self._log[chunk.tp.partition]
         if partition.offsets and chunk.offsets[0] <= partition.offsets[-1]:
             raise OperationFailed(
-                f"{chunk.tp}: offset {chunk.offsets[0]} was read behind {partition.offsets[-1]}: the log has changed",
-                hint="wait until all partitions have their leaders, and nothing writes",
+                f"{chunk.tp}: offset {chunk.offsets[0]} was read after {partition.offsets[-1]}: the log has changed",
+                hint="wait until all partitions have a leader, and no producer writes",
             )
         partition.offsets.extend(chunk.offsets)
         partition.sequences.extend(sequences_of(self._run, chunk.tp.partition, chunk.keys))
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: nothing is buffered."""
 
     def warn(self, text: str) -> None:
-        """Of no account: what is missing is found by the offsets."""
+        """Ignore warnings: the offsets show what is missing."""
 
     def stats(self, stats: Stats) -> None:
-        """Nobody looks."""
+        """Ignore statistics."""
 
 
 def log_ends(client: ClusterClient, topic: str) -> dict[TopicPartition, LogOffsets]:
-    """Both ends of all partitions. Raises what the leaders say, NotFound, OperationFailed."""
+    """Return start and end offset of all partitions. Raises the leaders' errors, NotFound, OperationFailed."""
     state = known_topics(client, [topic])
     offsets, missing, unread = read_log_offsets(client, [each.tp for each in state.topics[topic].partitions])
     for error in unread.values():
         raise error
     if missing:
-        raise OperationFailed(f"topic {topic} was deleted while it was read")
+        raise OperationFailed(f"topic {topic} was deleted during the read")
     return offsets
 
 
 def wait_quiet(client: ClusterClient, topic: str, *, timeout_s: float = 30.0, quiet_s: float = 1.0) -> None:
-    """Return when nothing has come for quiet_s: records without an answer may still be on their way.
+    """Wait until no record arrives for quiet_s: records without a response may still be in flight.
 
-    Raises OperationFailed when somebody goes on writing for timeout_s, and what `log_ends` raises.
+    Raises OperationFailed if writes continue for timeout_s, and as `log_ends`.
     """
     deadline = Deadline(timeout_s)
     before = log_ends(client, topic)
@@ -70,22 +70,22 @@ def wait_quiet(client: ClusterClient, topic: str, *, timeout_s: float = 30.0, qu
         if now == before:
             return
         if deadline.expired:
-            raise OperationFailed(f"somebody writes to topic {topic}", hint="it is to be the validation's own")
+            raise OperationFailed(f"another producer writes to topic {topic}", hint="stop that producer")
         before = now
 
 
 def read_log(client: ClusterClient, topic: str, run: str, *, timeout_s: float = 30.0) -> Log:
-    """All records up to the high watermarks of now; to be called when all partitions have a leader and their ISR,
-    and nobody writes (`wait_quiet`).
+    """Return all records up to the current high watermarks. Call it when all partitions have a leader and a full ISR,
+    and no producer writes (`wait_quiet`).
 
-    timeout_s: how long a partition may stay unreadable. Raises NotFound, NotAuthorized, ConnectionFailed, and
-    OperationFailed when a partition cannot be read to its end, is damaged, or changes while it is read.
+    timeout_s: maximum time that a partition may be unreadable. Raises NotFound, NotAuthorized, ConnectionFailed, and
+    OperationFailed if a partition cannot be read to its end, is corrupt, or changes during the read.
     """
-    log: Log = {tp.partition: LogPartition(found.start, found.end) for tp, found in log_ends(client, topic).items()}
+    log: Log = {tp.partition: LogPartition(ends.start, ends.end) for tp, ends in log_ends(client, topic).items()}
     options = ConsumeOptions(topics=(topic,), from_beginning=True, exit_eof=True, timeout_s=timeout_s)
     result = consume(client, options, _Collector(run, log))
     if result.ended != "end":
         raise OperationFailed(f"topic {topic} was not read to its end: {result.ended}")
-    for partition in log.values():  # what came behind the ends that were read first is read, too
+    for partition in log.values():  # records after the initial end offsets are read too
         partition.end = max(partition.end, partition.offsets[-1] + 1) if partition.offsets else partition.end
     return log

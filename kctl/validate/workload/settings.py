@@ -1,6 +1,7 @@
-"""What the producer and the consumer of a validation are told, and the file by which they are told it.
+"""The settings of the producer and the consumer of a validation, and the file that passes them.
 
-The file has the login's secrets: it is 0600 in a folder of this user, and the process removes it when it has read it.
+The file contains credentials: its mode is 0600, its folder is private to this user, and the process deletes it after
+reading.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ from kctl.deploy.process import ProcessIdentity, identify
 from kctl.errors import InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.protocol.security import Security
 from kctl.protocol.target import Target
-from kctl.validate.workload.records import LEAST_VALUE_BYTES
+from kctl.validate.workload.records import MIN_VALUE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """acks: «all», «1» or «0». idempotent: needs «all». resend: without it, repeat what got no answer with five batches
-    under way, as producers with retries do. partitions: None for all. per_s: records a second in all partitions
-    together, None: as many as brokers take. timeout_s: how long a partition may take nothing before what waits for it
-    is given up, as delivery.timeout.ms; brokers may take half of it, 15 s at most, for an answer. Raises UsageError for
-    what excludes each other.
+    """Settings of the producer. acks: all, 1 or 0. idempotent: requires all. resend: without idempotence, retry batches
+    that got no response, five in flight, like a producer with retries. partitions: None for all. per_s: records per
+    second over all partitions, None: unlimited. timeout_s: like delivery.timeout.ms; the request timeout is half of it,
+    at most 15 s. Raises UsageError for conflicting settings.
     """
 
     topic: str
@@ -36,18 +36,19 @@ class ProducerSettings:
     compression: str = "none"
     partitions: tuple[int, ...] | None = None
     per_s: float | None = 1000.0
-    value_bytes: int = LEAST_VALUE_BYTES
+    value_bytes: int = MIN_VALUE_BYTES
     linger_ms: int = 5
     timeout_s: float = 120.0
 
     def __post_init__(self) -> None:
         if self.idempotent and (self.acks != "all" or self.resend):
-            raise UsageError("idempotence needs acks=all, and repeats by itself")
+            raise UsageError("idempotence needs acks=all, and excludes resend")
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """partitions: None for all. timeout_s: how long a leader may be silent before another one is looked for."""
+    """Settings of the consumer. partitions: None for all. timeout_s: time without a response until a new leader is
+    looked up."""
 
     topic: str
     run: str
@@ -57,7 +58,7 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a process is to do. parent: when that has gone, so does the process."""
+    """The task of a process. parent: the process exits when its parent is gone."""
 
     target: Target
     settings: ProducerSettings | ConsumerSettings
@@ -66,7 +67,7 @@ class Task:
 
 
 def write_task(path: Path, target: Target, settings: ProducerSettings | ConsumerSettings, journal: Path) -> None:
-    """Raises OperationFailed when it cannot be written, also when it exists."""
+    """Write a task file. Raises OperationFailed if it cannot be written or exists."""
     parent = identify(os.getpid())
     assert parent is not None
     document = {
@@ -85,30 +86,30 @@ def write_task(path: Path, target: Target, settings: ProducerSettings | Consumer
 
 
 def take_task(path: Path) -> Task:
-    """Read it and remove it. Raises NotFound, InvalidFile; no error holds what is in it."""
+    """Read and delete a task file. Raises NotFound, InvalidFile; errors never quote its content."""
     try:
         text = path.read_text(encoding="utf-8")
         path.unlink()
     except FileNotFoundError:
-        raise NotFound(f"there is no {path}: it is made and read once") from None
+        raise NotFound(f"{path} does not exist; a task file is read only once") from None
     except (OSError, UnicodeDecodeError):
         raise InvalidFile(f"{path} cannot be read") from None
     try:
         return _task(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidFile(f"{path} is not what kctl writes for a validation") from None
+        raise InvalidFile(f"{path} is not a task file of a validation") from None
 
 
 def _task(document: Mapping[str, Any]) -> Task:
     kind = {role: kind for kind, role in _ROLES.items()}[document["role"]]
-    given = dict(document["target"])
-    security, zookeeper_security = (Security(**given.pop(name)) for name in ("security", "zookeeper_security"))
-    servers = tuple(given.pop("bootstrap_servers"))
+    target = dict(document["target"])
+    security, zookeeper_security = (Security(**target.pop(name)) for name in ("security", "zookeeper_security"))
+    servers = tuple(target.pop("bootstrap_servers"))
     settings = dict(document["settings"])
     if settings["partitions"] is not None:
         settings["partitions"] = tuple(settings["partitions"])
     return Task(
-        target=Target(bootstrap_servers=servers, security=security, zookeeper_security=zookeeper_security, **given),
+        target=Target(bootstrap_servers=servers, security=security, zookeeper_security=zookeeper_security, **target),
         settings=kind(**settings),
         journal=Path(document["journal"]),
         parent=ProcessIdentity(**document["parent"]),

@@ -1,7 +1,6 @@
-"""Writing the journal of a producer or consumer: what was written is read again after kill -9 of the process.
+"""Write the journal of a producer or consumer, which survives kill -9 of the process.
 
-That is a write(2) for what a turn of the process's loop brings, without fsync: a validation proves something about
-brokers, and nothing about this machine's loss of power.
+One write(2) per iteration of the process, without fsync: a validation tests brokers, not a power loss of this machine.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kctl.validate.workload.records import FOREIGN
 
 
 class JournalWriter:
-    """A new journal, which must not exist yet. `with` closes it. Raises OperationFailed when it cannot be written."""
+    """A new journal; the file must not exist. `with` closes it. Raises OperationFailed if it cannot be written."""
 
     def __init__(self, path: Path, run: str) -> None:
         self._path = path
@@ -30,11 +29,11 @@ class JournalWriter:
         self.write()
 
     def add(self, kind: int, partition: int = 0, records: int = 0, sequence: int = -1, offset: int = -1) -> None:
-        """An entry of now, in memory until `write`."""
+        """Add an entry with the current time; buffered until `write`."""
         self._waiting += encode(Entry(kind, partition, records, sequence, offset, time.monotonic_ns()))
 
     def add_read(self, partition: int, offsets: Sequence[int], sequences: Sequence[int]) -> None:
-        """Records in their order: an entry for each stretch in which offsets and sequences go up by one."""
+        """Add records in order: an entry per range of consecutive offsets and sequences."""
         begin = 0
         for index in range(1, len(offsets) + 1):
             if index < len(offsets) and offsets[index] == offsets[index - 1] + 1:
@@ -45,7 +44,7 @@ class JournalWriter:
             begin = index
 
     def write(self) -> None:
-        """Return when what was added is in the file."""
+        """Write all buffered entries to the file."""
         try:
             while self._waiting:
                 del self._waiting[: os.write(self._fd, self._waiting)]

@@ -51,7 +51,7 @@ def test_the_password_is_in_no_command_line_and_in_no_file(
         log = read_log(client, "valcore-secure", settings.run)
     assert len(log[0].offsets) == read_sent(folders[0]).partitions[0].count
     with pytest.raises(
-        OperationFailed, match=r"the producer ended by itself: .*(not authorized|does not exist)"
+        OperationFailed, match=r"the producer exited: .*(not authorized|does not exist)"
     ) as told:
         start_producer(target(secure, secure.nobody), settings, folders[1])
     assert PASSWORDS["nobody"] not in told.value.message + seen(folders[1])

@@ -18,7 +18,7 @@ from kctl.errors import OperationFailed
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
-from kctl.validate.invariants import INVARIANTS, Duplicated
+from kctl.validate.invariants import INVARIANTS, DuplicateRecord
 from kctl.validate.report.gaps import worst
 from kctl.validate.report.verdict import Budgets, Evidence, judge
 from kctl.validate.workload.entries import ACKED, SENT, Entry, encode
@@ -89,7 +89,7 @@ def test_an_injected_ack_a_duplicate_and_a_stranger_are_caught(
         "lost": 1, "duplicated": 1, "foreign": 1,
     }  # fmt: skip
     assert (found.lost.first[0].offset, found.lost.first[0].sequence) == (sent + 1, sent)
-    assert found.duplicated.first == [Duplicated(0, sent, 7, 7)]
+    assert found.duplicated.first == [DuplicateRecord(0, sent, 7, 7)]
     assert (found.foreign.first[0].offset, found.delivered) == (sent + 1, sent + 2)
 
 
@@ -100,7 +100,7 @@ def test_kill_9_of_the_producer(target: Target, topic: Callable[..., str], tmp_p
     with connect(target) as client, Experiment(target, settings, tmp_path) as experiment:
         experiment.wait_writes(500, timeout_s=within(30))
         os.kill(experiment.producer.identity.pid, signal.SIGKILL)
-        with pytest.raises(OperationFailed, match="the producer ended by itself"):
+        with pytest.raises(OperationFailed, match="the producer exited"):
             experiment.wait_writes(10**9, timeout_s=within(30))
         wait_quiet(client, name, timeout_s=within(30))
         log = read_log(client, name, settings.run)
@@ -108,7 +108,7 @@ def test_kill_9_of_the_producer(target: Target, topic: Callable[..., str], tmp_p
         experiment.consumer.stop(within(30))
     verdict = judge(name, settings.run, Evidence(read_sent(tmp_path), log, read_delivered(tmp_path)))
     assert verdict.violated == []
-    assert verdict.doubts == ["the producer did not come to an orderly end"]
+    assert verdict.doubts == ["the producer did not exit cleanly"]
     assert verdict.findings.acked >= 1000
     assert verdict.findings.indeterminate == verdict.findings.sent - verdict.findings.acked
 

@@ -85,7 +85,7 @@ def proof(own_kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> Proof:
 def test_it_is_refused_where_nothing_can_be_broken(proof: Proof) -> None:
     refused = proof.kctl(*_ELECTION, "--yes")
     assert refused.code == 4
-    assert "give --hooks FILE" in refused.err
+    assert "set --hooks FILE" in refused.err
     zookeeper = proof.kctl("validate", "zookeeper-loss", "--yes")
     assert zookeeper.code == 4
     (proof.folder / "hooks.yaml").write_text("stop: ['true']\nstart: ['true']\n")
@@ -102,7 +102,7 @@ def test_it_is_refused_where_nothing_can_be_broken(proof: Proof) -> None:
     assert "Inject faults into cluster prod (1 validation), by the commands of" in asked.err
     down = proof.kctl(*_ELECTION, *proof.hooks, "--yes", "--zookeeper", "127.0.0.1:1/kafka")
     assert down.code == 4
-    assert "ZooKeeper does not answer" in down.err
+    assert "ZooKeeper does not respond" in down.err
     assert proof.acts() == []
     assert proof.journals() == []
 
@@ -140,7 +140,7 @@ def test_zookeepers_of_others_are_reached_by_commands(proof: Proof, cluster: Tes
     assert done.code == 1, str(done)
     (row,) = json.loads(done.out)["scenarios"]
     servers = sorted(cluster.zookeeper.partition("/")[0].split(","))
-    assert row["doubts"] == [f"«kill -9 of ZooKeeper» was none: {', '.join(servers)} served before the start"]
+    assert row["doubts"] == [f"'kill -9 of ZooKeeper' had no effect: {', '.join(servers)} served before the start"]
     assert sorted(proof.acts()) == sorted(f"{act} {server}" for act in ("kill", "start") for server in servers)
     proof.assert_nothing_left()
 
@@ -156,7 +156,7 @@ def test_a_missed_budget_and_a_fault_that_was_none_are_exit_1(proof: Proof) -> N
     assert value == json.loads((report / "report.json").read_text())
     assert (row["ok"], row["violated"]) == (False, [])
     (doubt,) = row["doubts"]  # these hooks only say that they did it
-    assert doubt.startswith("«kill -9 of broker ")
+    assert doubt.startswith("'kill -9 of broker ")
     assert "» had no effect: its broker led partition" in doubt
     assert {breach["name"] for breach in row["breaches"]} == {"max_gap_ms"}
     assert row["acked"] == row["sent"] == row["log_records"] == row["delivered"] > 0
@@ -205,7 +205,7 @@ def test_kctl_killed_at_each_step(proof: Proof) -> None:
             assert any(act.startswith("start") for act in proof.acts())
         proof.assert_nothing_left()
         assert all('"step":"end"' in path.read_text().splitlines()[-1] for path in proof.journals()), at
-    assert "took back" not in proof.clean().err
+    assert "cleaned up after" not in proof.clean().err
 
 
 @pytest.mark.long
@@ -223,7 +223,7 @@ def test_a_signal_keeps_the_evidence_and_takes_back_the_rest(proof: Proof, numbe
         if number is signal.SIGINT:
             second = proof.kctl(*_ELECTION, *proof.hooks, "--yes")
             assert second.code == 4, str(second)
-            assert "another kctl validates this cluster" in second.err
+            assert "another validation of this cluster is running" in second.err
         process.send_signal(number)
         _, err = process.communicate(timeout=within(60))
     finally:
@@ -234,7 +234,7 @@ def test_a_signal_keeps_the_evidence_and_takes_back_the_rest(proof: Proof, numbe
     assert (evidence / "leader-election" / "producer.journal").stat().st_size > 0
     assert (evidence / "leader-election" / "faults.jsonl").exists()
     proof.assert_nothing_left()
-    assert "took back" not in proof.clean().err
+    assert "cleaned up after" not in proof.clean().err
 
 
 @pytest.mark.long
@@ -242,7 +242,7 @@ def test_what_cannot_be_put_back_is_exit_5_and_the_next_run_tries_again(proof: P
     proof.write_hooks(start="['false']")
     failed = proof.kctl(*_ELECTION, *proof.hooks, "--yes", "-o", "json", timeout=within(120))
     assert failed.code == 5, str(failed)
-    assert "not all is as it was before the validation" in failed.err
+    assert "clean-up after the validation failed" in failed.err
     assert "(false) failed with exit code 1" in failed.err
     assert json.loads(failed.out)["scenarios"] == []
     assert proof.topics() == set()  # what could be taken back is

@@ -9,7 +9,7 @@ import pytest
 from kctl.protocol.client import connect
 from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
-from kctl.validate.noted_faults import read_faults
+from kctl.validate.fault_log import read_faults
 from kctl.validate.report.verdict import Budgets
 from kctl.validate.workload.records import new_run
 from kctl.validate.workload.settings import ProducerSettings
@@ -55,7 +55,7 @@ def test_an_unclean_election_with_acks_1_is_caught(own_kctl: Kctl, tmp_path: Pat
     assert {"duplicated", "out_of_order", "holes", "foreign"} & set(verdict.violated) == set()
     lost = [(each.partition, each.offset - each.sequence) for each in found.lost.first]
     assert lost == [(0, 0)] * len(lost)  # nothing had failed before, so each was acknowledged where its number says
-    assert found.lost.first[0].delivered  # the consumer had it, before it was lost
+    assert found.lost.first[0].delivered  # the consumer got it, before it was lost
     assert found.phantoms.count >= found.lost.first[-1].offset - found.lost.first[0].offset
     assert [breach.name for breach in verdict.breaches] == ["max_gap_ms"] * 3
     _, recovery = verdict.recoveries

@@ -10,8 +10,8 @@ import pytest
 
 from kctl.errors import ConnectionRefused, KctlError, NotFound, NotHealthy, OperationFailed, TimedOut, UsageError
 from kctl.playbook.operations import OperationResult, Where
-from kctl.playbook.run.engine import Settings
 from kctl.playbook.run.run_environment import StepChoice
+from kctl.playbook.run.run_settings import RunSettings
 from kctl.playbook.run.selection import selection
 from playbook_runs import World, messages, playbook_from, run, states
 
@@ -249,7 +249,7 @@ def test_the_settings_of_an_operation() -> None:
   id: c
   context: safe
 """)
-    run(text, world, where=base, settings=Settings(confirmed={"safe": "safe"}))
+    run(text, world, where=base, settings=RunSettings(confirmed={"safe": "safe"}))
     assert world.stdins[0] == b"xy"
     assert [each.timeout for each in world.wheres] == ["2m", "9s", "9s", "9s"]
     assert world.wheres[1] == base
@@ -431,14 +431,14 @@ def test_wait_looks_again_at_what_it_waits_for() -> None:
 
 def test_a_dry_run_does_not_wait() -> None:
     world = World(answers={"lag": OperationResult(1, [1])})
-    ending = run(_steps(LOOK), world, settings=Settings(check=True))
+    ending = run(_steps(LOOK), world, settings=RunSettings(check=True))
     assert (world.slept, states(ending)["w"]) == ([], "unknown")
     assert messages(ending)["w"] == "seen.value == [] is not true yet; a run would wait"
 
 
 def test_a_dry_run_looks_once_at_what_an_operation_would_wait_for() -> None:
     world = World(answers={"cluster.health": NotHealthy("broker 3 down")})
-    ending = run(_steps("- cluster.health: {wait: true}\n"), world, settings=Settings(check=True))
+    ending = run(_steps("- cluster.health: {wait: true}\n"), world, settings=RunSettings(check=True))
     assert (ending.exit_code, world.calls) == (1, [("cluster.health", {"wait": False}, False)])
     run(_steps("- cluster.health: {wait: true}\n"), world)
     assert world.calls[-1] == ("cluster.health", {"wait": True}, False)
@@ -611,10 +611,10 @@ THREE = "- id: a\n  topic.list: {}\n  register: r\n- id: b\n  topic.list: {}\n- 
 def test_from_and_limit() -> None:
     text = _steps(THREE + "finally:\n- id: z\n  topic.list: {}\n")
     playbook = playbook_from(text)
-    ending = run(text, World(), settings=Settings(selection=selection(playbook, "b", ())))
+    ending = run(text, World(), settings=RunSettings(selection=selection(playbook, "b", ())))
     assert states(ending) == {"a": "skipped", "b": "ok", "c": "ok", "z": "ok"}
     assert messages(ending)["a"] == "before --from b"
-    ending = run(text, World(), settings=Settings(selection=selection(playbook, None, ("b", "a"))))
+    ending = run(text, World(), settings=RunSettings(selection=selection(playbook, None, ("b", "a"))))
     assert states(ending) == {"a": "ok", "b": "ok", "c": "skipped", "z": "ok"}
     with pytest.raises(UsageError, match="p has no step bb"):
         selection(playbook, "bb", ())
@@ -624,7 +624,7 @@ def test_from_and_limit() -> None:
 
 def test_asked_before_each_step() -> None:
     world = World(choices=[StepChoice.DO, StepChoice.SKIP, StepChoice.STOP])
-    ending = run(_steps(THREE + "finally:\n- id: z\n  topic.list: {}\n"), world, settings=Settings(ask=True))
+    ending = run(_steps(THREE + "finally:\n- id: z\n  topic.list: {}\n"), world, settings=RunSettings(ask=True))
     assert states(ending) == {"a": "ok", "b": "skipped", "c": "failed", "z": "ok"}
     assert (world.asked, ending.exit_code) == (["a", "b", "c"], 4)
 
@@ -632,7 +632,7 @@ def test_asked_before_each_step() -> None:
 def test_asked_with_the_plan_in_sight() -> None:
     world = World(choices=[StepChoice.DO, StepChoice.SKIP])
     steps = "- id: a\n  topic.create: {names: [a]}\n- id: b\n  topic.create: {names: [b]}\n"
-    ending = run(_steps(steps), world, settings=Settings(ask=True, diff=True))
+    ending = run(_steps(steps), world, settings=RunSettings(ask=True, diff=True))
     assert states(ending) == {"a": "changed", "b": "skipped"}
     planned = "planned {0} [{{'topic': '{0}', 'result': 'would create'}}]"
     assert world.lines == [
@@ -644,7 +644,7 @@ def test_asked_with_the_plan_in_sight() -> None:
 def test_interrupted_where_it_asks() -> None:
     """Nothing of the step began."""
     world = World(choices=[KeyboardInterrupt()])
-    ending = run(_steps(THREE), world, settings=Settings(ask=True))
+    ending = run(_steps(THREE), world, settings=RunSettings(ask=True))
     assert (ending.interrupted, states(ending)["a"]) == (True, "skipped")
     assert messages(ending)["a"] == "interrupted before it started"
 
@@ -654,7 +654,7 @@ def test_diff_shows_the_plan_before_it_acts() -> None:
     run(
         _steps("- id: a\n  topic.create: {names: [a]}\n- id: b\n  topic.list: {}\n"),
         world,
-        settings=Settings(diff=True),
+        settings=RunSettings(diff=True),
     )
     assert [(name, dry_run) for name, _, dry_run in world.calls] == [
         ("topic.create", True), ("topic.create", False), ("topic.list", False),

@@ -21,7 +21,7 @@ from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.model import ClusterState
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import OperationResult
-from kctl.playbook.run.engine import RunOutcome, Settings
+from kctl.playbook.run.run_settings import RunOutcome, RunSettings
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, resume, run, states
 
@@ -79,7 +79,7 @@ def test_a_group_that_has_not_read_is_not_let_through(
 
 def test_the_gate_says_which_groups_have_no_commit() -> None:
     ending = _run("consumer-lag-gate", _lag(), "groups=flink,beam", "topics=orders")
-    assert messages(ending)["begun"] == "flink, beam: no commit for orders, so that nobody knows the lag"
+    assert messages(ending)["begun"] == "flink, beam: no commit for orders, so the lag is unknown"
 
 
 def test_lost_messages_are_told_beside_a_partition_without_a_commit() -> None:
@@ -87,9 +87,9 @@ def test_lost_messages_are_told_beside_a_partition_without_a_commit() -> None:
     world = _lag(_row("orders", 0, 3, start=5, end=5), _row("orders", 1, None))
     ending = _run("consumer-lag-gate", world, "groups=flink", "max_uncommitted=1")
     assert (_failed(ending), ending.exit_code) == (["lost"], 1)
-    assert messages(ending)["lost"] == "2 messages were deleted before they were read, by flink"
+    assert messages(ending)["lost"] == "2 messages were deleted before they were read: flink"
     ending = _run("consumer-lag-gate", _lag(_row("orders", 1, None)), "groups=flink", "max_uncommitted=1")
-    assert messages(ending)["told"] == "flink (Stable) was ? messages behind, and is ?"
+    assert messages(ending)["told"] == "flink (Stable): lag was ?, now ?"
 
 
 # --- topic-audit
@@ -115,7 +115,7 @@ def test_the_audit_knows_kafkas_default_of_min_insync_replicas() -> None:
     ending = _run("topic-audit", world)
     assert (_failed(ending), ending.exit_code) == (["min-insync", "verdict"], 1)
     assert messages(ending)["min-insync"] == (
-        "orders has min.insync.replicas=1, fewer than 2; bare has min.insync.replicas=1, fewer than 2"
+        "orders has min.insync.replicas=1, below 2; bare has min.insync.replicas=1, below 2"
     )
     assert _run("topic-audit", world, "min_insync_replicas=1").exit_code == 0
 
@@ -177,7 +177,7 @@ def test_a_broker_that_is_gone_for_good_may_stay_registered() -> None:
         {"under_replicated": True, "unavailable": True}
     ] * 2
     assert str(messages(ending)["next"]).endswith(
-        "with KRaft it stays registered until kafka-cluster.sh unregister --id 4"
+        "with KRaft, unregister it with `kafka-cluster.sh unregister --id 4`"
     )
 
 
@@ -211,7 +211,7 @@ def test_the_report_goes_on_without_the_settings_of_a_topic() -> None:
     assert (_failed(ending), ending.exit_code) == (["largest", "verdict"], 1), messages(ending)
     assert world.done("broker.log_dirs") == 1
     told = next(each for each in ending.steps if each.step == "sizes")
-    assert "orders: 2 kB, what it keeps could not be read" in str(told.message or told.notes)
+    assert "orders: 2 kB, retention unreadable" in str(told.message or told.notes)
     assert messages(ending)["verdict"] == "topic orders is not there"
     assert _run("nightly-health-report", _cluster()).exit_code == 0
 
@@ -305,7 +305,7 @@ def test_a_partition_without_a_commit_is_reset_as_well() -> None:
     ending = _run("reset-group-by-time", world, *RESET, "max_read_again=20")
     assert (_failed(ending), ending.exit_code) == ([], 0), messages(ending)
     (asked,) = world.asked
-    assert asked.endswith("20 messages are read again, 0 are skipped; 1 of them had no commit?")
+    assert asked.endswith("20 messages are read again, 0 are skipped; 1 of the partitions had no commit?")
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_a_dry_run_of_a_reset_does_not_fail_for_what_it_did_not_do() -> None:
     planned = [_change(0, 30, 10, ItemResult.WOULD_RESET)]
     path = PATHS["reset-group-by-time"]
     world = _group(planned, planned, {0: 30})
-    ending = run(path.read_text(), world, *RESET, source=path, settings=Settings(check=True))
+    ending = run(path.read_text(), world, *RESET, source=path, settings=RunSettings(check=True))
     assert (states(ending)["reset"], states(ending)["compare"], ending.exit_code) == ("would change", "unknown", 0)
 
 
@@ -339,4 +339,4 @@ def test_a_group_that_is_there_already_is_compared_as_well() -> None:
     world = _group([_change(0, 10, 10, ItemResult.UNCHANGED)], [], {0: 10})
     ending = _run("reset-group-by-time", world, *RESET)
     assert (states(ending)["reset"], ending.exit_code) == ("skipped", 0)
-    assert messages(ending)["told"] == "nothing was to be reset: flink is there already"
+    assert messages(ending)["told"] == "nothing to reset: flink is already at these offsets"

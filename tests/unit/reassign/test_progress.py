@@ -9,7 +9,16 @@ import pytest
 from kctl.model import TopicPartition
 from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.batch import missing
-from kctl.reassign.run.progress import Meter, ReplicaCopy, StallCause, StallWatch, eta_ms, waits_for
+from kctl.reassign.run.progress import (
+    Meter,
+    MovePhase,
+    ReplicaCopy,
+    StallCause,
+    StallWatch,
+    eta_ms,
+    move_phase,
+    waits_for,
+)
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
@@ -35,6 +44,22 @@ def test_the_rate_is_of_the_last_seconds() -> None:
 )
 def test_eta(rest: int, rate: float | None, wanted: int | None) -> None:
     assert eta_ms(rest, rate) == wanted
+
+
+@pytest.mark.parametrize(
+    ("after", "copies", "phase"),
+    [
+        ((4, 2), [_copy(10)], MovePhase.COPYING),
+        ((4, 2), [_copy(0, None)], MovePhase.COPYING),
+        ((4, 2), [_copy(1000)], MovePhase.SYNCING),
+        ((4, 2), [_copy(1000, done=True)], MovePhase.REMOVING),
+        ((1,), [], MovePhase.REMOVING),  # only removes a replica
+        ((2, 1), [], MovePhase.ORDERING),
+    ],
+)
+def test_move_phase(after: tuple[int, ...], copies: list[ReplicaCopy], phase: MovePhase) -> None:
+    assert move_phase([Reassignment("t", 0, after=after, before=(1, 2))], copies) is phase
+    assert move_phase([], []) is MovePhase.DONE
 
 
 def _watch(readings: list[list[ReplicaCopy]], waiting: list[int] | None = None) -> StallWatch:

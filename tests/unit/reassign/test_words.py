@@ -23,7 +23,7 @@ from kctl.reassign.planner.assignment import Reassignment
 from kctl.reassign.run.operations import refuse_second_rollback
 from kctl.reassign.run.outcome import RunResult
 from kctl.reassign.run.prepare import RunPreview
-from kctl.reassign.run.progress import RunProgress
+from kctl.reassign.run.progress import MovePhase, RunProgress
 from kctl.reassign.run.reached import BrokerLeft, NotReached
 from kctl.reassign.run.run_plan import RunPlan
 from kctl.reassign.run.run_status import RunSummary
@@ -149,9 +149,11 @@ def test_moved_partitions_of_a_cancelled_run(kind: str, reached: int, texts: str
 
 
 def test_progress_lines() -> None:
-    going = RunProgress(2, 7, 3, 4, 900, 1000, 100.0, 1000)
-    assert progress_line(going) == "2/7: 900 B of 1 kB, 100 B/s, 1s left"
-    assert progress_line(replace(going, done_bytes=1000, eta_ms=0)).endswith(", waiting for in-sync replicas")
+    progress = RunProgress(MovePhase.COPYING, 2, 7, 3, 4, 900, 1000, 100.0, 1000)
+    assert progress_line(progress) == "copying 3/4, batch 2/7: 900 B of 1 kB, 100 B/s, 1s left"
+    assert progress_line(replace(progress, phase=MovePhase.SYNCING, batches=1)) == "waiting for in-sync replicas 3/4"
+    removal = RunProgress(MovePhase.REMOVING, 1, 1, 3, 40, 0, 0, None, None)
+    assert progress_line(removal) == "removing replicas 3/40"
 
 
 def test_a_verification_is_short(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,10 +23,10 @@ from kctl.topics.delete import DeletedTopic
 from kctl.validate import cleanup, evidence, leftovers
 from kctl.validate import run as run_module
 from kctl.validate.cleanup import clean_earlier, clean_up
-from kctl.validate.evidence import Sighting, find_missing
-from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, TOPIC, UP, Left, left_by
-from kctl.validate.means import START_S, Breaker, Means, cleaning_means
-from kctl.validate.plan import WAIT_S, Wishes
+from kctl.validate.evidence import ReplicaMatch, find_missing
+from kctl.validate.fault_injection import START_S, Breaker, FaultInjection, recovery_control
+from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, TOPIC, UP, RunLeftovers, leftovers_of
+from kctl.validate.plan import WAIT_S, ValidationOptions
 from kctl.validate.run import Trial, ValidationRun, begin
 from kctl.validate.zookeepers import LocalZookeepers
 from validation_results import result
@@ -111,12 +111,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
     return made
 
 
-def means(cluster: Cluster) -> Means:
+def injection(cluster: Cluster) -> FaultInjection:
     keeper = mock.Mock()
     keeper.name = "zookeeper-1"
     spec = mock.Mock(zookeepers=[keeper])
     spec.name = "proof"
-    return Means(cluster, spec, "by hand", LocalZookeepers(spec))
+    return FaultInjection(cluster, spec, "by hand", LocalZookeepers(spec))
 
 
 @contextmanager
@@ -138,19 +138,19 @@ def test_every_step_is_in_these_entries() -> None:
 @pytest.mark.parametrize("count", range(1, len(ENTRIES) + 1))
 def test_wherever_it_ends_all_is_taken_back(count: int, cluster: Cluster, tmp_path: Path) -> None:
     topics, nodes = LEFT[count - 1]
-    left = left_by(ENTRIES[:count], name="j")
+    left = leftovers_of(ENTRIES[:count], name="j")
     assert (left.topics, list(left.nodes), bool(left)) == (topics, nodes, bool(topics or nodes))
     with held(tmp_path, count) as found:
-        clean_up(found, means(cluster), TARGET, outcome="killed")
+        clean_up(found, injection(cluster), TARGET, outcome="killed")
         assert found.entries[-1]["step"] == END
-        assert not left_by(found.entries, name="j")
+        assert not leftovers_of(found.entries, name="j")
         expected = [f"start {node}" for node in nodes if not node.isdigit()]  # ZooKeepers before brokers
         for node in (node for node in nodes if node.isdigit()):
             expected += [f"unpause {node}"] if node == "3" else []
             expected.append(f"start {node}")
         assert cluster.done == expected + [f"delete {topic}" for topic in topics]
         cluster.done.clear()
-        clean_up(found, means(cluster), TARGET, outcome="killed")  # twice is harmless
+        clean_up(found, injection(cluster), TARGET, outcome="killed")  # twice is harmless
         assert cluster.done == []
 
 
@@ -169,21 +169,21 @@ def test_what_cannot_be_taken_back_stays_noted(
     """All the rest is, and the next run tries again."""
     cluster.broken = {broken}
     with held(tmp_path, 5) as found:
-        with pytest.raises(OperationFailed, match="not all is as it was before the validation") as caught:
-            clean_up(found, means(cluster), TARGET, outcome="failed")
+        with pytest.raises(OperationFailed, match="clean-up after the validation failed") as caught:
+            clean_up(found, injection(cluster), TARGET, outcome="failed")
         assert caught.value.exit_code == 5
-        still = left_by(found.entries, name="j")
+        still = leftovers_of(found.entries, name="j")
         assert (still.topics, list(still.nodes)) == left
         cluster.broken = set()
-        clean_up(found, means(cluster), TARGET, outcome="failed")
-        assert not left_by(found.entries, name="j")
+        clean_up(found, injection(cluster), TARGET, outcome="failed")
+        assert not leftovers_of(found.entries, name="j")
 
 
 @pytest.mark.parametrize("failure", [Refused("it does not run"), OperationFailed("the command ended with exit code 1")])
 def test_a_paused_broker_that_died_is_started(failure: KctlError, cluster: Cluster, tmp_path: Path) -> None:
     with held(tmp_path, 3) as found:
         with mock.patch.object(cluster, "unpause", side_effect=failure):
-            clean_up(found, means(cluster), TARGET, outcome="failed")
+            clean_up(found, injection(cluster), TARGET, outcome="failed")
         assert cluster.done == ["start 3", f"delete {NAME}"]
 
 
@@ -191,21 +191,21 @@ def test_a_paused_broker_that_cannot_be_woken_stays_noted(cluster: Cluster, tmp_
     """A start of what runs, and stands, ends well, too."""
     cluster.broken, cluster.silent = {"unpause 3"}, {3}
     with held(tmp_path, 3) as found:
-        with pytest.raises(OperationFailed, match="3: cannot unpause 3; it was started, and does not answer"):
-            clean_up(found, means(cluster), TARGET, outcome="failed")
-        assert left_by(found.entries, name="j").nodes == {"3": "pause"}
+        with pytest.raises(OperationFailed, match="3: cannot unpause 3; it was started, but does not respond"):
+            clean_up(found, injection(cluster), TARGET, outcome="failed")
+        assert leftovers_of(found.entries, name="j").nodes == {"3": "pause"}
         cluster.broken = {"unpause 3", "start 3"}
         with pytest.raises(OperationFailed, match="3: cannot unpause 3; cannot start 3"):
-            clean_up(found, means(cluster), TARGET, outcome="failed")
+            clean_up(found, injection(cluster), TARGET, outcome="failed")
         cluster.broken = set()
-        clean_up(found, means(cluster), TARGET, outcome="failed")
-        assert not left_by(found.entries, name="j")
+        clean_up(found, injection(cluster), TARGET, outcome="failed")
+        assert not leftovers_of(found.entries, name="j")
 
 
 @pytest.mark.parametrize(("asked", "given"), [(900.0, 900.0), (5.0, START_S)])
 def test_a_start_has_the_time_that_was_asked_for(asked: float, given: float, cluster: Cluster, tmp_path: Path) -> None:
     with held(tmp_path, 4) as found:
-        clean_up(found, means(cluster), TARGET, outcome="failed", start_s=asked)
+        clean_up(found, injection(cluster), TARGET, outcome="failed", start_s=asked)
     assert cluster.start_s == given
 
 
@@ -215,15 +215,15 @@ def test_zookeepers_are_started_together(cluster: Cluster, tmp_path: Path) -> No
     with held(tmp_path, 1) as found:
         for name in zookeepers.names:
             found.append(DOWN, node=name, act="kill")
-        given = Means(cluster, None, "by hand", zookeepers)
+        given = FaultInjection(cluster, None, "by hand", zookeepers)
         zookeepers.start.side_effect = TimedOut("no quorum")
         with pytest.raises(OperationFailed, match="a, b, c: no quorum"):
             clean_up(found, given, TARGET, outcome="killed")
-        assert set(left_by(found.entries, name="j").nodes) == {"a", "b", "c"}
+        assert set(leftovers_of(found.entries, name="j").nodes) == {"a", "b", "c"}
         zookeepers.start.side_effect = None
         clean_up(found, given, TARGET, outcome="killed")
         assert zookeepers.start.mock_calls == [mock.call(["a", "b", "c"], timeout_s=START_S)] * 2
-        assert not left_by(found.entries, name="j")
+        assert not leftovers_of(found.entries, name="j")
 
 
 def test_whether_a_broker_answers_is_asked_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_whether_a_broker_answers_is_asked_until_it_does(monkeypatch: pytest.Mon
     live = mock.MagicMock()
     live.return_value.__enter__.return_value.answers.side_effect = [False, False, True, False]
     monkeypatch.setattr(cleanup, "LiveCluster", live)
-    left = Left(brokers={3: Broker(3, "h3", 9093)})
+    left = RunLeftovers(brokers={3: Broker(3, "h3", 9093)})
     assert cleanup._answers(TARGET, left, 3, 60.0)
     assert not cleanup._answers(TARGET, left, 3, 0.0)
     assert live.call_args == mock.call(TARGET, [Broker(3, "h3", 9093)])
@@ -243,7 +243,7 @@ def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
     task.touch()
     kept.touch()
     with held(tmp_path, 2) as found:
-        clean_up(found, means(cluster), TARGET, outcome="killed")
+        clean_up(found, injection(cluster), TARGET, outcome="killed")
     assert not task.exists()
     assert kept.exists()
 
@@ -258,14 +258,14 @@ def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
     ],
 )
 def test_a_journal_that_is_none_is_not_followed(entry: dict[str, Any]) -> None:
-    with pytest.raises(InvalidFile, match="j is no journal of a validation"):
-        left_by([entry], name="j")
+    with pytest.raises(InvalidFile, match="j is not a validation journal"):
+        leftovers_of([entry], name="j")
 
 
 def test_it_is_noted_before_it_is_done(cluster: Cluster, tmp_path: Path) -> None:
     """Else a kctl that is killed in between leaves a broken broker that nobody knows of."""
     with held(tmp_path, 2) as found:
-        breaker = Breaker(means(cluster), found)
+        breaker = Breaker(injection(cluster), found)
         acts = (breaker.kill, breaker.pause, lambda broker: breaker.stop(broker, timeout_s=1))
         for act in acts:
             with (
@@ -275,14 +275,14 @@ def test_it_is_noted_before_it_is_done(cluster: Cluster, tmp_path: Path) -> None
                 act(1)
         assert cluster.done == []
         breaker.kill(1)
-        assert list(left_by(found.entries, name="j").nodes.items()) == [("1", "kill")]
+        assert list(leftovers_of(found.entries, name="j").nodes.items()) == [("1", "kill")]
         cluster.broken = {"start 1"}
         with pytest.raises(OperationFailed):
             breaker.start(1, timeout_s=1)
-        assert left_by(found.entries, name="j").nodes
+        assert leftovers_of(found.entries, name="j").nodes
         cluster.broken = set()
         breaker.start(1, timeout_s=1)
-        assert not left_by(found.entries, name="j").nodes
+        assert not leftovers_of(found.entries, name="j").nodes
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------
@@ -292,19 +292,19 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
     with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence") as first:
         first.append(TOPIC, topic=NAME)
         first.append(DOWN, node="2", act="kill")
-        with pytest.raises(Busy, match="another kctl validates this cluster"):
+        with pytest.raises(Busy, match="another validation of this cluster is running"):
             leftovers.begin("prod", "id-1", "87654321", tmp_path / "evidence")
         with pytest.raises(Busy):
             leftovers.refuse_while_at_work("id-1")
         leftovers.begin("other", "id-2", "87654321", tmp_path / "evidence").close()
     assert len(leftovers.unfinished("id-1")) == 1  # closed, and not ended: killed
     told: list[str] = []
-    (left,) = clean_earlier(means(cluster), TARGET, "id-1", told=told.append)
+    (left,) = clean_earlier(injection(cluster), TARGET, "id-1", progress=told.append)
     assert (left.cluster, left.topics, left.nodes) == ("prod", [NAME], {"2": "kill"})
     assert cluster.done == ["start 2", f"delete {NAME}"]
-    assert any("an earlier validation was ended before it had cleaned up" in line for line in told)
+    assert any("cleaning up after an earlier validation that was killed" in line for line in told)
     assert leftovers.unfinished("id-1") == []
-    assert clean_earlier(means(cluster), TARGET, "id-1", told=told.append) == []
+    assert clean_earlier(injection(cluster), TARGET, "id-1", progress=told.append) == []
 
 
 HOOKS = "start: [start-broker, '{id}', '{host}', '{port}', '{rack}']\nkill: [kill-broker, '{id}', '{host}']\n"
@@ -317,8 +317,10 @@ def test_a_broker_that_no_other_tells_of_any_more_is_started(cluster: Cluster, t
     with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence", list(THREE.values())) as first:
         first.append(DOWN, node="2", act="kill")
     assert leftovers.brokers_of("id-1") == THREE
-    with mock.patch("kctl.validate.means.own_cluster", return_value=None):
-        made = cleaning_means({1: THREE[1], 3: Broker(3, "moved", 9093, None)}, "id-1", tmp_path / "hooks.yaml", TARGET)
+    with mock.patch("kctl.validate.fault_injection.local_cluster", return_value=None):
+        made = recovery_control(
+            {1: THREE[1], 3: Broker(3, "moved", 9093, None)}, "id-1", tmp_path / "hooks.yaml", TARGET
+        )
     ran: list[Any] = []
 
     def run(argv: Any, **_: object) -> Any:
@@ -326,7 +328,7 @@ def test_a_broker_that_no_other_tells_of_any_more_is_started(cluster: Cluster, t
         return mock.Mock(code=0)
 
     with mock.patch.object(made.control, "_run", run):
-        clean_earlier(made, TARGET, "id-1", told=lambda _: None)
+        clean_earlier(made, TARGET, "id-1", progress=lambda _: None)
         made.control.kill(3)
     assert ran[0] == ("start-broker", "2", "h2", "9092", "r2")
     assert ran[-1] == ("kill-broker", "3", "moved")  # what is told now goes before what was noted
@@ -339,8 +341,8 @@ def test_an_older_journal_has_no_addresses(cluster: Cluster, tmp_path: Path) -> 
         first.append(DOWN, node="zookeeper-1", act="kill")
     assert leftovers.brokers_of("id-1") == {2: Broker(2, "", -1, None)}
     (tmp_path / "hooks.yaml").write_text("start: [start-broker, '{id}']\n")
-    with mock.patch("kctl.validate.means.own_cluster", return_value=None):
-        made = cleaning_means({}, "id-1", tmp_path / "hooks.yaml", TARGET)
+    with mock.patch("kctl.validate.fault_injection.local_cluster", return_value=None):
+        made = recovery_control({}, "id-1", tmp_path / "hooks.yaml", TARGET)
     with mock.patch.object(made.control, "_run", return_value=mock.Mock(code=0)) as run:
         made.control.start(2, timeout_s=1)
     assert run.call_args.args[0] == ("start-broker", "2")
@@ -349,7 +351,7 @@ def test_an_older_journal_has_no_addresses(cluster: Cluster, tmp_path: Path) -> 
 def test_a_run_notes_the_brokers_that_it_begins_with(cluster: Cluster) -> None:
     client = mock.Mock()
     client.metadata.return_value = ClusterState("id-1", 1, THREE, {})
-    run = begin(TARGET, client, means(cluster), mock.Mock(cluster="prod", cluster_id="id-1"), mock.Mock(), print)
+    run = begin(TARGET, client, injection(cluster), mock.Mock(cluster="prod", cluster_id="id-1"), mock.Mock(), print)
     run.journal.close()
     assert leftovers.brokers_of("id-1") == THREE
 
@@ -374,15 +376,23 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
     cluster.broken = {"start 2"}
     found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
     run = ValidationRun(
-        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), Wishes(), found, tmp_path, lambda _: None
+        "12345678",
+        TARGET,
+        mock.Mock(),
+        injection(cluster),
+        mock.Mock(),
+        ValidationOptions(),
+        found,
+        tmp_path,
+        lambda _: None,
     )
 
     def broken() -> None:
         with run:
-            Breaker(means(cluster), found).kill(2)
+            Breaker(injection(cluster), found).kill(2)
             raise OperationFailed("no write")
 
-    with pytest.raises(OperationFailed, match="no write; not all is as it was before the validation: 2: cannot start"):
+    with pytest.raises(OperationFailed, match="no write; clean-up after the validation failed: 2: cannot start"):
         broken()
     assert leftovers.unfinished("id-1") == [found.path]
     assert not journal.held(found.path)
@@ -397,7 +407,15 @@ def running(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, d
     monkeypatch.setattr(run_module, "refuse_others", lambda *_: done.append("alone"))
     found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
     run = ValidationRun(
-        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), Wishes(), found, tmp_path, lambda _: None
+        "12345678",
+        TARGET,
+        mock.Mock(),
+        injection(cluster),
+        mock.Mock(),
+        ValidationOptions(),
+        found,
+        tmp_path,
+        lambda _: None,
     )
 
     def create(trial: Trial) -> None:
@@ -425,7 +443,7 @@ def test_a_verdict_is_kept_though_its_topic_cannot_be_deleted(
     cluster.broken = {f"delete {NAME}"}
     found: list[Any] = []
     with (
-        pytest.raises(OperationFailed, match=rf"not all is as it was .*: topic {NAME} could not be deleted"),
+        pytest.raises(OperationFailed, match=rf"clean-up after the validation failed: topic {NAME} could not"),
         running(cluster, tmp_path, monkeypatch, done) as run,
     ):
         found = run.trials([TRIAL], "unclean-election", 1.0, mock.Mock())
@@ -444,9 +462,9 @@ def test_no_scenario_begins_while_a_partition_is_behind(
         behind = mock.Mock(side_effect=Refused("the cluster is not healthy: orders-0"))
         monkeypatch.setattr(run_module, "wait_healthy", behind)
         done.clear()
-        with pytest.raises(OperationFailed, match="controller-election did not come to its end: the cluster is not h"):
+        with pytest.raises(OperationFailed, match="controller-election did not complete: the cluster is not h"):
             run.trials([TRIAL], "controller-election", 1.0, mock.Mock())
-        assert behind.call_args == mock.call(run.client, WAIT_S, own="kctl-validate-12345678-")
+        assert behind.call_args == mock.call(run.client, WAIT_S, ignore="kctl-validate-12345678-")
         run.journal.entries[1:] = []
         with pytest.raises(Refused, match=r"^the cluster is not healthy: orders-0"):
             run.trials([TRIAL], "leader-election", 1.0, mock.Mock())
@@ -473,7 +491,11 @@ def test_the_files_of_all_replicas_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(evidence, "find_key", find)
     folders = {1: {1: Path("b1"), 2: Path("b2"), 3: Path("b3")}}
     row = find_missing(findings, "0123456789abcdef", folders)[0]
-    assert (row.became, row.seen, row.unread) == ("cut off", (Sighting(2, "0.log", 40),), ("broker 3: cannot read",))
+    assert (row.became, row.seen, row.unread) == (
+        "cut off",
+        (ReplicaMatch(2, "0.log", 40),),
+        ("broker 3: cannot read",),
+    )
     assert asked[0].decode() == row.key
     row = find_missing(findings, "0123456789abcdef", {1: {1: Path("b1")}})[0]
     assert (row.became, row.seen, row.unread) == ("lost", (), ())

@@ -16,13 +16,13 @@ from kctl.validate import invariants
 from kctl.validate.invariants import (
     INVARIANTS,
     LIMIT,
-    At,
-    Duplicated,
+    DuplicateRecord,
     Findings,
     Hole,
-    Lost,
-    Misplaced,
-    OutOfOrder,
+    LostRecord,
+    MisplacedRecord,
+    OutOfOrderRecord,
+    RecordPosition,
     check,
 )
 from kctl.validate.report.gaps import Fault
@@ -30,12 +30,12 @@ from kctl.validate.report.timeline import Recovery
 from kctl.validate.report.verdict import Evidence, judge
 from kctl.validate.workload.entries import ACKED, FAILED, READ, SENT, UNKNOWN, Entry
 from kctl.validate.workload.history import (
-    Delivered,
     DeliveredPartition,
+    DeliveredRecords,
     Log,
     LogPartition,
-    Sent,
     SentPartition,
+    SentRecords,
     delivered_of,
     sent_of,
 )
@@ -66,16 +66,20 @@ class History:
             assert self.given is not None
             self.given.append((offset, sequence))
 
-    def parts(self) -> tuple[Sent, Log, Delivered | None]:
+    def parts(self) -> tuple[SentRecords, Log, DeliveredRecords | None]:
         sent = SentPartition(
             bytearray(outcome for outcome, _ in self.outcomes), array("q", [offset for _, offset in self.outcomes])
         )
         sent.ack_ns.append(1)
         end = self.end if self.end is not None else self.log[-1][0] + 1 if self.log else self.start
         log = LogPartition(self.start, end, *columns(self.log))
-        given = None if self.given is None else Delivered({P: DeliveredPartition(*columns(self.given))}, ended=True)
+        given = (
+            None if self.given is None else DeliveredRecords({P: DeliveredPartition(*columns(self.given))}, ended=True)
+        )
         other = LogPartition(0, 1, array("q", [0]), array("q", [0]))  # a partition beside it, with one record
-        sent_all = Sent({P: sent, 9: SentPartition(bytearray((ACKED,)), array("q", [0]), array("q", [1]))}, ended=True)
+        sent_all = SentRecords(
+            {P: sent, 9: SentPartition(bytearray((ACKED,)), array("q", [0]), array("q", [1]))}, ended=True
+        )
         if given is not None:
             given.partitions[9] = DeliveredPartition(array("q", [0]), array("q", [0]))
         return sent_all, {P: log, 9: other}, given
@@ -116,7 +120,7 @@ def test_a_loss_at_the_end_of_the_log() -> None:
     assert history.given is not None
     history.given.pop()
     assert history.violated() == {"lost": 1}
-    assert history.check().lost.first == [Lost(P, 19, 19, delivered=False)]
+    assert history.check().lost.first == [LostRecord(P, 19, 19, delivered=False)]
 
 
 def test_a_loss_that_had_been_delivered() -> None:
@@ -124,8 +128,8 @@ def test_a_loss_that_had_been_delivered() -> None:
     history = clean()
     history.log.pop()
     assert history.violated() == {"lost": 1, "phantoms": 1}
-    assert history.check().lost.first == [Lost(P, 19, 19, delivered=True)]
-    assert history.check().phantoms.first == [At(P, 19, 19)]
+    assert history.check().lost.first == [LostRecord(P, 19, 19, delivered=True)]
+    assert history.check().phantoms.first == [RecordPosition(P, 19, 19)]
 
 
 def test_a_loss_in_the_middle_whose_place_another_record_has_taken() -> None:
@@ -136,7 +140,7 @@ def test_a_loss_in_the_middle_whose_place_another_record_has_taken() -> None:
     assert history.given is not None
     history.given[9] = (9, 10)
     assert history.violated() == {"lost": 1}
-    assert history.check().lost.first == [Lost(P, 9, 9, delivered=False)]
+    assert history.check().lost.first == [LostRecord(P, 9, 9, delivered=False)]
 
 
 def test_a_loss_without_a_consumer_and_with_an_unknown_offset() -> None:
@@ -145,7 +149,7 @@ def test_a_loss_without_a_consumer_and_with_an_unknown_offset() -> None:
     history.log.pop()
     history.outcomes[19] = (ACKED, -1)  # acks=0
     assert history.violated() == {"lost": 1}
-    assert history.check().lost.first == [Lost(P, -1, 19, delivered=None)]
+    assert history.check().lost.first == [LostRecord(P, -1, 19, delivered=None)]
 
 
 def test_a_partition_that_is_lost_altogether() -> None:
@@ -160,7 +164,7 @@ def test_a_duplicate() -> None:
         assert rows is not None
         rows.append((20, 4))
     assert history.violated() == {"duplicated": 1}
-    assert history.check().duplicated.first == [Duplicated(P, 20, 4, 4)]
+    assert history.check().duplicated.first == [DuplicateRecord(P, 20, 4, 4)]
 
 
 def test_a_duplicate_of_which_the_second_was_acknowledged() -> None:
@@ -180,7 +184,7 @@ def test_a_reorder() -> None:
         rows[7], rows[8] = (7, 8), (8, 7)
     history.outcomes[7], history.outcomes[8] = (ACKED, 8), (ACKED, 7)
     assert history.violated() == {"out_of_order": 1}
-    assert history.check().out_of_order.first == [OutOfOrder(P, 8, 7, 8)]
+    assert history.check().out_of_order.first == [OutOfOrderRecord(P, 8, 7, 8)]
 
 
 def test_a_hole() -> None:
@@ -212,13 +216,13 @@ def test_a_wrong_sequence_at_an_acknowledged_offset() -> None:
     history = clean()
     history.outcomes[7], history.outcomes[8] = (ACKED, 8), (ACKED, 7)
     assert history.violated() == {"misplaced": 2}
-    assert history.check().misplaced.first == [Misplaced(P, 8, 7, 7, 8), Misplaced(P, 7, 8, 8, 7)]
+    assert history.check().misplaced.first == [MisplacedRecord(P, 8, 7, 7, 8), MisplacedRecord(P, 7, 8, 8, 7)]
 
 
 def test_an_acknowledged_offset_where_nothing_is() -> None:
     history = clean()
     history.outcomes[19] = (ACKED, 40)
-    assert history.check().misplaced.first == [Misplaced(P, 40, 19, 19, None)]
+    assert history.check().misplaced.first == [MisplacedRecord(P, 40, 19, 19, None)]
 
 
 def test_a_record_that_was_not_delivered() -> None:
@@ -226,7 +230,7 @@ def test_a_record_that_was_not_delivered() -> None:
     assert history.given is not None
     del history.given[5]
     assert history.violated() == {"not_delivered": 1}
-    assert history.check().not_delivered.first == [At(P, 5, 5)]
+    assert history.check().not_delivered.first == [RecordPosition(P, 5, 5)]
 
 
 def test_a_consumer_that_stopped_early_or_was_given_nothing() -> None:
@@ -243,7 +247,7 @@ def test_a_record_that_was_delivered_twice() -> None:
     assert history.given is not None
     history.given.append((4, 4))
     assert history.violated() == {"delivered_again": 1}
-    assert history.check().delivered_again.first == [At(P, 4, 4)]
+    assert history.check().delivered_again.first == [RecordPosition(P, 4, 4)]
 
 
 def test_a_record_that_was_delivered_late() -> None:
@@ -251,7 +255,7 @@ def test_a_record_that_was_delivered_late() -> None:
     assert history.given is not None
     history.given[4], history.given[5] = history.given[5], history.given[4]
     assert history.violated() == {"delivered_late": 1}
-    assert history.check().delivered_late.first == [At(P, 4, 4)]
+    assert history.check().delivered_late.first == [RecordPosition(P, 4, 4)]
 
 
 @pytest.mark.parametrize("sequence", [FOREIGN, 20, 10**11])
@@ -262,7 +266,7 @@ def test_a_foreign_record(sequence: int) -> None:
         assert rows is not None
         rows.append((20, sequence))
     assert history.violated() == {"foreign": 1}
-    assert history.check().foreign.first == [At(P, 20, sequence)]
+    assert history.check().foreign.first == [RecordPosition(P, 20, sequence)]
 
 
 def test_a_consumer_that_was_given_what_the_log_does_not_have() -> None:
@@ -284,7 +288,7 @@ def test_a_consumer_that_read_on_before_the_log_was_cut() -> None:
     assert history.given is not None
     history.given.append((13, 21))
     assert history.violated() == {"lost": 8, "phantoms": 8, "not_delivered": 1}
-    assert history.check().not_delivered.first == [At(P, 12, 20)]
+    assert history.check().not_delivered.first == [RecordPosition(P, 12, 20)]
 
 
 # --- what has no outcome --------------------------------------------------------------------------------------------
@@ -448,7 +452,7 @@ def test_a_hundred_thousand_records_are_checked_in_a_moment() -> None:
     log = LogPartition(0, count, array("q", range(count)), array("q", range(count)))
     given = DeliveredPartition(array("q", range(count)), array("q", range(count)))
     started = time.process_time()
-    found = invariants.check(Sent({0: sent, 1: sent}), {0: log, 1: log}, Delivered({0: given, 1: given}))
+    found = invariants.check(SentRecords({0: sent, 1: sent}), {0: log, 1: log}, DeliveredRecords({0: given, 1: given}))
     assert time.process_time() - started < 5
     assert found.misplaced.count == 2 * count
 
@@ -472,19 +476,19 @@ def test_a_verdict_needs_acknowledged_writes_everywhere_and_orderly_ends() -> No
     given.ended = False
     del log[11]
     assert judge("t", "r", Evidence(sent, log, given)).doubts == [
-        "the producer did not come to an orderly end",
-        "the consumer did not come to an orderly end",
+        "the producer did not exit cleanly",
+        "the consumer did not exit cleanly",
     ]
     late = judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 1)]))  # all was acknowledged before it
-    assert late.doubts == ["no write was acknowledged behind «kill» in partitions 3, 9"]
+    assert late.doubts == ["no write was acknowledged after 'kill' in partitions 3, 9"]
     assert judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0)])).ok
-    assert judge("t", "r", Evidence(Sent(ended=True), {}, None)).doubts == ["there is no partition"]
+    assert judge("t", "r", Evidence(SentRecords(ended=True), {}, None)).doubts == ["the topic has no partition"]
 
 
 def test_a_fault_that_was_none_is_a_doubt() -> None:
     quiet = Recovery("kill", 0, {3: None}, {3: 0, 9: 0}, unmoved=(3,))
     verdict = judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[quiet]))
-    assert verdict.doubts == ["«kill» had no effect: its broker led partition 3 all the time"]
+    assert verdict.doubts == ["'kill' had no effect: its broker led partition 3 all the time"]
     assert not verdict.ok
     real = Recovery("kill", 0, {3: None}, {3: 0, 9: 0})  # not seen in time, and yet it was
     assert judge("t", "r", Evidence(*clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[real])).ok

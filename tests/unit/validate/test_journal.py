@@ -107,7 +107,7 @@ def test_what_is_no_journal(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         list(read_entries(tmp_path / "none"))
     (tmp_path / "text").write_text("something else, and longer than a header would be\n" * 3)
-    with pytest.raises(InvalidFile, match="no journal"):
+    with pytest.raises(InvalidFile, match="not a validation journal"):
         list(read_entries(tmp_path / "text"))
     (tmp_path / "empty").touch()
     assert list(read_entries(tmp_path / "empty")) == []
@@ -162,7 +162,7 @@ def test_a_consumers_journal(tmp_path: Path) -> None:
     assert found.ended
     assert found.partitions[0].offsets.tolist() == [3, 4, 5, 7, 8, 9, 10, 11]
     assert found.partitions[0].sequences.tolist() == [0, 1, 5, 6, -1, -1, 0, 1]
-    with pytest.raises(InvalidFile, match="not a consumer's"):
+    with pytest.raises(InvalidFile, match="not a consumer journal"):
         delivered_of([Entry(SENT, 0, 1, 0, -1, 1)])
 
 

@@ -12,7 +12,7 @@ from kctl.errors import NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.validate import leaders
 from kctl.validate import run as run_module
-from kctl.validate.leaders import astray, moved, put_back
+from kctl.validate.leaders import moved_leaders, non_preferred, restore_leaders
 from kctl.validate.leftovers import DOWN
 from kctl.validate.run import ValidationRun
 
@@ -33,10 +33,10 @@ ALL = (1, 2, 3)
 
 
 def test_what_was_moved() -> None:
-    before = astray(state(a=(1, ALL), b=(2, ALL), kctl_validate_x=(1, ALL)))
+    before = non_preferred(state(a=(1, ALL), b=(2, ALL), kctl_validate_x=(1, ALL)))
     assert before == {TopicPartition("b", 0)}
     now = state(a=(2, ALL), b=(3, ALL), c=(1, ALL), kctl_validate_x=(3, ALL))
-    assert [p.topic for p in moved(now, before)] == ["a"]
+    assert [p.topic for p in moved_leaders(now, before)] == ["a"]
 
 
 def test_it_waits_until_they_are_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,10 +57,10 @@ def test_it_waits_until_they_are_in_sync(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(leaders, "_POLL_S", 0.0)
     client = mock.Mock()
     client.metadata.side_effect = [state(a=(2, (2, 3)), b=(3, ALL)), state(a=(2, ALL), b=(3, ALL))]
-    assert put_back(client, ()) == []
+    assert restore_leaders(client, ()) == []
     assert elected == ["a", "b"]
     client.metadata.side_effect = [state(a=(2, (2, 3)), b=(3, ALL))]
-    assert [row.topic for row in put_back(client, (), wait_s=0)] == ["a"]
+    assert [row.topic for row in restore_leaders(client, (), wait_s=0)] == ["a"]
     assert elected == ["a", "b", "b"]
 
 
@@ -84,7 +84,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, *steps: str) -> ValidationRun:
     ids=["all", "one", "three", "an error"],
 )
 def test_what_could_not_be_put_back_is_told(monkeypatch: pytest.MonkeyPatch, outcome: Any, told: str | None) -> None:
-    monkeypatch.setattr(run_module, "put_back", mock.Mock(side_effect=[outcome]))
+    monkeypatch.setattr(run_module, "restore_leaders", mock.Mock(side_effect=[outcome]))
     with _run(monkeypatch, DOWN) as run:
         pass
     assert run.not_led == told
@@ -92,7 +92,7 @@ def test_what_could_not_be_put_back_is_told(monkeypatch: pytest.MonkeyPatch, out
 
 def test_where_nothing_was_broken_nothing_is_elected(monkeypatch: pytest.MonkeyPatch) -> None:
     called = mock.Mock()
-    monkeypatch.setattr(run_module, "put_back", called)
+    monkeypatch.setattr(run_module, "restore_leaders", called)
     with _run(monkeypatch):
         pass
     assert not called.called

@@ -19,21 +19,21 @@ from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.restart.hooks import ACTS
 from kctl.restart.snapshot import GateSnapshot
+from kctl.validate import fault_injection as means_module
 from kctl.validate import leftovers
-from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module
-from kctl.validate.bystanders import Bystanders
-from kctl.validate.means import Means, find_means
-from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread
+from kctl.validate.fault_injection import FaultInjection, find_fault_injection
+from kctl.validate.other_topics import OtherTopics
+from kctl.validate.plan import ValidationOptions, make_plan, plan_scenario, spread
 from kctl.validate.report.verdict import Budgets
 from kctl.validate.scenarios import SCENARIOS, find
-from kctl.validate.stage import Stage, began_and_failed
+from kctl.validate.stage import Stage, scenario_failed
 
 
-def means(acts: Collection[str] = ACTS, zookeepers: int = 1) -> Means:
+def injection(acts: Collection[str] = ACTS, zookeepers: int = 1) -> FaultInjection:
     made = mock.Mock(acts=acts)
-    keepers = mock.Mock(names=("zk1:2181",)) if zookeepers else "hooks.yaml has no commands for ZooKeeper"
-    return Means(made, None, "by hand", keepers)
+    keepers = mock.Mock(names=("zk1:2181",)) if zookeepers else "hooks.yaml has no ZooKeeper commands"
+    return FaultInjection(made, None, "by hand", keepers)
 
 
 @pytest.mark.parametrize(
@@ -54,27 +54,51 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "brokers", "given", "wishes", "why"),
+    ("scenario", "brokers", "given", "options", "why"),
     [
-        ("leader-election", (1, 2, 3), means(), Wishes(), None),
-        ("leader-election", (1, 2), means(), Wishes(), None),
-        ("leader-election", (1,), means(), Wishes(), "with one broker nothing can take over"),
-        ("unclean-election", (1,), means(), Wishes(), "with one broker nothing can take over"),
-        ("zookeeper-loss", (1,), means(), Wishes(), None),
-        ("zookeeper-loss", (1, 2, 3), means(zookeepers=0), Wishes(), "hooks.yaml has no commands for ZooKeeper"),
-        ("broker-loss", (1, 2, 3), means(["stop", "start"]), Wishes(), "the hooks have no command to kill each broker"),
-        ("unclean-election", (1, 2, 3), means(["stop"]), Wishes(), "to pause and to unpause and to kill and to start"),
-        ("rolling-restart", (1, 2, 3), means(["stop", "start"]), Wishes(), None),
-        ("leader-election", (1, 2, 3), means(), Wishes(min_insync=4), "takes no write at all"),
-        ("leader-election", (1, 2, 3), means(), Wishes(min_insync=3), "no broker may be missing"),
-        ("leader-election", (1, 2), means(), Wishes(min_insync=2), "no broker may be missing"),
-        ("unclean-election", (1, 2), means(), Wishes(min_insync=2), None),  # it is what keeps the records
+        ("leader-election", (1, 2, 3), injection(), ValidationOptions(), None),
+        ("leader-election", (1, 2), injection(), ValidationOptions(), None),
+        ("leader-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker"),
+        ("unclean-election", (1,), injection(), ValidationOptions(), "a single broker has no other broker"),
+        ("zookeeper-loss", (1,), injection(), ValidationOptions(), None),
+        (
+            "zookeeper-loss",
+            (1, 2, 3),
+            injection(zookeepers=0),
+            ValidationOptions(),
+            "hooks.yaml has no ZooKeeper commands",
+        ),
+        (
+            "broker-loss",
+            (1, 2, 3),
+            injection(["stop", "start"]),
+            ValidationOptions(),
+            "the hooks have no command to kill each broker",
+        ),
+        (
+            "unclean-election",
+            (1, 2, 3),
+            injection(["stop"]),
+            ValidationOptions(),
+            "to pause or unpause or kill or start",
+        ),
+        ("rolling-restart", (1, 2, 3), injection(["stop", "start"]), ValidationOptions(), None),
+        ("leader-election", (1, 2, 3), injection(), ValidationOptions(min_insync=4), "rejects all writes"),
+        ("leader-election", (1, 2, 3), injection(), ValidationOptions(min_insync=3), "rejects writes without a broker"),
+        ("leader-election", (1, 2), injection(), ValidationOptions(min_insync=2), "rejects writes without a broker"),
+        (
+            "unclean-election",
+            (1, 2),
+            injection(),
+            ValidationOptions(min_insync=2),
+            None,
+        ),  # it is what keeps the records
     ],
 )
 def test_what_cannot_be_done_is_said(
-    scenario: str, brokers: tuple[int, ...], given: Means, wishes: Wishes, why: str | None
+    scenario: str, brokers: tuple[int, ...], given: FaultInjection, options: ValidationOptions, why: str | None
 ) -> None:
-    row = plan_scenario(find(scenario), Bystanders(brokers, brokers[0]), given, wishes)
+    row = plan_scenario(find(scenario), OtherTopics(brokers, brokers[0]), given, options)
     if why is None:
         assert row.impossible is None
     else:
@@ -84,7 +108,7 @@ def test_what_cannot_be_done_is_said(
 def test_min_insync_replicas_is_2_where_it_can_be() -> None:
     chosen = {
         (each.name, count): plan_scenario(
-            each, Bystanders(tuple(range(count)), 0), means(), Wishes()
+            each, OtherTopics(tuple(range(count)), 0), injection(), ValidationOptions()
         ).min_insync_replicas
         for each in SCENARIOS
         for count in (2, 3)
@@ -95,22 +119,22 @@ def test_min_insync_replicas_is_2_where_it_can_be() -> None:
 
 
 def test_a_controller_that_is_no_broker_cannot_be_killed() -> None:
-    row = plan_scenario(find("controller-election"), Bystanders((1, 2, 3), 3000), means(), Wishes())
-    assert row.impossible == "the controller is no broker"
+    row = plan_scenario(find("controller-election"), OtherTopics((1, 2, 3), 3000), injection(), ValidationOptions())
+    assert row.impossible == "the controller is not a broker"
 
 
 def test_idempotence_needs_acks_all() -> None:
     with pytest.raises(UsageError, match="needs acks=all"):
-        Wishes(acks="1")
-    assert not Wishes(acks="1", idempotent=False).idempotent
+        ValidationOptions(acks="1")
+    assert not ValidationOptions(acks="1", idempotent=False).idempotent
 
 
 def test_brokers_that_cannot_elect() -> None:
-    around = Bystanders((1, 2, 3), 1, no_election="brokers before 2.2 elect no leaders on request")
+    around = OtherTopics((1, 2, 3), 1, no_election="brokers before 2.2 elect no leaders on request")
     impossible = {
         each.name
         for each in SCENARIOS
-        if plan_scenario(each, around, means(), Wishes()).impossible == around.no_election
+        if plan_scenario(each, around, injection(), ValidationOptions()).impossible == around.no_election
     }
     assert impossible == {"leader-election"}, "the others elect nothing, or can do without"
 
@@ -129,12 +153,12 @@ def state(*partitions: PartitionState, brokers: int = 3, name: str = "t") -> Clu
 
 
 def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(plan_module, "_HEALTHY_S", 0.0)
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = state(partition(), partition(1, isr=(1, 2)))
     with pytest.raises(Refused, match=r"1 partition not fully replicated \(t-1\)") as caught:
-        make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
+        make_plan(client, injection(), SCENARIOS, ValidationOptions(), controller=1)
     assert "kctl cluster health" in (caught.value.hint or "")
 
 
@@ -143,7 +167,7 @@ def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatc
     [
         ([GateSnapshot(state(), {}, None)], None),
         ([GateSnapshot(state(), {}, None, silent={3: "no"}), GateSnapshot(state(), {}, None)], None),  # it was slow
-        ([GateSnapshot(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not answer"),
+        ([GateSnapshot(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not respond"),
         (
             [GateSnapshot(state(), {}, None, silent={3: "no"}), *[GateSnapshot(state(brokers=2), {}, None)] * 9],
             "broker 3 does not",
@@ -161,23 +185,23 @@ def test_a_dead_broker_is_known_until_its_session_ends(
     type(made).expired = mock.PropertyMock(side_effect=[False, True])
     monkeypatch.setattr(plan_module, "Deadline", lambda _: made)
     with nullcontext() if refused is None else pytest.raises(Refused, match=refused):
-        assert plan_module._look(mock.Mock(), state()) == looks[-1]
+        assert plan_module._take_snapshot(mock.Mock(), state()) == looks[-1]
 
 
 def test_a_validation_of_others_is_not_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its journal is on another machine, or another user's; that of a topic of one's own is here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(plan_module, "_GONE_S", 0.0)
+    monkeypatch.setattr(plan_module, "_DELETED_S", 0.0)
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = state(partition(), name=f"{leftovers.PREFIX}87654321-broker-loss")
-    with pytest.raises(Refused, match="another kctl validates this cluster, or one was killed on another ma") as caught:
-        make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
+    with pytest.raises(Refused, match="another machine or user runs a validation of this cluster") as caught:
+        make_plan(client, injection(), SCENARIOS, ValidationOptions(), controller=1)
     assert "kctl topic delete kctl-validate-87654321-broker-loss" in (caught.value.hint or "")
     with leftovers.begin("prod", "cluster-id-1", "87654321", tmp_path) as held:
         held.append(leftovers.TOPIC, topic=f"{leftovers.PREFIX}87654321-broker-loss")
     plan_module.refuse_others(client, "cluster-id-1")
-    with pytest.raises(Refused, match="another kctl validates"):
+    with pytest.raises(Refused, match="another machine or user runs a validation"):
         plan_module.refuse_others(client, "another")
 
 
@@ -195,19 +219,19 @@ def test_all_that_is_not_the_runs_own_has_to_be_in_sync() -> None:
     client = mock.Mock()
     client.metadata.return_value = state(partition(isr=(1, 2)))
     with pytest.raises(Refused, match="not healthy: 1 partition not fully replicated"):
-        plan_module.wait_healthy(client, 0.0, own="kctl-validate-1-")
+        plan_module.wait_healthy(client, 0.0, ignore="kctl-validate-1-")
     client.metadata.return_value = state(partition(isr=(1, 2)), name="kctl-validate-1-x")
-    plan_module.wait_healthy(client, 0.0, own="kctl-validate-1-")
+    plan_module.wait_healthy(client, 0.0, ignore="kctl-validate-1-")
 
 
 def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:
     client = mock.Mock()
     client.target.zookeeper = None
     client.metadata.return_value = state(brokers=1)
-    with pytest.raises(NotSupported, match="leader-election cannot be done here: with one broker"):
-        make_plan(client, means(), [find("leader-election")], Wishes(), controller=1)
-    with pytest.raises(Refused, match="with one broker nothing can take over; hooks"):
-        make_plan(client, means(zookeepers=0), SCENARIOS, Wishes(), controller=1)
+    with pytest.raises(NotSupported, match="leader-election cannot run on this cluster: a single broker"):
+        make_plan(client, injection(), [find("leader-election")], ValidationOptions(), controller=1)
+    with pytest.raises(Refused, match="a single broker has no other broker to take over; hooks"):
+        make_plan(client, injection(zookeepers=0), SCENARIOS, ValidationOptions(), controller=1)
 
 
 @pytest.mark.parametrize(
@@ -226,17 +250,17 @@ def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:
 def test_a_budget_that_nothing_can_break_is_refused(
     chosen: list[str], controller: int, budgets: Budgets, refused: str | None
 ) -> None:
-    around, wishes = Bystanders((1, 2, 3), controller), Wishes(budgets=budgets)
+    around, options = OtherTopics((1, 2, 3), controller), ValidationOptions(budgets=budgets)
     with nullcontext() if refused is None else pytest.raises(Refused, match=refused):
-        plan_module._plan_all([find(name) for name in chosen], around, means(), wishes)
+        plan_module._plan_all([find(name) for name in chosen], around, injection(), options)
 
 
 def test_a_zookeeper_that_does_not_answer_is_refused() -> None:
     client = mock.Mock()
     client.target.zookeeper = "127.0.0.1:1"
     client.target.zookeeper_security = Security()
-    with pytest.raises(Refused, match="ZooKeeper does not answer"):
-        make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
+    with pytest.raises(Refused, match="ZooKeeper does not respond"):
+        make_plan(client, injection(), SCENARIOS, ValidationOptions(), controller=1)
 
 
 def own(brokers: int, zookeepers: int = 1) -> Any:
@@ -271,7 +295,7 @@ def test_a_node_that_is_down_is_named(
     monkeypatch.setattr("kctl.deploy.lifecycle.running_nodes", lambda _: running)
     there = {n: Broker(n, "127.0.0.1", 9000 + n, None) for n in range(1, registered + 1)}
     with pytest.raises(Refused, match=told):
-        find_means(there, None, Target("prod", ("h:1",)))
+        find_fault_injection(there, None, Target("prod", ("h:1",)))
 
 
 # --- the scenarios --------------------------------------------------------------------------------------------------
@@ -317,13 +341,13 @@ class Noted:
     def controller(self) -> int:
         return self.controls
 
-    def until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
+    def wait_until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
         assert met(self.partitions()), what
 
-    def steady(self, _: str = "") -> None:
+    def wait_for_writes(self, _: str = "") -> None:
         self.done.append("writes")
 
-    def recovered(self) -> None:
+    def wait_for_recovery(self) -> None:
         assert not self.away
         self.done.append("full")
 
@@ -336,10 +360,10 @@ class Noted:
     def elect_preferred(self) -> None:
         self.done.append("elect")
 
-    def go_on(self, _seconds: float, _what: str) -> None:
+    def keep_writing(self, _seconds: float, _what: str) -> None:
         self.done.append("later")
 
-    def told(self, _: str) -> None:
+    def progress(self, _: str) -> None:
         pass
 
 
@@ -382,11 +406,11 @@ def test_zookeepers_that_serve_on_are_a_doubt(monkeypatch: pytest.MonkeyPatch) -
     stage = Noted({0: 1}, (1,))
     stage.breaker.serving_zookeepers.return_value = ["zk1:2181"]
     find("zookeeper-loss").run(stage)  # type: ignore[arg-type]
-    assert stage.doubts == ["«kill -9 of ZooKeeper» was none: zk1:2181 served before the start"]
+    assert stage.doubts == ["'kill -9 of ZooKeeper' had no effect: zk1:2181 served before the start"]
 
 
 def test_a_leader_election_needs_a_leader_besides_the_controller() -> None:
-    with pytest.raises(Refused, match="no broker but the controller leads"):
+    with pytest.raises(Refused, match="only the controller leads"):
         find("leader-election").run(Noted({0: 1}, (1, 2)))  # type: ignore[arg-type]
 
 
@@ -402,31 +426,31 @@ def stage(tmp_path: Path, wait_s: float = 0.05) -> Stage:
 def test_a_wait_has_an_end(tmp_path: Path) -> None:
     made = stage(tmp_path)
     made.client.metadata.return_value = state(partition())  # type: ignore[attr-defined]
-    with pytest.raises(TimedOut, match=r"after 0\.05 s still not: it rains"):
-        made.until(lambda _: False, "it rains")
+    with pytest.raises(TimedOut, match=r"timed out after 0\.05 s waiting until it rains"):
+        made.wait_until(lambda _: False, "it rains")
 
 
 def test_a_producer_that_ends_by_itself_ends_the_wait(tmp_path: Path) -> None:
     made = stage(tmp_path, wait_s=60)
     made.experiments[0].producer.check.side_effect = OperationFailed("gone")  # type: ignore[attr-defined]
     with pytest.raises(OperationFailed, match="gone"):
-        made.until(lambda _: False, "it rains")
+        made.wait_until(lambda _: False, "it rains")
     with pytest.raises(OperationFailed, match="gone"):
-        made.go_on(60, "later")
+        made.keep_writing(60, "later")
 
 
 def test_a_fault_names_the_broker_and_what_it_is(tmp_path: Path) -> None:
     made = stage(tmp_path)
     made.roles[2] = "the controller"
-    made.breaker.told("kill", 2)  # type: ignore[misc]
-    made.breaker.told("pause", 1)  # type: ignore[misc]
+    made.breaker.on_fault("kill", 2)  # type: ignore[misc]
+    made.breaker.on_fault("pause", 1)  # type: ignore[misc]
     assert made.experiments[0].fault.mock_calls == [  # type: ignore[attr-defined]
         mock.call("kill -9 of broker 2, the controller", 2), mock.call("pause of broker 1", 1),
     ]  # fmt: skip
 
 
 def test_what_ends_a_run_that_has_begun_is_exit_code_5() -> None:
-    failed: KctlError = began_and_failed("broker-loss", Refused("no", hint="do this"))
+    failed: KctlError = scenario_failed("broker-loss", Refused("no", hint="do this"))
     assert (failed.exit_code, failed.message, failed.hint) == (
-        5, "broker-loss did not come to its end: no", "do this",
+        5, "broker-loss did not complete: no", "do this",
     )  # fmt: skip

@@ -18,9 +18,9 @@ from kctl.protocol.security import Security
 from kctl.protocol.target import Target
 from kctl.validate.workload.entries import READ, Entry
 from kctl.validate.workload.history import LogPartition
-from kctl.validate.workload.leaving import Leaving
 from kctl.validate.workload.processes import ConsumerWorker, start_consumer
 from kctl.validate.workload.settings import ConsumerSettings, ProducerSettings, write_task
+from kctl.validate.workload.shutdown import ShutdownRequest
 from kctl_testing import free_ports
 
 RUN = "0" * 16
@@ -38,19 +38,19 @@ def program(name: str, *args: str) -> tuple[int, str, str]:
 
 
 def test_what_is_no_task(tmp_path: Path) -> None:
-    assert program("producer") == (2, "", "one argument is needed: the file that kctl writes for this process\n")
+    assert program("producer") == (2, "", "requires one argument: the task file written by kctl\n")
     code, out, said = program("consumer", str(tmp_path / "none"))
     assert (code, out) == (4, "")
-    assert said.startswith("there is no ")
+    assert "does not exist; a task file is read only once" in said
     write_task(tmp_path / "task", Target("c", ("h:1",)), ConsumerSettings("t", RUN), tmp_path / "journal")
-    assert program("producer", str(tmp_path / "task")) == (2, "", "the file is for another kind of process\n")
+    assert program("producer", str(tmp_path / "task")) == (2, "", "the task file is for another process\n")
 
 
 def test_why_it_ended_is_told_without_a_secret(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     security = Security("SASL_PLAINTEXT", "PLAIN", "ops", "hunter2")
     target = Target("c", (f"127.0.0.1:{port}",), None, security)
-    with pytest.raises(OperationFailed, match=rf"^the consumer ended by itself: .*127\.0\.0\.1:{port}") as told:
+    with pytest.raises(OperationFailed, match=rf"^the consumer exited: .*127\.0\.0\.1:{port}") as told:
         start_consumer(target, ConsumerSettings("t", RUN), tmp_path)
     assert "hunter2" not in told.value.message
     assert [path.name for path in tmp_path.iterdir()] == ["consumer.output"]
@@ -64,13 +64,15 @@ def test_when_a_process_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         here = identify(os.getpid())
         assert here is not None
-        leaving = Leaving(here)
-        monkeypatch.setattr("kctl.validate.workload.leaving._LOOK_S", -1.0)
-        assert not leaving
+        shutdown = ShutdownRequest(here)
+        monkeypatch.setattr("kctl.validate.workload.shutdown._CHECK_S", -1.0)
+        assert not shutdown
         os.kill(os.getpid(), signal.SIGTERM)
-        assert leaving
-        assert not leaving.alone
-        gone = Leaving(ProcessIdentity(os.getpid(), here.start_ticks - 1, boot_id()))  # its pid is another's now
+        assert shutdown
+        assert not shutdown.alone
+        gone = ShutdownRequest(
+            ProcessIdentity(os.getpid(), here.start_ticks - 1, boot_id())
+        )  # its pid is another's now
         assert gone
         assert gone.alone
     finally:
@@ -89,12 +91,12 @@ def test_sigterm_while_the_parent_is_looked_up(monkeypatch: pytest.MonkeyPatch) 
     try:
         here = identify(os.getpid())
         assert here is not None
-        leaving = Leaving(here)
-        monkeypatch.setattr("kctl.validate.workload.leaving._LOOK_S", -1.0)
-        monkeypatch.setattr("kctl.validate.workload.leaving.is_running", running)
-        assert leaving
-        assert leaving
-        assert not leaving.alone
+        shutdown = ShutdownRequest(here)
+        monkeypatch.setattr("kctl.validate.workload.shutdown._CHECK_S", -1.0)
+        monkeypatch.setattr("kctl.validate.workload.shutdown.is_running", running)
+        assert shutdown
+        assert shutdown
+        assert not shutdown.alone
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -108,10 +110,10 @@ def test_where_a_consumer_is_after_the_log_was_cut_off(tmp_path: Path) -> None:
     given = [Entry(READ, 0, 100, 0, 0, 1), Entry(READ, 3, 7, 0, 0, 1)]
     with mock.patch.object(worker, "_reader") as reader:
         reader.read.return_value = given
-        worker.look()
+        worker.poll()
         assert worker.positions == {0: 100, 3: 7}
         reader.read.return_value = [Entry(READ, 0, 10, 50, 50, 1)]
-        worker.look()
+        worker.poll()
         assert worker.positions == {0: 60, 3: 7}
         reader.read.return_value = []
         log = {0: LogPartition(0, 80, array("q", range(80)), array("q", range(80)))}

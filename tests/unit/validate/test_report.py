@@ -18,19 +18,19 @@ from kctl.commands.terminal.output_tables import cells_of, narrow
 from kctl.commands.validate import run as validate_run
 from kctl.commands.validate.tables import (
     matrix_tables,
+    plan_lines,
     plan_tables,
+    plan_warnings,
+    print_verdicts,
     question,
     result_tables,
-    said_before,
-    said_plan,
-    tell_results,
 )
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.restart.gate import UnprotectedTopic
-from kctl.validate.evidence import Missing, Sighting, became
-from kctl.validate.invariants import At, Listed
-from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
-from kctl.validate.plan import WAIT_S, PlannedScenario, Wishes
+from kctl.validate.evidence import MissingRecord, ReplicaMatch, fate
+from kctl.validate.invariants import FindingList, RecordPosition
+from kctl.validate.matrix import SETUPS, Matrix, MatrixRow, Setup, doubts_of, meaning, promise, row_of
+from kctl.validate.plan import WAIT_S, PlannedScenario, ValidationOptions
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.plot import Mark, Plot, ceiling, letters, plot_of
 from kctl.validate.report.plot_svg import plot_svg
@@ -39,7 +39,7 @@ from kctl.validate.report.report import csv_rows, gaps_around, matrix_value, res
 from kctl.validate.report.report_folder import check_folder, markdown, write_report
 from kctl.validate.report.sentences import missing_line, why_not
 from kctl.validate.report.timeline import Recovery
-from kctl.validate.report.verdict import Budgets, Judged
+from kctl.validate.report.verdict import BudgetResult, Budgets
 from validation_results import KILL, PLANNED, SECOND, plan, result, sent
 
 RESULT_KEYS = [
@@ -118,7 +118,7 @@ def test_gaps_around_a_fault_that_was_at_once() -> None:
 
 def test_a_loss_names_partition_offset_and_sequence() -> None:
     found = result(lost=[40, 41])
-    assert next(why_not(found.verdict)) == "lost: 2 records acknowledged and not in the log"
+    assert next(why_not(found.verdict)) == "lost: 2 records acknowledged but not in the log"
     assert not found.verdict.ok
     first, second = (each for each in found.missing if each.became != "not delivered")
     assert (first.partition, first.offset, first.sequence) == (1, 40, 40)
@@ -131,33 +131,34 @@ def test_a_loss_names_partition_offset_and_sequence() -> None:
     ("missing", "expected"),
     [
         (
-            Missing(1, 5, 6, "lost", False, (), ("broker 3: x",), "k"),
-            "partition 1, offset 5, sequence 6: lost: no replica's log files have it (broker 3: x)",
+            MissingRecord(1, 5, 6, "lost", False, (), ("broker 3: x",), "k"),
+            "partition 1, offset 5, sequence 6: lost: not in the log files of any replica (broker 3: x)",
         ),
         (
-            Missing(1, -1, 6, "lost", True, (), (), "k"),
-            "partition 1, no offset (acks=0), sequence 6: lost: no replica's log files have it; the consumer had it",
+            MissingRecord(1, -1, 6, "lost", True, (), (), "k"),
+            ("partition 1, no offset (acks=0), sequence 6: lost: not in the log files of any replica; "
+            "the consumer got it"),
         ),
         (
-            Missing(1, 5, 6, "cut off", False, (Sighting(2, "0.log", 5),), (), "k"),
-            "partition 1, offset 5, sequence 6: lost to clients, though a file has it: broker 2 has it at offset 5",
+            MissingRecord(1, 5, 6, "cut off", False, (ReplicaMatch(2, "0.log", 5),), (), "k"),
+            "partition 1, offset 5, sequence 6: lost to clients, but still in a file: broker 2 has it at offset 5",
         ),
         (
-            Missing(1, 5, 6, "not delivered", False, (Sighting(2, "0.log", 5),), (), "k"),
+            MissingRecord(1, 5, 6, "not delivered", False, (ReplicaMatch(2, "0.log", 5),), (), "k"),
             "partition 1, offset 5, sequence 6: not delivered; broker 2 has it at offset 5",
         ),
     ],
 )  # fmt: skip
-def test_where_a_record_is(missing: Missing, expected: str) -> None:
+def test_where_a_record_is(missing: MissingRecord, expected: str) -> None:
     assert missing_line(missing) == expected
 
 
 def test_lost_is_told_from_not_delivered() -> None:
-    sighting = Sighting(1, "0.log", 5)
-    assert became([], asked=2, in_log=False) == "lost"
-    assert became([sighting], asked=2, in_log=False) == "cut off"
-    assert became([], asked=0, in_log=False) == "not looked for"
-    assert became([], asked=0, in_log=True) == became([sighting], asked=1, in_log=True) == "not delivered"
+    sighting = ReplicaMatch(1, "0.log", 5)
+    assert fate([], readable=2, in_log=False) == "lost"
+    assert fate([sighting], readable=2, in_log=False) == "cut off"
+    assert fate([], readable=0, in_log=False) == "not looked for"
+    assert fate([], readable=0, in_log=True) == fate([sighting], readable=1, in_log=True) == "not delivered"
     (row,) = result(unread=[7]).missing
     assert (row.became, row.partition, row.offset, row.sequence) == ("not delivered", 0, 7, 7)
 
@@ -166,8 +167,8 @@ def test_a_missed_budget_names_the_slowest_and_the_partitions() -> None:
     found = result(budgets=Budgets(max_gap_ms=2000, max_isr_ms=8000))
     assert not found.verdict.ok
     assert list(why_not(found.verdict)) == [
-        f"budget: 3,100 ms without a write after «{KILL.name}» in partition 0, 1; the limit is 2,000 ms",
-        f"budget: 9,000 ms until all replicas were in sync after «{KILL.name}» in partition 1; the limit is 8,000 ms",
+        f"budget: 3,100 ms without a write after '{KILL.name}' in partition 0, 1; the limit is 2,000 ms",
+        f"budget: 9,000 ms until all replicas were in sync after '{KILL.name}' in partition 1; the limit is 8,000 ms",
     ]
 
 
@@ -187,10 +188,10 @@ def test_a_budget_that_was_not_measured_is_not_kept(capsys: pytest.CaptureFixtur
         "--max-leader-time 3.0 s 2.5 s yes", "--max-controller-time 9.0 s - not measured",
     ]  # fmt: skip
     text = "\n".join(markdown(value, [found]))
-    assert "**Not all held.**" in text
+    assert "**Failed.**" in text
     assert "--max-controller-time was not measured" in text
     assert "| --max-leader-time | 3000 | 2500 | yes |" in text
-    moved = replace(found, verdict=replace(found.verdict, budgets=[Judged("max_controller_ms", 9000, 50, True)]))
+    moved = replace(found, verdict=replace(found.verdict, budgets=[BudgetResult("max_controller_ms", 9000, 50, True)]))
     assert run_value(plan(), "1", "/e", [found, moved])["unmeasured"] == []
 
 
@@ -238,9 +239,9 @@ def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
     impossible = PlannedScenario("zookeeper-loss", "does", "proves", (), 2, impossible="no ZooKeeper here")
     suffering = tuple(UnprotectedTopic(f"t{n}", 1, 1, 1, "it is gone") for n in range(7))
     made = replace(plan(PLANNED, impossible), unprotected=suffering)
-    assert said_plan(made) == ["leader-election: kill -9 of a leader"]
+    assert plan_lines(made) == ["leader-election: kill -9 of a leader"]
     assert question(made) == "Inject faults into cluster prod (1 validation), by the commands of hooks.yaml?"
-    lines = said_before(made)
+    lines = plan_warnings(made)
     assert lines[0] == "zookeeper-loss is skipped: no ZooKeeper here"
     assert lines[1] == "topic t0 is affected: 1 partition with 1 replica, min.insync.replicas 1: it is gone"
     assert lines[-1] == "2 more topics affected; --dry-run lists all"
@@ -251,16 +252,16 @@ def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_on_a_terminal_there_is_a_plot(capsys: pytest.CaptureFixture[str]) -> None:
     with mock.patch("sys.stdout.isatty", return_value=True):
-        tell_results(Invocation(), [result(lost=[40])], matrix=False)
+        print_verdicts(Invocation(), [result(lost=[40])], matrix=False)
     shown = capsys.readouterr()
-    assert "leader-election: lost: 1 record acknowledged and not in the log" in shown.err
+    assert "leader-election: lost: 1 record acknowledged but not in the log" in shown.err
     assert "leader-election: partition 1, offset 40, sequence 40: " in shown.err
     assert re.search(r"\A\n\S*leader-election: acknowledged writes per second", shown.out)  # no «\\n» to be read
     assert f"a 3.0 s: {KILL.name}" in shown.out
-    tell_results(Invocation(), [result()], matrix=False)
+    print_verdicts(Invocation(), [result()], matrix=False)
     assert capsys.readouterr().out == ""  # no terminal
     with mock.patch("sys.stdout.isatty", return_value=True):
-        tell_results(Invocation(output="json"), [result()], matrix=False)
+        print_verdicts(Invocation(output="json"), [result()], matrix=False)
     assert capsys.readouterr().out == ""
 
 
@@ -278,11 +279,11 @@ def test_the_matrix_is_all_that_can_be_combined() -> None:
 @pytest.mark.parametrize(
     ("setup", "lost", "expected", "said"),
     [
-        (Setup("1", False, 1), [5], True, "lost what it had acknowledged, as it may"),
-        (Setup("1", False, 2), [], True, "kept all that it acknowledged, this time"),
-        (Setup("all", True, 2), [], True, "kept all that it acknowledged"),
-        (Setup("all", True, 2), [5], False, "BROKEN: it lost what it had acknowledged; misplaced"),
-        (Setup("all", True, 1), [5], True, "lost what it had acknowledged, as it may"),
+        (Setup("1", False, 1), [5], True, "lost acknowledged records, as allowed"),
+        (Setup("1", False, 2), [], True, "kept all acknowledged records, this time"),
+        (Setup("all", True, 2), [], True, "kept all acknowledged records"),
+        (Setup("all", True, 2), [5], False, "BROKEN: it lost acknowledged records; misplaced"),
+        (Setup("all", True, 1), [5], True, "lost acknowledged records, as allowed"),
     ],
 )
 def test_a_row_of_the_matrix(setup: Setup, lost: list[int], expected: bool, said: str) -> None:
@@ -295,7 +296,7 @@ def test_a_row_of_the_matrix(setup: Setup, lost: list[int], expected: bool, said
 
 def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str]) -> None:
     results = [result(acks=setup.acks) for setup in SETUPS]
-    rows: list[Row] = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
+    rows: list[MatrixRow] = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
     assert [each.partition(":")[0] for each in doubts_of(rows, results)] == ["acks=1 lost nothing"]
     assert not Matrix(rows, [], doubts_of(rows, results)).ok
     rows[1] = row_of(SETUPS[1], result(lost=[5], acks="1"))
@@ -306,7 +307,7 @@ def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str])
     assert len(text.splitlines()) == 9
 
 
-_FINDING = Listed(1, [At(0, 5, 5)])
+_FINDING = FindingList(1, [RecordPosition(0, 5, 5)])
 
 
 @pytest.mark.parametrize(
@@ -337,11 +338,11 @@ def test_each_set_up_is_held_to_what_it_promises(name: str, broken: list[int]) -
 
 def test_a_set_up_that_proves_nothing_is_a_doubt_of_the_matrix() -> None:
     results = [result(acks=setup.acks, lost=[5] if setup.acks == "1" else []) for setup in SETUPS]
-    results[7].verdict.doubts.append("the producer did not come to an orderly end")
+    results[7].verdict.doubts.append("the producer did not exit cleanly")
     rows = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
     doubts = doubts_of(rows, results)
     assert doubts == [
-        "acks=all, idempotence, min.insync.replicas=2: the producer did not come to an orderly end"
+        "acks=all, idempotence, min.insync.replicas=2: the producer did not exit cleanly"
     ]  # fmt: skip
     assert not Matrix(rows, results, doubts).ok
 
@@ -380,12 +381,12 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
             return answer
 
     rows = [PLANNED] * len(found)
-    prepared = mock.Mock(plan=plan(*rows), report=None, told=validate_run._Told())
+    prepared = mock.Mock(plan=plan(*rows), report=None, told=validate_run._Progress())
     prepared.begin.return_value = Run()
     with mock.patch.object(validate_run, "_prepared") as given:
         given.return_value.__enter__.return_value = prepared
         given.return_value.__exit__.return_value = False
-        args = (Invocation(output="json"), None, Wishes(), None, None)
+        args = (Invocation(output="json"), None, ValidationOptions(), None, None)
         if raised is None:
             validate_run.run_scenarios(*args, dry_run=False)
         else:
@@ -406,9 +407,11 @@ def test_timeout_is_the_longest_wait(matrix: bool, asked: str | None, wait_s: fl
         if matrix:
             validate_run.run_matrix(inv, None, None, dry_run=True)
         else:
-            validate_run.run_scenarios(inv, None, Wishes(acks="1", idempotent=False), None, None, dry_run=True)
-    wishes = given.call_args.args[2]
-    assert (wishes.wait_s, wishes.acks) == (wait_s, "all" if matrix else "1")
+            validate_run.run_scenarios(
+                inv, None, ValidationOptions(acks="1", idempotent=False), None, None, dry_run=True
+            )
+    options = given.call_args.args[2]
+    assert (options.wait_s, options.acks) == (wait_s, "all" if matrix else "1")
 
 
 @pytest.mark.parametrize("matrix", [False, True])
@@ -433,7 +436,7 @@ def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
             return lossy
 
     (tmp_path / "file").touch()
-    prepared = mock.Mock(plan=plan(PLANNED), report=tmp_path / "file", told=validate_run._Told())
+    prepared = mock.Mock(plan=plan(PLANNED), report=tmp_path / "file", told=validate_run._Progress())
     prepared.begin.return_value = Run()
     carried = Matrix([row_of(SETUPS[7], lossy)], [lossy], [])
     inv = Invocation(output="json")
@@ -442,7 +445,7 @@ def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
         if matrix:
             validate_run.run_matrix(inv, None, None, dry_run=False)
         else:
-            validate_run.run_scenarios(inv, None, Wishes(), None, None, dry_run=False)
+            validate_run.run_scenarios(inv, None, ValidationOptions(), None, None, dry_run=False)
 
     with (
         mock.patch.object(validate_run, "_prepared") as given,
@@ -473,9 +476,9 @@ def test_the_report_is_a_folder(tmp_path: Path) -> None:
     }  # fmt: skip
     assert json.loads((tmp_path / "r" / "report.json").read_text()) == json.loads(json.dumps(value))
     text = (tmp_path / "r" / "report.md").read_text()
-    assert "**Not all held.**" in text
-    assert "## broker-loss: not held" in text
-    assert "- lost: 1 record acknowledged and not in the log" in text
+    assert "**Failed.**" in text
+    assert "## broker-loss: failed" in text
+    assert "- lost: 1 record acknowledged but not in the log" in text
     assert f"| {KILL.name} | 3.0 | 3100 | 0 | 2500 | 9000 |" in text
     assert "| 0 | 1, 2, 3 | 100 | 3100 |" in text
     assert "![writes per second](broker-loss.svg)" in text
@@ -496,7 +499,7 @@ def test_a_folder_that_may_not_be_written_is_told_before(there: bool, tmp_path: 
         folder.mkdir()
     with (
         mock.patch("os.access", side_effect=lambda path, mode: not mode & os.W_OK),
-        pytest.raises(UsageError, match=f"cannot write into {folder if there else tmp_path}"),
+        pytest.raises(UsageError, match=f"{folder if there else tmp_path} is not writable"),
     ):
         check_folder(folder)
     check_folder(folder)
@@ -507,7 +510,7 @@ def test_the_report_has_the_matrix_and_escapes_what_others_wrote() -> None:
     matrix = Matrix([row_of(SETUPS[1], found)], [found], [])
     value = {**matrix_value(plan(), "1", "/e", matrix), "cluster": "a|b\x1b<c>"}
     text = "\n".join(markdown(value, [found], matrix.rows))
-    assert "| 1 | no | 1 | 180 | 0 | 1 | 0 | 0 | lost what it had acknowledged, as it may |" in text
+    assert "| 1 | no | 1 | 180 | 0 | 1 | 0 | 0 | lost acknowledged records, as allowed |" in text
     assert "# Validation of a\\|b" in text
     assert "\x1b" not in text
     assert "\\<c\\>" in text

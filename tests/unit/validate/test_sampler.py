@@ -12,7 +12,7 @@ import pytest
 from kctl.errors import InvalidFile, NotFound, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.protocol.target import Target
-from kctl.validate.noted_faults import note_fault, read_faults
+from kctl.validate.fault_log import note_fault, read_faults
 from kctl.validate.report.gaps import Fault
 from kctl.validate.report.timeline import PartitionView
 from kctl.validate.sampler import Sampler, _Changes, views_of
@@ -50,7 +50,7 @@ def sampler(**said: dict[int, PartitionView]) -> Sampler:
 
 
 def test_full_is_what_every_broker_calls_full_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.validate.sampler._ANSWER_S", 60.0)  # they are asked once
+    monkeypatch.setattr("kctl.validate.sampler._TIMEOUT_S", 60.0)  # they are asked once
     started = time.monotonic()
     sampler(b1={0: FULL}, b2={0: FULL}).wait_full_isr(5, stable_s=0.05)
     assert time.monotonic() - started >= 0.05
@@ -76,7 +76,7 @@ def test_a_broker_that_does_not_answer_keeps_it_from_being_full(monkeypatch: pyt
 
 def test_it_begins_when_every_broker_knows_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was just made is not known everywhere at once; a replica that is behind keeps nobody from beginning."""
-    monkeypatch.setattr("kctl.validate.sampler._ANSWER_S", 60.0)  # they are asked once
+    monkeypatch.setattr("kctl.validate.sampler._TIMEOUT_S", 60.0)  # they are asked once
     made = sampler(b1={0: SHORT}, b2={})
     monkeypatch.setattr("kctl.validate.sampler.connect", mock.Mock())
     answers = [NotFound("there is no t"), NotFound("there is no t"), mock.Mock(brokers={})]
@@ -85,7 +85,7 @@ def test_it_begins_when_every_broker_knows_the_topic(monkeypatch: pytest.MonkeyP
     began = time.monotonic()
     made.start()
     assert time.monotonic() - began > 0.25
-    monkeypatch.setattr("kctl.validate.sampler._KNOWN_S", 0.05)
+    monkeypatch.setattr("kctl.validate.sampler._START_S", 0.05)
     monkeypatch.setattr("kctl.validate.sampler.known_topics", mock.Mock(side_effect=NotFound("there is no t")))
     with pytest.raises(NotFound):
         sampler(b1={0: FULL}).start()

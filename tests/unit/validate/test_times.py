@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.validate.report.gaps import Fault, Gap, find_gaps, worst, writes_per_second
+from kctl.validate.report.gaps import Fault, WriteGap, find_gaps, worst, writes_per_second
 from kctl.validate.report.timeline import ControllerSample, PartitionView, Recovery, Sample, recoveries
-from kctl.validate.report.verdict import Breach, Budgets, Judged, breaches, judged
-from kctl.validate.workload.history import Sent, SentPartition
+from kctl.validate.report.verdict import Breach, BudgetResult, Budgets, breaches, budget_results
+from kctl.validate.workload.history import SentPartition, SentRecords
 
 MS = 1_000_000
 
 
-def sent(*acks_ms: int, first: int = 0, stop: int = -1, last: int = -1) -> Sent:
+def sent(*acks_ms: int, first: int = 0, stop: int = -1, last: int = -1) -> SentRecords:
     partition = SentPartition(first_ns=first * MS)
     partition.ack_ns = array("q", [at * MS for at in acks_ms])
     partition.ack_counts = array("q", [10] * len(acks_ms))
     end = last if last >= 0 else acks_ms[-1] if acks_ms else 0
-    return Sent({0: partition}, stop_ns=stop * MS if stop >= 0 else -1, last_ns=end * MS)
+    return SentRecords({0: partition}, stop_ns=stop * MS if stop >= 0 else -1, last_ns=end * MS)
 
 
 def fault(at_ms: int, *brokers: int, name: str = "f") -> Fault:
@@ -51,7 +51,7 @@ def fault(at_ms: int, *brokers: int, name: str = "f") -> Fault:
         (sent(60, 70, first=50), [fault(30)], [(None, 0, False), ("f", 10, False)]),
     ],
 )  # fmt: skip
-def test_gaps(history: Sent, faults: list[Fault], expected: list[tuple[str | None, int, bool]]) -> None:
+def test_gaps(history: SentRecords, faults: list[Fault], expected: list[tuple[str | None, int, bool]]) -> None:
     assert [(gap.after, gap.gap_ms, gap.open) for gap in find_gaps(history, faults)] == expected
 
 
@@ -61,8 +61,8 @@ def test_where_a_gap_begins_and_the_worst_partition() -> None:
     gaps = find_gaps(history, [fault(25)])
     assert [gap.partition for gap in gaps] == [0, 0, 4, 4]
     assert worst(gaps) == {
-        None: Gap(0, None, 10, 0, open=False) if gaps[0].gap_ms >= gaps[2].gap_ms else gaps[2],
-        "f": Gap(0, "f", 480, 20 * MS, open=False),
+        None: WriteGap(0, None, 10, 0, open=False) if gaps[0].gap_ms >= gaps[2].gap_ms else gaps[2],
+        "f": WriteGap(0, "f", 480, 20 * MS, open=False),
     }
 
 
@@ -189,7 +189,11 @@ def test_nobody_was_asked() -> None:
 
 
 def test_budgets() -> None:
-    gaps = [Gap(0, None, 100, 0, open=False), Gap(0, "f", 9000, 0, open=False), Gap(1, "f", 3000, 0, open=True)]
+    gaps = [
+        WriteGap(0, None, 100, 0, open=False),
+        WriteGap(0, "f", 9000, 0, open=False),
+        WriteGap(1, "f", 3000, 0, open=True),
+    ]
     recovery = Recovery("f", None, {0: 400, 1: None}, {0: 0, 1: 60_000})
     assert breaches(gaps, [recovery], Budgets()) == []
     assert breaches(gaps, [recovery], Budgets(9000, 60_000, 400)) == [Breach("max_leader_ms", "f", 1, None, 400)]
@@ -203,19 +207,19 @@ def test_budgets() -> None:
 
 def test_what_was_measured_of_a_budget() -> None:
     """What nothing could have broken is not kept: it was not measured."""
-    gaps = [Gap(0, None, 100, 0, open=False), Gap(1, "f", 3000, 0, open=True)]
+    gaps = [WriteGap(0, None, 100, 0, open=False), WriteGap(1, "f", 3000, 0, open=True)]
     calm, moved = Recovery("f", 0, {}, {0: 0, 1: 700}), Recovery("g", 450, {0: 400}, {0: 0})
     asked = Budgets(3000, 600, 400, 449)
-    assert judged(gaps, [calm], Budgets()) == []
-    assert judged(gaps, [calm], asked) == [
-        Judged("max_gap_ms", 3000, 3000, True), Judged("max_isr_ms", 600, 700, False),
-        Judged("max_leader_ms", 400, None, None), Judged("max_controller_ms", 449, None, None),
+    assert budget_results(gaps, [calm], Budgets()) == []
+    assert budget_results(gaps, [calm], asked) == [
+        BudgetResult("max_gap_ms", 3000, 3000, True), BudgetResult("max_isr_ms", 600, 700, False),
+        BudgetResult("max_leader_ms", 400, None, None), BudgetResult("max_controller_ms", 449, None, None),
     ]  # fmt: skip
-    assert judged(gaps, [calm, moved], asked)[2:] == [
-        Judged("max_leader_ms", 400, 400, True), Judged("max_controller_ms", 449, 450, False),
+    assert budget_results(gaps, [calm, moved], asked)[2:] == [
+        BudgetResult("max_leader_ms", 400, 400, True), BudgetResult("max_controller_ms", 449, 450, False),
     ]  # fmt: skip
     never = Recovery("f", None, {0: 5, 1: None}, {0: None})
-    assert [(each.longest_ms, each.kept) for each in judged(gaps, [never], asked)[1:]] == [(None, False)] * 3
+    assert [(each.longest_ms, each.kept) for each in budget_results(gaps, [never], asked)[1:]] == [(None, False)] * 3
 
 
 # --- faults that were none ------------------------------------------------------------------------------------------

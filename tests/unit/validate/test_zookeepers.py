@@ -45,7 +45,7 @@ class Servers:
 def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
     made = Servers()
     monkeypatch.setattr(zookeepers, "read_each", made.ask)
-    monkeypatch.setattr(zookeepers, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(zookeepers, "_RETRY_S", 0.0)
     return made
 
 
@@ -89,16 +89,16 @@ def test_what_a_journal_names_is_started(servers: Servers) -> None:
     """The ensemble is down, and tells nothing."""
     control(servers, names=()).start(["zk2:2182"], timeout_s=60)
     assert [row[2] for row in servers.done] == ["start ZooKeeper zk2:2182"]
-    with pytest.raises(Refused, match="f has no commands for ZooKeeper"):
+    with pytest.raises(Refused, match="f has no ZooKeeper commands"):
         control(servers, "stop: [ls]\n", ()).start(["zk2:2182"], timeout_s=60)
 
 
 def test_a_run_with_other_means_cannot_start_them(servers: Servers) -> None:
     """Else a node's name of kctl's would go into somebody's ssh."""
-    with pytest.raises(Refused, match="zookeeper-1 was killed by a signal of kctl's: leave out --hooks"):
+    with pytest.raises(Refused, match="zookeeper-1 was killed by a signal; omit --hooks"):
         control(servers, names=()).start(["zookeeper-1"], timeout_s=60)
     own = LocalZookeepers(mock.Mock(zookeepers=[]))
-    with pytest.raises(Refused, match="zk1:2181 was killed by hooks: give the same --hooks"):
+    with pytest.raises(Refused, match="zk1:2181 was killed by hooks; use the same --hooks"):
         own.start(["zk1:2181"], timeout_s=60)
     assert servers.done == []
 
@@ -112,8 +112,8 @@ def test_a_command_that_fails_says_so() -> None:
 @pytest.mark.parametrize(
     ("text", "target", "ensemble", "expected"),
     [
-        ("stop: [ls]\n", TARGET, None, "f has no commands for ZooKeeper (zookeeper: with kill and start)"),
-        (FILE, Target("prod", ("h:1",)), None, "its address is not told"),  # KRaft, too
+        ("stop: [ls]\n", TARGET, None, "f has no ZooKeeper commands (zookeeper: with kill and start)"),
+        (FILE, Target("prod", ("h:1",)), None, "its address is unknown"),  # KRaft, too
         (FILE, TARGET, Ensemble([], [], "the ensemble has 3 servers"), "the ensemble has 3 servers"),
         (FILE, TARGET, Ensemble([], [Address("zk1", 2181), Address("zk2", 2182)], None), NAMES),
         (FILE, TARGET, ConnectionRefused("no"), NAMES[:1]),  # what comes next refuses it

@@ -1,4 +1,4 @@
-"""The faults of a run in its folder, so that it can be judged when the kctl that did them is gone."""
+"""The faults of a run, stored in its folder, so that the run can be evaluated even if kctl was killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = "faults.jsonl"
 
 
 def note_fault(folder: Path, fault: Fault) -> None:
-    """Before it is done. Raises OperationFailed."""
+    """Record a fault, before it is injected. Raises OperationFailed."""
     line = json.dumps(asdict(fault)).encode() + b"\n"
     try:
         fd = os.open(folder / _NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -27,7 +27,7 @@ def note_fault(folder: Path, fault: Fault) -> None:
 
 
 def read_faults(folder: Path) -> list[Fault]:
-    """In their order; none when none was noted. A torn last line is one that was not done. Raises InvalidFile."""
+    """Return the recorded faults in order. A torn last line was not injected, and is skipped. Raises InvalidFile."""
     path = folder / _NAME
     try:
         data = path.read_bytes()
@@ -37,4 +37,4 @@ def read_faults(folder: Path) -> list[Fault]:
         rows = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
         return [Fault(str(row["name"]), int(row["at_ns"]), tuple(map(int, row["brokers"]))) for row in rows]
     except (ValueError, KeyError, TypeError):
-        raise InvalidFile(f"{path} is not what kctl notes of faults") from None
+        raise InvalidFile(f"{path} is not a fault log of kctl") from None

@@ -1,4 +1,4 @@
-"""Topics of others while two brokers are away: which pair an unclean election takes, and what is told before."""
+"""Topics of others while two brokers are down: which pair an unclean election takes, and what is told before."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.gate import UnprotectedTopic
 from kctl.restart.snapshot import GateSnapshot
-from kctl.validate import bystanders
+from kctl.validate import other_topics
 from kctl.validate import plan as plan_module
 from kctl.validate import run as run_module
-from kctl.validate.bystanders import Bystanders, elects_unclean, on_two, risks, without_two
+from kctl.validate.fault_injection import FaultInjection
 from kctl.validate.leftovers import BEGIN, PREFIX, TOPIC
-from kctl.validate.means import Means
-from kctl.validate.plan import Plan, PlannedScenario, Wishes, make_plan, plan_scenario
+from kctl.validate.other_topics import OtherTopics, elects_unclean, on_two, risks, without_two
+from kctl.validate.plan import PlannedScenario, ValidationOptions, ValidationPlan, make_plan, plan_scenario
 from kctl.validate.run import ValidationRun
 from kctl.validate.scenarios import SCENARIOS, find
 
-MEANS = Means(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand", "none")
+MEANS = FaultInjection(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand", "none")
 
 
 OWN = f"{PREFIX}x-y"
@@ -58,7 +58,7 @@ def state(brokers: int = 3, /, own: Any = (), **topics: tuple[tuple[int, ...], .
 def test_the_pair_of_an_unclean_election(
     brokers: tuple[int, ...], controller: int | None, at_risk: Any, expected: tuple[int, int] | None
 ) -> None:
-    around = Bystanders(brokers, controller, {frozenset(pair): ["orders"] for pair in at_risk})
+    around = OtherTopics(brokers, controller, {frozenset(pair): ["orders"] for pair in at_risk})
     assert around.pair() == expected
     assert around.assignment() == (() if expected is None else (expected,))
 
@@ -74,9 +74,9 @@ def test_topics_with_all_replicas_on_two_brokers() -> None:
     ("configs", "expected"),
     [
         ([], False),
-        ([ConfigEntry(bystanders.UNCLEAN, "true", mock.Mock())], True),
-        ([ConfigEntry(bystanders.UNCLEAN, "false", mock.Mock())], False),
-        ([ConfigEntry(bystanders.UNCLEAN, None, mock.Mock())], True),
+        ([ConfigEntry(other_topics.UNCLEAN, "true", mock.Mock())], True),
+        ([ConfigEntry(other_topics.UNCLEAN, "false", mock.Mock())], False),
+        ([ConfigEntry(other_topics.UNCLEAN, None, mock.Mock())], True),
         ([ConfigEntry("other", "true", mock.Mock())], False),
         (Refused("may not"), True),
         (None, True),
@@ -93,7 +93,8 @@ def test_who_suffers_while_two_are_away() -> None:
     )  # fmt: skip
     least: dict[str, int | KctlError] = {name: int(name[-1]) for name in found.topics if "min" in name}
     least |= {"rf1": 1, "unknown": Refused("may not"), OWN: 1}
-    refused, gone = "acks=all refused while brokers 2 and 3 are away", "not available while brokers 2 and 3 are away"
+    refused = "acks=all writes rejected while brokers 2 and 3 are down"
+    gone = "unavailable while brokers 2 and 3 are down"
     rows = [
         UnprotectedTopic("rf2_min1", 1, 2, 1, gone),
         UnprotectedTopic("rf2_min2", 1, 2, 2, gone),
@@ -102,10 +103,12 @@ def test_who_suffers_while_two_are_away() -> None:
     assert without_two(found, least, (3, 2)) == rows
     any_two = without_two(found, least, None)
     assert [(row.topic, row.partition_count) for row in any_two] == [("rf2_min1", 2), ("rf2_min2", 1), ("rf3_min2", 2)]
-    assert {row.consequence.partition(" while ")[2] for row in any_two} == {"two brokers are away"}
+    assert {row.consequence.partition(" while ")[2] for row in any_two} == {"two brokers are down"}
 
 
-def planned(monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping[str, str], *names: str) -> Plan:
+def planned(
+    monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping[str, str], *names: str
+) -> ValidationPlan:
     """unclean: by topic, what its config is; «?»: nobody tells."""
     client = mock.Mock()
     client.target.zookeeper = None
@@ -113,17 +116,17 @@ def planned(monkeypatch: pytest.MonkeyPatch, now: ClusterState, unclean: Mapping
     cluster = mock.MagicMock()
     cluster.__enter__.return_value.snapshot.return_value = GateSnapshot(now, dict.fromkeys(now.topics, 1), {})
     monkeypatch.setattr(plan_module, "LiveCluster", mock.Mock(return_value=cluster))
-    monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
+    monkeypatch.setattr(other_topics, "fetch_topic_configs", configs_of(unclean))
     chosen = [find(name) for name in names] or SCENARIOS
-    return make_plan(client, MEANS, chosen, Wishes(), controller=1)
+    return make_plan(client, MEANS, chosen, ValidationOptions(), controller=1)
 
 
 def configs_of(unclean: Mapping[str, str]) -> Any:
     def fetch(_client: object, topics: set[str], _brokers: object, *, names: list[str]) -> dict[str, Any]:
-        assert names == [bystanders.UNCLEAN]
+        assert names == [other_topics.UNCLEAN]
         told = {topic: unclean.get(topic, "false") for topic in topics}
         return {
-            topic: Refused("may not") if value == "?" else [ConfigEntry(bystanders.UNCLEAN, value, mock.Mock())]
+            topic: Refused("may not") if value == "?" else [ConfigEntry(other_topics.UNCLEAN, value, mock.Mock())]
             for topic, value in told.items()
         }
 
@@ -135,7 +138,7 @@ def test_a_plan_spares_records_of_others(monkeypatch: pytest.MonkeyPatch) -> Non
     plan = planned(monkeypatch, now, {"orders": "true", "wide": "true"}, "unclean-election")
     assert [row.assignment for row in plan.scenarios] == [((2, 4),)]
     assert [(row.topic, row.consequence) for row in plan.unprotected] == [
-        ("safe", "not available while brokers 2 and 4 are away")
+        ("safe", "unavailable while brokers 2 and 4 are down")
     ]
     plan = planned(monkeypatch, now, {}, "unclean-election", "controller-election")  # the pair may change until then
     assert [row.topic for row in plan.unprotected] == ["orders", "safe"]
@@ -145,7 +148,7 @@ def test_a_plan_spares_records_of_others(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("value", ["true", "?"])
 def test_where_every_pair_has_a_topic_at_risk_it_is_not_done(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = state(orders=((2, 3), (1, 2), (3, 1)))
-    with pytest.raises(Refused, match=r"unclean-election cannot be done here: every two brokers .*\(orders\)"):
+    with pytest.raises(Refused, match=r"unclean-election cannot run on this cluster: every pair .*\(orders\)"):
         planned(monkeypatch, now, {"orders": value}, "unclean-election")
     plan = planned(monkeypatch, now, {"orders": value})
     impossible = {row.scenario for row in plan.scenarios if row.impossible}
@@ -156,35 +159,35 @@ BEGUN = [{"step": BEGIN}, {"step": TOPIC, "topic": OWN}]
 
 
 def run_now(monkeypatch: pytest.MonkeyPatch, controller: int, now: ClusterState, **unclean: str) -> ValidationRun:
-    monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
+    monkeypatch.setattr(other_topics, "fetch_topic_configs", configs_of(unclean))
     monkeypatch.setattr(run_module, "read_controller", lambda _: SimpleNamespace(controller_id=controller))
     client = mock.Mock()
     client.metadata.return_value = now
     return ValidationRun(
-        "12345678", mock.Mock(), client, MEANS, mock.Mock(), Wishes(wait_s=0), mock.Mock(entries=list(BEGUN)), Path(),
-        lambda _: None,
+        "12345678", mock.Mock(), client, MEANS, mock.Mock(), ValidationOptions(wait_s=0),
+        mock.Mock(entries=list(BEGUN)), Path(), lambda _: None,
     )  # fmt: skip
 
 
 def test_the_pair_is_that_of_the_moment_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenarios before it have moved the controller."""
-    row = plan_scenario(find("unclean-election"), Bystanders((1, 2, 3), 1), MEANS, Wishes())
+    row = plan_scenario(find("unclean-election"), OtherTopics((1, 2, 3), 1), MEANS, ValidationOptions())
     assert row.assignment == ((2, 3),)
-    assert run_now(monkeypatch, 1, state()).placed(row) == row
-    assert run_now(monkeypatch, 2, state()).placed(row).assignment == ((1, 3),)
-    assert run_now(monkeypatch, 2, state(new=((1, 3),)), new="true").placed(row).assignment == ((1, 2),)
+    assert run_now(monkeypatch, 1, state()).place(row) == row
+    assert run_now(monkeypatch, 2, state()).place(row).assignment == ((1, 3),)
+    assert run_now(monkeypatch, 2, state(new=((1, 3),)), new="true").place(row).assignment == ((1, 2),)
     other = PlannedScenario("broker-loss", "", "", ((1, 2, 3),), 2)
-    assert run_now(monkeypatch, 2, state()).placed(other) is other
+    assert run_now(monkeypatch, 2, state()).place(other) is other
 
 
 def test_a_topic_at_risk_that_came_later_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = plan_scenario(find("unclean-election"), Bystanders((1, 2), 1), MEANS, Wishes())
+    row = plan_scenario(find("unclean-election"), OtherTopics((1, 2), 1), MEANS, ValidationOptions())
     run = run_now(monkeypatch, 1, state(2, new=((1, 2),)), new="true")
-    with pytest.raises(OperationFailed, match="unclean-election did not come to its end: no two brokers can be taken"):
-        run.placed(row)
+    with pytest.raises(OperationFailed, match="unclean-election did not complete: no two brokers can be stopped"):
+        run.place(row)
     run.journal.entries[1:] = []  # it is the first, and nothing was changed yet
-    with pytest.raises(Refused, match=r"^no two brokers can be taken away: every two") as refused:
-        run.placed(row)
+    with pytest.raises(Refused, match=r"^no two brokers can be stopped: every pair") as refused:
+        run.place(row)
     assert refused.value.exit_code == 4
 
 
@@ -192,7 +195,7 @@ def test_a_topic_at_risk_that_came_later_ends_it(monkeypatch: pytest.MonkeyPatch
 def test_each_way_to_an_unclean_election_asks_for_the_pair(matrix: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from kctl.validate.matrix import run_matrix
 
-    row = plan_scenario(find("unclean-election"), Bystanders((1, 2, 3), 1), MEANS, Wishes())
+    row = plan_scenario(find("unclean-election"), OtherTopics((1, 2, 3), 1), MEANS, ValidationOptions())
     run = run_now(monkeypatch, 3, state())
     made: list[Any] = []
 
