@@ -115,7 +115,7 @@ def _check(
         destination = check_topic(client, options)
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
-    supply = _supply(files, options, destination, encoded=encoded)
+    supply = _supply(files, options, destination, encoded=encoded, quiet=quiet)
     with checked(terminal=_typed_in(files), quiet=quiet) as progress:
         found = check_lines(destination, options, supply, parse, progress=progress)
     report_check(inv, found, options, lacking, quiet=quiet)
@@ -147,7 +147,7 @@ def _produce(
         question = f"Write to topic {options.topic} of {client.target.name}?"
         inv.confirm_protected(question, target=client.target)
         run = Producing(
-            client, destination, options, _supply(files, options, destination, encoded=encoded), parse,
+            client, destination, options, _supply(files, options, destination, encoded=encoded, quiet=quiet), parse,
             progress=stack.enter_context(speed(terminal=_typed_in(files), quiet=quiet)),
         )  # fmt: skip
         run.prepare()
@@ -199,17 +199,25 @@ def _keep(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None
     return why
 
 
-def _supply(files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool) -> Supply:
+def _supply(
+    files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool, quiet: bool
+) -> Supply:
     from kctl.records.produce.destination import longest_line
     from kctl.records.produce.input import Endless, Lines
 
     if not files:
         return Endless()
-    return Lines(files, longest_line(destination, options, encoded=encoded), on_mark=_note_mark)
+    return Lines(
+        files, longest_line(destination, options, encoded=encoded), on_mark=_ignore_mark if quiet else _note_mark
+    )
 
 
 def _note_mark(name: str) -> None:
     output.note(f"{name} begins with a byte order mark, which is ignored")
+
+
+def _ignore_mark(_name: str) -> None:
+    """Do nothing: --quiet."""
 
 
 def _headers(given: list[str] | None) -> Headers:

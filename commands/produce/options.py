@@ -84,7 +84,9 @@ AtBadLine = Annotated[
     OnBadLine,
     typer.Option(help="For an invalid line: stop, skip it, or accept a missing separator (null key)."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if every record is acknowledged.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="No progress, no notes, and no result if every record is acknowledged.")
+]
 FailedFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write unacknowledged records here, to resend with --format json.")
 ]

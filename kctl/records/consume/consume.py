@@ -48,7 +48,7 @@ def consume(
     _check_rights(client, options, found)
     delivery = Delivery(options, sink, found.ends, decoder, stats=stats)
     started = time.monotonic()
-    result = ConsumeResult(list(found.topics), options.group)
+    result = ConsumeResult(list(found.topics), options.group, partition_count=len(found.partitions))
     if options.max_messages == 0:
         result.ended = "max-messages"
         return result

@@ -66,6 +66,7 @@ class ConsumeResult:
     filtered: int = 0
     undecoded: int = 0
     first_undecoded: str | None = None
+    partition_count: int = 0
     partitions: list[PartitionRead] = field(default_factory=list)
 
 

@@ -256,11 +256,17 @@ def test_quiet_counts(kctl: Kctl, filled: str) -> None:
     result = kctl.json("consume", filled, "--from-beginning", "--exit-eof", "--quiet")
     assert list(result) == [
         "topics", "group", "records", "bytes", "skipped", "ended", "duration_ms", "filtered", "undecoded",
-        "first_undecoded", "partitions",
+        "first_undecoded", "partition_count", "partitions",
     ]  # fmt: skip
     assert (result["topics"], result["records"], result["ended"]) == ([filled], 100, "end")
     assert sum(row["records"] for row in result["partitions"]) == 100
     assert {row["committed_offset"] for row in result["partitions"]} == {None}
+
+
+def test_tail_counts_per_partition(kctl: Kctl, filled: str) -> None:
+    tail = kctl.ok("consume", filled, "--tail", "2", "--exit-eof")
+    count = len(tail.out.splitlines())
+    assert f"{count} records read, starting at the last 2 records of each of {count // 2} partitions" in tail.err
 
 
 def test_idle_timeout(kctl: Kctl, filled: str) -> None:

@@ -261,7 +261,7 @@ def test_lines_as_other_systems_write_them(kctl: Kctl, topic: Callable[..., str]
     mine = topic(partitions=1)
     parsed = ("produce", mine, "--key-separator", ":", "--null-marker", "NULL")
     marked = kctl(*parsed, stdin="\ufeffk1:v1\r\nk2:NULL\rk3:\n")
-    note = "stdin begins with a byte order mark, which is not part of the first record\n"
+    note = "stdin begins with a byte order mark, which is ignored\n"
     assert (marked.code, marked.err) == (0, note)
     bare = kctl(*parsed, "--on-bad-line", "accept", "--quiet", stdin="no separator in this line\n")
     assert (bare.code, bare.out, bare.err) == (0, "", "")

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from kctl.commands.consume import formats
+from kctl.commands.consume.commands import tail_text
 from kctl.commands.terminal.output import jsonable
 from kctl.errors import NotSupported, UsageError
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
+from kctl.records.consume.delivery import ConsumeResult
+from kctl.records.consume.options import ConsumeOptions
 from kctl.records.decode import decoding
 from kctl.records.decode.decoder_settings import DecoderSettings
 from kctl.records.decode.decoding import record_decoder
@@ -59,6 +62,20 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Written:
         return data
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("tail", "partitions", "text"),
+    [
+        (2, 3, ", starting at the last 2 records of each of 3 partitions"),
+        (1, 12, ", starting at the last record of each of 12 partitions"),
+        (2, 1, ""),
+        (None, 3, ""),
+    ],
+)
+def test_the_summary_says_that_tail_counts_per_partition(tail: int | None, partitions: int, text: str) -> None:
+    result = ConsumeResult(["orders"], None, partition_count=partitions)
+    assert tail_text(ConsumeOptions(("orders",), tail=tail), result) == text
 
 
 def test_text(written: Written) -> None:

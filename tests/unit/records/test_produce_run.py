@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.produce.commands import _keep
-from kctl.commands.produce.report import report
+from kctl.commands.produce.commands import _keep, _supply
+from kctl.commands.produce.report import report, speed
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
 from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
@@ -235,6 +235,25 @@ def test_numbers_of_lines_are_numbers() -> None:
     assert shown.shown["not_acknowledged"] == [[3, 5], [9, 9]]
     assert caught.value.details == {"not_acknowledged": [[3, 5], [9, 9]]}
     assert "lines 3-5,9 not acknowledged" in caught.value.message
+
+
+def test_quiet_prints_nothing_if_every_record_is_acknowledged(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with speed(terminal=False, quiet=True) as progress:
+        assert progress is None
+    marked = tmp_path / "marked"
+    marked.write_bytes(b"\xef\xbb\xbfa\n")
+    lines = _supply([marked], ProduceOptions("t"), Destination(state(1), 1000), encoded=False, quiet=True)
+    lines.fill()
+    shown = _Shown()
+    report(shown, ProduceResult("t", "all", sent=2, acknowledged=2), None, None, None, quiet=True)
+    nothing = shown.shown
+    assert nothing is None
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(OperationFailed):
+        report(shown, _result(), None, None, None, quiet=True)
+    assert shown.shown["unknown"] == 4, "a failure prints the result"
 
 
 def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_apply_made_a_topic_without_a_leader(
 )
 def test_a_minimum_is_compared_with_the_replicas(value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     change = ChangedConfig("topic t", "min.insync.replicas", ItemResult.WOULD_SET, None, None, value, None, False)
-    warn_of([AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (change,))], ONE)
+    warn_of(SimpleNamespace(), [AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (change,))], ONE)  # type: ignore[arg-type]  # not called
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
