@@ -70,15 +70,14 @@ def test_alter(kctl: Kctl, name: str) -> None:
     assert _described(kctl, name) == (5, {"retention.ms": "3600000"})
 
 
-def test_a_lower_retention_is_warned_of_with_an_estimate(kctl: Kctl, topic: Callable[..., str]) -> None:
-    mine = topic(partitions=2)
-    kctl.ok("produce", mine, "--partition", "0", "--timestamp", "2h ago", stdin="1\n2\n3\n")
-    kctl.ok("produce", mine, "--partition", "0", stdin="4\n5\n")
+def test_a_lower_retention_is_warned_of_with_an_estimate(kctl: Kctl, name: str) -> None:
+    kctl.ok("produce", name, "--partition", "0", "--timestamp", "2h ago", stdin="1\n2\n3\n")
+    kctl.ok("produce", name, "--partition", "0", stdin="4\n5\n")
     hour = "retention.ms=3600000"
-    for command in (("config", "set", f"topic/{mine}", hour), ("topic", "alter", mine, "--config", hour)):
-        assert f"{mine}: estimate: 3 of 5 records will be deleted (" in kctl.ok(*command, "--dry-run").err
-    day = kctl.ok("config", "set", f"topic/{mine}", "retention.ms=86400000", "--dry-run").err
-    assert f"{mine}: estimate: no records will be deleted now" in day
+    for command in (("config", "set", f"topic/{name}", hour), ("topic", "alter", name, "--config", hour)):
+        assert f"{name}: estimate: 3 of 5 records will be deleted (" in kctl.ok(*command, "--dry-run").err
+    day = kctl.ok("config", "set", f"topic/{name}", "retention.ms=86400000", "--dry-run").err
+    assert f"{name}: estimate: no records will be deleted now" in day
 
 
 def test_the_brokers_of_new_partitions_can_be_chosen(kctl: Kctl, name: str) -> None:
