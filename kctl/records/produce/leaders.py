@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported
 from kctl.protocol.codes import ApiKey
 from kctl.records.background import Background
-from kctl.records.consume.absence import GONE_S
+from kctl.records.consume.absence import DELETED_AFTER_S
 from kctl.records.produce import wire as produce_wire
 from kctl.records.produce.link import Link
 
@@ -133,7 +133,7 @@ class Leaders:
         """Not before some seconds: a broker that has just started may not know a topic yet."""
         now = time.monotonic()
         self._gone_since = now if self._gone_since is None else self._gone_since
-        return made_again or now - self._gone_since >= GONE_S
+        return made_again or now - self._gone_since >= DELETED_AFTER_S
 
     def close(self, *, at_once: bool = False) -> None:
         """Close all connections; what is on its way is abandoned. at_once: wait for no call that runs beside it."""

@@ -324,7 +324,7 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--partition", "7"), 4, "has no partition 7"),
         (("TOPIC", "--offset", "11", "--partition", "0"), 4, "offset 11 is not in partition"),
         (("TOPIC", "--offset", "soon"), 2, "is not an offset"),
-        (("TOPIC", "--offset", "1", "--from-beginning"), 2, "two different starts"),
+        (("TOPIC", "--offset", "1", "--from-beginning"), 2, "mutually exclusive"),
         (("TOPIC", "--group", "g", "--partition", "0"), 2, "leave out --partition"),
         (("TOPIC", "--group", ""), 2, "--group is empty"),
         (("TOPIC", "--max-messages", "-1"), 2, "not in the range"),
@@ -401,5 +401,5 @@ def test_waiting_for_a_group_is_told(kctl: Kctl, topic: Callable[..., str]) -> N
         process.kill()
         process.wait()
     after = kctl.ok("consume", mine, "--group", group, "--exit-eof", timeout=60)
-    assert "has assigned nothing yet" in after.err, str(after)
+    assert "has not assigned partitions yet" in after.err, str(after)
     assert after.seconds < within(30)

@@ -23,7 +23,7 @@ from kctl.reassign.run.alter import alter_reassignments
 from kctl.records.chunk import Chunk
 from kctl.records.consume.consume import ConsumeOptions, consume
 from kctl.records.consume.delivery import Delivery, Stats
-from kctl.records.consume.direct import Direct
+from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetcher
 from kctl.records.consume.plan import Plan
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
@@ -311,7 +311,7 @@ def test_a_log_that_was_cut_under_a_reader_without_a_group(
         sink = _Seen()
         sink.warnings = []
         delivery = Delivery(options, sink, plan.ends, None)
-        reader = Direct(client, options, plan, delivery, sink)
+        reader = DirectReader(client, options, plan, delivery, sink)
         assert reader.run() == "idle"
     assert sink.seen == [(0, 5), (0, 6), (0, 7)]
     assert reader.skipped == 3
@@ -327,7 +327,7 @@ def test_connections_that_break(kctl: Kctl, cluster: TestCluster, topic: Callabl
     kctl.ok("produce", mine, stdin="a\nb\n")
     with connect(_target(cluster)) as client:
         tp = TopicPartition(mine, 0)
-        fetcher = Fetcher(client, {tp: 0}, read_committed=False, tell=lambda _: None, timeout_s=30)
+        fetcher = Fetcher(client, {tp: 0}, read_committed=False, warn=lambda _: None, timeout_s=30)
         for expected in (0, 2, 3):
             deadline = time.monotonic() + within(30)
             found: list[int] = []
@@ -418,20 +418,20 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "no topic is given"),
+        ((), 2, "no topic"),
         (("TOPIC", "--match", "("), 2, "is not a valid regular expression"),
         (("TOPIC", "no-such"), 4, "no-such"),
-        (("TOPIC", "--tail", "3", "--from", "1h ago"), 2, "two different starts"),
+        (("TOPIC", "--tail", "3", "--from", "1h ago"), 2, "mutually exclusive"),
         (("TOPIC", "--from", "soon"), 2, "is not a time"),
         (("TOPIC", "--until", "soon"), 2, "is not a time"),
         (("TOPIC", "--tail", "-1"), 2, "not in the range"),
-        (("TOPIC", "--group", "g", "--from", "1h ago"), 2, "does not go with --group"),
-        (("TOPIC", "--group", "g", "--merge"), 2, "does not go with --group"),
+        (("TOPIC", "--group", "g", "--from", "1h ago"), 2, "cannot be combined with --group"),
+        (("TOPIC", "--group", "g", "--merge"), 2, "cannot be combined with --group"),
         (("TOPIC", "--offset-reset", "latest"), 2, "there is no --group"),
         (("TOPIC", "--group", "g", "--offset-reset", "none"), 2, "neither earliest nor latest"),
         (("TOPIC", "--key", "("), 2, "is not a valid regular expression"),
-        (("TOPIC", "--json-path", "a b"), 2, "is no condition"),
-        (("TOPIC", "--format", "{no}"), 2, "is no field"),
+        (("TOPIC", "--json-path", "a b"), 2, "is not a condition"),
+        (("TOPIC", "--format", "{no}"), 2, "is not a field"),
         (("TOPIC", "--format", "xml"), 2, "is no format"),
         (("TOPIC", "--format", "hex", "-o", "json"), 2, "two formats"),
         (("TOPIC", "--decoder", "nope"), 2, "is no decoder"),

@@ -104,11 +104,11 @@ def test_messages_of_old_formats() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (with_bytes(batch(5, 3), 70, b"\x7f"), "its checksum is wrong"),
-        (with_bytes(_legacy(5, b"abc"), 30, b"z"), "its checksum is wrong"),
+        (with_bytes(batch(5, 3), 70, b"\x7f"), "wrong checksum"),
+        (with_bytes(_legacy(5, b"abc"), 30, b"z"), "wrong checksum"),
         (batch(5, 3, payload=b"\x01\x02\x03"), "bytes"),
         (batch(5, 3, count=4), "too early"),
-        (batch(5, 3, count=2), "behind the last record"),
+        (batch(5, 3, count=2), "after the last record"),
         (batch(5, 1, codec="zstd", payload=b"no zstd"), "not zstd"),
         (batch(5, 1, attributes=6), "unknown compression type 6"),
         (batch(5, [Rec(key=b"")], control=True, transactional=True, producer=(1, 0, -1)), "without a type"),
@@ -125,13 +125,13 @@ def test_damage_is_told_with_its_place(data: bytes, why: str) -> None:
 
 
 def test_no_whole_batch_is_no_endless_loop() -> None:
-    with pytest.raises(OperationFailed, match="no whole batch"):
+    with pytest.raises(OperationFailed, match="no complete batch"):
         _read(batch(0, 5)[:-3])
 
 
 def test_a_codec_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "find_spec", lambda name: None)
-    with pytest.raises(NotSupported, match="zstd is not installed") as caught:
+    with pytest.raises(NotSupported, match="the zstd library is not installed") as caught:
         _read(batch(0, 5, codec="zstd"))
     assert "kctl[codecs]" in str(caught.value.hint)
 

@@ -14,9 +14,9 @@ from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFai
 from kctl.model import TopicPartition
 from kctl.protocol.codes import ErrorCode
 from kctl.records.chunk import Chunk
-from kctl.records.consume import absence, asking, direct
+from kctl.records.consume import absence, direct, leader_query
 from kctl.records.consume.delivery import Delivery, Stats
-from kctl.records.consume.direct import Direct
+from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan
@@ -99,17 +99,17 @@ def _asking(monkeypatch: pytest.MonkeyPatch, answer: Asked) -> None:
 
     monkeypatch.setattr(direct, "read_log_offsets", ends)
     monkeypatch.setattr(direct, "read_offsets_at", at)
-    monkeypatch.setattr(asking, "_ASK_AGAIN_S", 0.05)
+    monkeypatch.setattr(leader_query, "_RETRY_S", 0.05)
 
 
 def _reader(
     monkeypatch: pytest.MonkeyPatch, sink: _Sink, starts: dict[TopicPartition, int], *, timeout_s: float = 30, **o: Any
-) -> Direct:
+) -> DirectReader:
     monkeypatch.setattr(direct, "Fetcher", _Fetcher)
     options = ConsumeOptions(topics=("t",), timeout_s=timeout_s, **o)
     plan = Plan(("t",), tuple(starts), starts, dict.fromkeys(starts, 15) if options.exit_eof else {})
     nobody: Any = None
-    return Direct(nobody, options, plan, Delivery(options, sink, plan.ends, None), sink)
+    return DirectReader(nobody, options, plan, Delivery(options, sink, plan.ends, None), sink)
 
 
 def _after(seconds: float, then: LogOffsets, before: KctlError | None) -> Asked:
@@ -144,7 +144,7 @@ def test_a_cut_log_whose_leader_stays_away(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_cut_log_whose_topic_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(absence, "GONE_S", 0.3)
+    monkeypatch.setattr(absence, "DELETED_AFTER_S", 0.3)
     _asking(monkeypatch, lambda _: None)
     with pytest.raises(OperationFailed, match="topic t was deleted while it was read"):
         _reader(monkeypatch, _Sink(), {T0: 2}).run()

@@ -43,7 +43,7 @@ def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
     """What is told in so much time."""
     told: list[str] = []
     made: Any = client
-    fetcher = Fetcher(made, {TP: 0}, read_committed=False, tell=told.append, timeout_s=0.5, **options)
+    fetcher = Fetcher(made, {TP: 0}, read_committed=False, warn=told.append, timeout_s=0.5, **options)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         assert not list(fetcher.poll(0.02))
@@ -65,7 +65,7 @@ def test_a_reading_that_ends_does_not_wait_for_ever(client: _Client, why: str) -
 
 def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has just started, in a rolling restart: the topic is there, and is no deleted one."""
-    monkeypatch.setattr(absence, "GONE_S", 1.0)
+    monkeypatch.setattr(absence, "DELETED_AFTER_S", 1.0)
     client = _Client(-1)
     client.topics = lambda: client.looks > 3
     assert _poll(client, 3, follow=True) == ["t-0 has no leader; waiting for one"]
@@ -87,7 +87,7 @@ def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
 
     client.dial_known = dial_known  # type: ignore[method-assign]
     made: Any = client
-    fetcher = Fetcher(made, {TP: 0}, read_committed=False, tell=lambda _: None, timeout_s=30)
+    fetcher = Fetcher(made, {TP: 0}, read_committed=False, warn=lambda _: None, timeout_s=30)
     started = time.monotonic()
     rounds = 0
     while time.monotonic() - started < 1:
@@ -111,7 +111,7 @@ def test_a_topic_that_was_made_anew_is_another_one() -> None:
     client = _Client(-1)
     ids = iter(["first", "first"])
     client.topic_id = lambda: next(ids, "second")
-    with pytest.raises(OperationFailed, match="topic t was deleted and made anew while it was read"):
+    with pytest.raises(OperationFailed, match="topic t was deleted and recreated while it was read"):
         _poll(client, 60)
 
 

@@ -135,14 +135,14 @@ def test_a_template_on_a_terminal_keeps_its_own_lines_only(written: Written) -> 
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{valu}", "is no field"),
-        ("{value", "a brace without its other"),
-        ("value}{offset}", "a brace without its other"),
-        ("{value:x}", "is no field"),
-        ("{header}", "is no field"),
-        ("{{value}}", "has no field"),
-        ("{value}\\q", "is no escape"),
-        ("{Value}", "a brace"),
+        ("{valu}", "is not a field"),
+        ("{value", "unbalanced brace"),
+        ("value}{offset}", "unbalanced brace"),
+        ("{value:x}", "is not a field"),
+        ("{header}", "is not a field"),
+        ("{{value}}", "contains no field"),
+        ("{value}\\q", "is not an escape"),
+        ("{Value}", "unbalanced brace"),
     ],
 )
 def test_no_template(template: str, why: str) -> None:
@@ -187,7 +187,7 @@ def test_a_decoded_record_in_every_format(written: Written) -> None:
     decode = record_decoder("text", "json", DecoderSettings())
     assert decode
     chunk = Chunk(TP, [1, 2], [0, 0], [b"k", b"\xff"], [b'{ "a": 1 }', b"\xfe"], {})
-    chunk = chunk._replace(shown=[decode(record) for record in chunk.records()])
+    chunk = chunk._replace(decoded=[decode(record) for record in chunk.records()])
     assert written(lambda: formats.text_writer(b":"), chunk) == b'k:{"a":1}\n\xff:\xfe\n'
     first, second = (json.loads(line) for line in written(lambda: formats.write_json, chunk).splitlines())
     assert (first["value"], first["value_encoding"], "error" in first) == ({"a": 1}, "json", False)

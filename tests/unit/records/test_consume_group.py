@@ -19,7 +19,7 @@ from kctl.protocol.codes import ErrorCode
 from kctl.records.chunk import Chunk
 from kctl.records.consume import group_reader
 from kctl.records.consume.batches import batches_in, next_offset
-from kctl.records.consume.consumer import ours, theirs
+from kctl.records.consume.consumer import from_kafka, to_kafka
 from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.group_reader import GroupReader
@@ -51,14 +51,14 @@ class Consumer:
 
     def take(self) -> None:
         """As before a rebalance: the positions are committed first."""
-        tp = theirs(TP)
+        tp = to_kafka(TP)
         self.committed = self.positions[tp]
         self._listener.on_partitions_revoked({tp})
         del self.positions[tp]
         self.paused.discard(tp)
 
     def give(self) -> None:
-        tp = theirs(TP)
+        tp = to_kafka(TP)
         self.positions[tp] = self.committed
         self._listener.on_partitions_assigned({tp})
 
@@ -83,7 +83,7 @@ class Consumer:
 
     def commit(self, offsets: Mapping[TheirTopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         ((tp, offset),) = offsets.items()
-        assert ours(tp) == TP
+        assert from_kafka(tp) == TP
         self.committed = offset.offset
 
     def close(self, **_options: Any) -> None: ...
@@ -269,7 +269,7 @@ def test_interrupted_in_a_rebalance(reader: Read, error: type[KafkaError]) -> No
     assert interrupted.committed == {}
     (warning,) = sink.warnings
     assert warning.startswith("group g: ")
-    assert "its offsets were not committed" in warning
+    assert "the offsets were not committed" in warning
 
 
 def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader: Read) -> None:

@@ -19,7 +19,7 @@ from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.consume import group_reader
-from kctl.records.consume.consumer import theirs
+from kctl.records.consume.consumer import to_kafka
 from kctl.records.consume.delivery import Delivery
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
@@ -60,7 +60,7 @@ class _Cluster:
 
     def gives_back(self, tp: TopicPartition) -> None:
         self._listener.on_partitions_revoked(set(self._positions))
-        self._give(self._positions | {theirs(tp): self.offsets[tp]})
+        self._give(self._positions | {to_kafka(tp): self.offsets[tp]})
 
     def _give(self, positions: Mapping[Any, int]) -> None:
         self._positions = dict(positions)
@@ -102,7 +102,7 @@ class _Cluster:
             time.sleep(0.01)
             return {}
         if not self._positions:
-            self._give({theirs(tp): at for tp, at in self.offsets.items()})
+            self._give({to_kafka(tp): at for tp, at in self.offsets.items()})
         happens = self.meanwhile.pop(0) if self.meanwhile else None
         if happens is not None:
             happens()

@@ -14,7 +14,7 @@ from kctl.records.chunk import Chunk
 from kctl.records.consume import direct
 from kctl.records.consume.batches import next_offset
 from kctl.records.consume.delivery import Delivery, Stats
-from kctl.records.consume.direct import Direct
+from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan
@@ -93,7 +93,7 @@ def _run(
     sink = _Sink()
     delivery = Delivery(chosen, sink, plan.ends, None)
     client: Any = None
-    return Direct(client, chosen, plan, delivery, sink).run(), sink
+    return DirectReader(client, chosen, plan, delivery, sink).run(), sink
 
 
 @pytest.mark.parametrize("seed", range(20))
