@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from kctl.protocol.wire import WireError
-from kctl.records.produce.batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, record_room, smallest_batch
+from kctl.records.produce.batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, max_record_size, smallest_batch
 from kctl.records.produce.outgoing import Outgoing
 from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.wire import Answer, decode, encode, version_for
@@ -94,7 +94,7 @@ def test_a_batch_is_full() -> None:
 def test_sizes(record: Outgoing) -> None:
     batch = OpenBatch(0, 10)
     batch.add(record, 1)
-    assert smallest_batch(record) <= batch.size <= V2_HEADER + record_room(record)
+    assert smallest_batch(record) <= batch.size <= V2_HEADER + max_record_size(record)
     assert smallest_batch(record._replace(timestamp_ms=None)) <= batch.size
 
 
@@ -137,11 +137,11 @@ def test_what_is_sent_again_goes_first_and_keeps_its_sequence() -> None:
     queue.waiting.extend([first, second, third])
     assert [queue.send_next(1, idempotent=True) for _ in range(2)] == [first, second]
     assert (first.sequence, second.sequence) == (0, 1)
-    queue.under_way.remove(second)
-    queue.again.append(second)
+    queue.in_flight.remove(second)
+    queue.retries.append(second)
     assert not queue.may_send(5), "the first has no answer yet"
-    queue.under_way.remove(first)
-    queue.again.append(first)
+    queue.in_flight.remove(first)
+    queue.retries.append(first)
     assert queue.may_send(5)
     assert [queue.send_next(1, idempotent=True) for _ in range(3)] == [first, second, third]
     assert [batch.sequence for batch in (first, second, third)] == [0, 1, 3]
@@ -162,8 +162,8 @@ def test_what_was_never_sent_is_dropped() -> None:
     queue = PartitionQueue(0, leader=1)
     sent, unsent = _closed(1), _closed(2)
     queue.waiting.extend([sent, unsent])
-    queue.again.append(queue.send_next(1, idempotent=False))
-    queue.under_way.clear()
+    queue.retries.append(queue.send_next(1, idempotent=False))
+    queue.in_flight.clear()
     assert queue.may_send(1)
     assert list(queue.drop_unsent()) == [unsent]
     assert list(queue.waiting) == [sent]

@@ -140,7 +140,7 @@ def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="there is no file"):
+    with pytest.raises(NotFound, match="does not exist"):
         check_files([tmp_path / "none"])
     with pytest.raises(InvalidFile, match="is a folder"):
         check_files([tmp_path])
@@ -223,7 +223,7 @@ def test_json(line: str, expected: Outgoing) -> None:
         (b"\xff", "not UTF-8"),
         (b"[]", "not an object"),
         (b"{}", "has no value"),
-        (b'{"valu":"x"}', "a field that is none: 'valu'"),
+        (b'{"valu":"x"}', "an unknown field: 'valu'"),
         (b'{"value":1}', "neither a string nor null"),
         (b'{"value":{"a":1}}', "neither a string nor null"),
         (b'{"value":"x","value_encoding":"hex"}', "neither utf-8 nor base64"),
@@ -235,8 +235,8 @@ def test_json(line: str, expected: Outgoing) -> None:
         (b'{"value":"x","timestamp_ms":9223372036854775808}', "a timestamp_ms that is not a number"),
         (b'{"value":"x","headers":{"a":"b"}}', "headers that are not a list"),
         (b'{"value":"x","headers":[{"value":"b"}]}', "a header that is not an object of"),
-        (b"[" * 100_000, "cannot be read|can be read"),
-        (b'{"value":"x","offset":' + b"9" * 5000 + b"}", "can be read"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"value":"x","offset":' + b"9" * 5000 + b"}", "nested too deep"),
     ],
 )
 def test_json_that_cannot_be_a_record(line: bytes, why: str) -> None:
@@ -274,7 +274,7 @@ def test_json_as_a_template_is_shown_as_it_has_to_be() -> None:
     with pytest.raises(UsageError) as caught:
         template(given)
     shown = '{{"id":{n},"in":{{"ref":"{uuid}"}}}}'
-    assert (caught.value.hint or "").startswith(f"braces of JSON are doubled: {shown}; placeholders are")
+    assert (caught.value.hint or "").startswith(f"double the braces of JSON: {shown}; placeholders are")
     assert b'{"id":7,"in":{"ref":"' in template(shown)(7)
     with pytest.raises(UsageError) as again:
         template("{{ {x}")
@@ -304,7 +304,7 @@ def test_templates_that_are_none(text: str) -> None:
 
 
 def test_random_values_have_a_limit() -> None:
-    with pytest.raises(UsageError, match="the most that a record gets"):
+    with pytest.raises(UsageError, match="exceed the maximum"):
         random_text(MAX_RANDOM + 1)
 
 
@@ -345,12 +345,12 @@ def test_murmur2(key: str, expected: int) -> None:
     assert partition_of(key.encode(), 7) == (expected & 0x7FFFFFFF) % 7
 
 
-def test_large_keys_are_not_remembered() -> None:
-    before = partitioner._remembered.cache_info().currsize
+def test_large_keys_are_not_cached_hash() -> None:
+    before = partitioner._cached_hash.cache_info().currsize
     assert [partition_of(b"k" * size, 3) for size in (65, 20_000)] == [
         (murmur2(b"k" * size) & 0x7FFFFFFF) % 3 for size in (65, 20_000)
     ]
-    assert partitioner._remembered.cache_info().currsize == before
+    assert partitioner._cached_hash.cache_info().currsize == before
 
 
 def test_the_file_of_what_is_lost(tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatc
     known = state(1)
     internal = replace(known, topics={"t": replace(known.topics["t"], internal=True)})
     monkeypatch.setattr("kctl.records.produce.destination.known_topics", lambda *_: internal)
-    with pytest.raises(Refused, match="topic t is Kafka's own") as refused:
+    with pytest.raises(Refused, match="topic t is internal") as refused:
         check_topic(cast(ClusterClient, FakeClient(internal)), ProduceOptions("t"))
     assert refused.value.exit_code == 4
 
@@ -347,5 +347,5 @@ def test_the_longest_line(limit: int | None, codec: str, encoded: bool, expected
 def test_a_request_too_large_for_the_brokers_is_explained() -> None:
     queue = PartitionQueue(0, 1)
     for size, said in ((1 << 20, False), (105_000_000, True)):
-        queue.under_way = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
+        queue.in_flight = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
         assert ("socket.request.max.bytes" in (queue.size_hint or "")) is said

@@ -267,7 +267,7 @@ def test_a_partition_that_takes_nothing_is_named_once(rig: Callable[..., Rig]) -
     sender = rig(timeout_s=4.0).sender
     sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
     found = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
-    assert found.message == "partition t-0 took nothing for 4 s: fewer replicas are in sync"
+    assert found.message == "partition t-0 accepted nothing for 4 s: fewer replicas are in sync"
 
 
 def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
@@ -277,7 +277,7 @@ def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
     ((_, outcome, why),) = it.outcomes
     assert outcome == UNKNOWN
     assert why
-    assert "took nothing for 1.2 s" in why
+    assert "accepted nothing for 1.2 s" in why
     it = rig(idempotent=False, timeout_s=2.0)
     it.batch()
     it.until(lambda: it.sender.idle, "given up")
