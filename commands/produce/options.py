@@ -10,7 +10,7 @@ import typer
 
 
 class Acks(str, Enum):
-    """Who has to have a record before it counts."""
+    """The replicas that must have a record before it is acknowledged."""
 
     ALL = "all"
     LEADER = "1"
@@ -28,7 +28,7 @@ class Compression(str, Enum):
 
 
 class Format(str, Enum):
-    """What a line is."""
+    """The format of a line."""
 
     TEXT = "text"
     JSON = "json"
@@ -37,7 +37,7 @@ class Format(str, Enum):
 
 
 class OnBadLine(str, Enum):
-    """What to do with a line that cannot be a record."""
+    """The handling of an invalid line."""
 
     STOP = "stop"
     SKIP = "skip"

@@ -79,8 +79,8 @@ def _shown(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> 
 
 def _empty_table(problems: Sequence[PartitionProblem], *, certain: bool) -> Table:
     problem_names = " or ".join(problem.value for problem in problems)
-    known = "" if certain else "known to be "
-    return Table([], [], empty=f"no partition is {known}{problem_names}" if problems else "no topics")
+    certainty = "" if certain else "known to be "
+    return Table([], [], empty=f"no partition is {certainty}{problem_names}" if problems else "no topics")
 
 
 def _tables(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> list[Table]:

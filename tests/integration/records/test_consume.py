@@ -325,10 +325,10 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--offset", "11", "--partition", "0"), 4, "offset 11 is not in partition"),
         (("TOPIC", "--offset", "soon"), 2, "is not an offset"),
         (("TOPIC", "--offset", "1", "--from-beginning"), 2, "mutually exclusive"),
-        (("TOPIC", "--group", "g", "--partition", "0"), 2, "leave out --partition"),
+        (("TOPIC", "--group", "g", "--partition", "0"), 2, "cannot be combined with --partition"),
         (("TOPIC", "--group", ""), 2, "--group is empty"),
         (("TOPIC", "--max-messages", "-1"), 2, "not in the range"),
-        (("TOPIC", "-o", "csv"), 2, "a stream is text"),
+        (("TOPIC", "-o", "csv"), 2, "is not a format of kctl consume"),
         (("TOPIC", "--idle-timeout", "x"), 2, "is not a duration"),
     ],
 )

@@ -223,7 +223,7 @@ def test_schema_registries(kctl: Kctl, cluster: TestCluster, topic: Callable[...
         registry.answers["/schemas/ids/1"] = 401
         refused = kctl(*read, "--schema-registry", registry.url, env=env)
         assert (refused.code, refused.out) == (3, "")
-        assert "refused the login" in refused.err
+        assert "rejected the login" in refused.err
         registry.answers["/schemas/ids/1"] = {"schema": '"string"' + " " * 1000}
         registry.drip_s = 0.5
         slow = kctl(*read, "--schema-registry", registry.url, "--timeout", "2s", env=env)
@@ -317,7 +317,7 @@ def test_a_log_that_was_cut_under_a_reader_without_a_group(
     assert reader.skipped == 3
     assert sorted(sink.warnings) == [
         f"{front}: offsets 2 to 4 were deleted before they were read",
-        f"{behind}: the log ends at 8, before the position 90: it was truncated",
+        f"{behind}: the log ends at 8, before the position 90: the log was truncated",
     ]
 
 
@@ -427,17 +427,17 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--tail", "-1"), 2, "not in the range"),
         (("TOPIC", "--group", "g", "--from", "1h ago"), 2, "cannot be combined with --group"),
         (("TOPIC", "--group", "g", "--merge"), 2, "cannot be combined with --group"),
-        (("TOPIC", "--offset-reset", "latest"), 2, "there is no --group"),
-        (("TOPIC", "--group", "g", "--offset-reset", "none"), 2, "neither earliest nor latest"),
+        (("TOPIC", "--offset-reset", "latest"), 2, "requires --group"),
+        (("TOPIC", "--group", "g", "--offset-reset", "none"), 2, "use earliest or latest"),
         (("TOPIC", "--key", "("), 2, "is not a valid regular expression"),
         (("TOPIC", "--json-path", "a b"), 2, "is not a condition"),
         (("TOPIC", "--format", "{no}"), 2, "is not a field"),
-        (("TOPIC", "--format", "xml"), 2, "is no format"),
-        (("TOPIC", "--format", "hex", "-o", "json"), 2, "two formats"),
-        (("TOPIC", "--decoder", "nope"), 2, "is no decoder"),
-        (("TOPIC", "--value-decoder", "avro"), 2, "needs a schema registry"),
+        (("TOPIC", "--format", "xml"), 2, "is not a format"),
+        (("TOPIC", "--format", "hex", "-o", "json"), 2, "mutually exclusive"),
+        (("TOPIC", "--decoder", "nope"), 2, "is unknown"),
+        (("TOPIC", "--value-decoder", "avro"), 2, "requires a schema registry"),
         (("TOPIC", "--value-decoder", "offsets"), 2, "keys and values together"),
-        (("TOPIC", "--decoder", "avro", "--schema-registry", "http://u:p@h"), 2, "user or password in it"),
+        (("TOPIC", "--decoder", "avro", "--schema-registry", "http://u:p@h"), 2, "contains a user or password"),
         (("TOPIC", "--decoder", "avro", "--schema-id-bytes", "6"), 2, "is not a valid value"),
         (("TOPIC", "--decoder", "avro", "--schema-registry", "https://h", "--schema-registry-ca", "/no"), 2, "/no"),
     ],

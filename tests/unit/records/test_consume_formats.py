@@ -171,7 +171,7 @@ def _shown(key: str | None, value: str | None, data: bytes | None) -> tuple[Any,
         ("short", b"\xff\xfe", (-2, "short", None)),
         ("int", b"\x00\x00\x01\x00", (256, "int", None)),
         ("long", b"\x7f" + b"\xff" * 7, (2**63 - 1, "long", None)),
-        ("long", b"1", ("1", "utf-8", "value: 1 bytes are no long, which has 8")),
+        ("long", b"1", ("1", "utf-8", "value: it has 1 bytes; the size of long is 8")),
         ("float", b"\x3f\xc0\x00\x00", (1.5, "float", None)),
         ("double", b"\x7f\xf0" + b"\x00" * 6, ("inf", "double", None)),
         ("int", None, (None, None, None)),
@@ -231,9 +231,9 @@ def test_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _shown(None, "reversing", b"abc") == ({"of": "t value", "reversed": "cba"}, "reversing", None)
     assert _shown(None, "reversing", b"\xff")[1] == "base64", "it failed, whatever it raised"
     assert _shown(None, "json", b"1") == (1, "json", None)
-    for name, why in (("broken", "no licence"), ("odd", "no function")):
+    for name, why in (("broken", "no licence"), ("odd", "not a function")):
         with pytest.raises(NotSupported, match=why):
             record_decoder(None, name, DecoderSettings())
-    with pytest.raises(UsageError, match="'thrift' is no decoder") as caught:
+    with pytest.raises(UsageError, match="decoder 'thrift' is unknown") as caught:
         record_decoder("thrift", None, DecoderSettings())
     assert "reversing" in str(caught.value.hint)

@@ -186,7 +186,7 @@ def test_a_registry_with_schemas_of_all_kinds(registry: RegistryServer, offers_d
             else:
                 with pytest.raises(NoSchema, match="is of type"):
                     decode(message, "t", "value")
-    with pytest.raises(NoSchema, match="THRIFT, which kctl does not know"):
+    with pytest.raises(NoSchema, match="THRIFT, which kctl does not support"):
         load("registry", settings)(struct.pack(">bI", 0, 4), "t", "value")
 
 

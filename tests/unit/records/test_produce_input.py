@@ -142,7 +142,7 @@ def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="does not exist"):
         check_files([tmp_path / "none"])
-    with pytest.raises(InvalidFile, match="is a folder"):
+    with pytest.raises(InvalidFile, match="is a directory"):
         check_files([tmp_path])
     with pytest.raises(UsageError, match="only once"):
         check_files([Path("-"), Path("-")])

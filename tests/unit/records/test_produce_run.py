@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.produce.commands import _keep, _supply
+from kctl.commands.produce.commands import _save, _supply
 from kctl.commands.produce.report import report, speed
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
@@ -266,7 +266,7 @@ def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    why = _keep(kept, run)
+    why = _save(kept, run)
     assert why is not None
     assert "No space left on device; only the first 250 records are complete" in why.message
     assert run.result.failed_file == str(tmp_path / "kept")

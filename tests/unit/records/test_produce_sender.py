@@ -282,7 +282,7 @@ def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
     it.batch()
     it.until(lambda: it.sender.idle, "given up")
     assert it.sender._leaders.trouble is not None
-    assert it.sender._leaders.trouble.message == "the connection to broker 1 broke: it was silent for 1.5 s"
+    assert it.sender._leaders.trouble.message == "the connection to broker 1 broke: no response within 1.5 s"
 
 
 def test_the_broker_has_more_time_than_it_is_told(rig: Callable[..., Rig]) -> None:

@@ -260,7 +260,7 @@ def test_a_login_never_goes_to_a_proxy_in_clear_text(registry: RegistryServer, m
         _schema("http://registry.test:8081", user_info="me:secret")
     with pytest.raises(Refused, match="plaintext"):
         _schema("http://registry.test:8081", token="secret")
-    with pytest.raises(ConnectionFailed, match=r"the proxy 127\.0\.0\.1 answered HTTP 502"):
+    with pytest.raises(ConnectionFailed, match=r"the proxy 127\.0\.0\.1 returned HTTP 502"):
         _schema("https://registry.test", user_info="me:secret")
     assert "secret" not in str(registry.requests)
     assert not any("Authorization" in headers for _, headers in registry.requests)
