@@ -179,7 +179,7 @@ def test_decoders_and_what_they_cannot_take(kctl: Kctl, cluster: TestCluster, to
     assert [(row["key"], row["value"], row["value_encoding"]) for row in rows] == [
         (5, {"a": 1}, "json"), (6, None, None), ("short", "{", "utf-8"),
     ]  # fmt: skip
-    assert rows[2]["error"] == "key: 5 bytes are no long, which has 8"
+    assert rows[2]["error"] == "key: it has 5 bytes; the size of long is 8"
     assert result.code == 1
     assert "1 of 3 records could not be decoded" in result.err
     text = kctl("consume", mine, *READ, *decoded, "--key-separator", "=")

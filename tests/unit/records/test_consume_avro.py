@@ -153,7 +153,7 @@ def test_values_with_references_and_logical_types(registry: str) -> None:
         (struct.pack(">bI", 0, 8) + b"\xff" * 10, ""),
     ],
 )
-def test_what_is_no_avro(registry: str, data: bytes, why: str) -> None:
+def test_invalid_avro_data(registry: str, data: bytes, why: str) -> None:
     """An exception that is the record's fault, again and again: the record is shown as it is."""
     decode = load("avro", DecoderSettings(schema_registry=registry))
     for _ in range(2):
@@ -183,7 +183,7 @@ def test_basic_authentication(registry: str) -> None:
         ("/large", schema_registry.NoSchema, "larger than 4 MiB"),
     ],
 )
-def test_a_registry_that_is_none(registry: str, path: str, kind: type[Exception], why: str) -> None:
+def test_a_server_that_is_not_a_registry(registry: str, path: str, kind: type[Exception], why: str) -> None:
     with pytest.raises(kind, match=why):
         SchemaRegistry(registry + path, timeout_s=0.3).schema(SchemaId(1))
 
@@ -205,7 +205,7 @@ def test_nothing_listens() -> None:
         ("http://h/a b", "space"),
     ],
 )
-def test_no_url(url: str, why: str) -> None:
+def test_invalid_urls(url: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
         SchemaRegistry(url)
     assert "secret" not in str(caught.value)
@@ -239,7 +239,7 @@ class _Sink:
         (2500, 1700, None, 1700), (2500, 5000, None, 2500), (2500, None, 2000, 2000), (2500, None, 1500, 1500),
     ],
 )  # fmt: skip
-def test_many_records_are_decoded_in_pieces(size: int, most: int | None, end: int | None, shown: int) -> None:
+def test_many_records_are_decoded_in_chunks(size: int, most: int | None, end: int | None, shown: int) -> None:
     """A value may be thousands of times larger than its bytes: only so many are there at once."""
     tp, sink = TopicPartition("t", 0), _Sink()
     decoder = record_decoder(None, "text", DecoderSettings())

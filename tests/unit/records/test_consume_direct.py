@@ -118,9 +118,7 @@ def _after(seconds: float, then: LogOffsets, before: KctlError | None) -> Asked:
 
 
 @pytest.mark.parametrize("before", [AWAY, None], ids=["away", "a broker that does not know the topic yet"])
-def test_a_cut_log_whose_leader_is_away_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, before: KctlError | None
-) -> None:
+def test_a_truncated_log_waits_for_its_leader(monkeypatch: pytest.MonkeyPatch, before: KctlError | None) -> None:
     """An unclean election: out of range, and no leader to ask for the log's ends. Others are read meanwhile."""
     _asking(monkeypatch, _after(0.5, LogOffsets(5, 15), before))
     sink = _Sink()
@@ -131,7 +129,7 @@ def test_a_cut_log_whose_leader_is_away_is_waited_for(
     assert sink.told == ["t-0: offsets 2 to 4 were deleted before they were read"]
 
 
-def test_a_cut_log_whose_leader_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_log_whose_leader_stays_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     _asking(monkeypatch, lambda _: AWAY)
     with pytest.raises(OperationFailed) as caught:
         _reader(monkeypatch, _Sink(), {T0: 2}, exit_eof=True, timeout_s=0.3).run()
@@ -143,14 +141,14 @@ def test_a_cut_log_whose_leader_stays_away(monkeypatch: pytest.MonkeyPatch) -> N
         _reader(monkeypatch, _Sink(), {T0: 2}, exit_eof=True).run()
 
 
-def test_a_cut_log_whose_topic_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_log_whose_topic_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(absence, "DELETED_AFTER_S", 0.3)
     _asking(monkeypatch, lambda _: None)
     with pytest.raises(OperationFailed, match="topic t was deleted while it was read"):
         _reader(monkeypatch, _Sink(), {T0: 2}).run()
 
 
-def test_a_leader_is_away_when_the_end_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_is_unavailable_when_until_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     _asking(monkeypatch, _after(0.8, LogOffsets(5, 15), AWAY))
     sink = _Sink()
     reader = _reader(monkeypatch, sink, {T0: 5, T1: 5}, until_ms=round(time.time() * 1000) + 300)
@@ -161,13 +159,13 @@ def test_a_leader_is_away_when_the_end_comes(monkeypatch: pytest.MonkeyPatch) ->
         _reader(monkeypatch, sink, {T0: 5}, until_ms=round(time.time() * 1000) + 100, timeout_s=0.3).run()
 
 
-def test_a_slow_reader_of_the_pipe_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_reader_of_the_pipe_does_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     sink = _Sink(write_s=0.15)
     assert _reader(monkeypatch, sink, {T0: 5}, idle_ms=100).run() == "idle"
     assert sink.seen == [(0, offset) for offset in range(5, 15)]
 
 
-def test_looking_for_leaders_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finding_leaders_does_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Fetcher, "silent_s", 0.5)
     sink = _Sink()
     assert _reader(monkeypatch, sink, {T0: 5}, idle_ms=100).run() == "idle"

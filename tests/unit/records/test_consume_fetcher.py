@@ -58,7 +58,7 @@ def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
         (_Client(-1), "partition t-0 could not be read for 0.5 s: t-0 has no leader"),
     ],
 )
-def test_a_reading_that_ends_does_not_wait_for_ever(client: _Client, why: str) -> None:
+def test_a_finite_read_does_not_wait_forever(client: _Client, why: str) -> None:
     with pytest.raises(OperationFailed, match=why):
         _poll(client, 60, follow=False)
 
@@ -74,7 +74,7 @@ def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPat
         _poll(client, 60)
 
 
-def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
+def test_an_unresponsive_host_does_not_delay_other_leaders() -> None:
     """Connecting to it takes seconds; meanwhile others are polled, and it is not dialled twice at once."""
     never = threading.Event()
     client = _Client()
@@ -101,13 +101,13 @@ def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
     never.set()
 
 
-def test_a_follower_waits_and_says_so_once() -> None:
+def test_a_reader_that_follows_waits_and_warns_once() -> None:
     client = _Client(-1)
     assert _poll(client, 1.5) == ["t-0 has no leader; waiting for one"]
     assert client.looks < 20, "brokers are not flooded with questions"
 
 
-def test_a_topic_that_was_made_anew_is_another_one() -> None:
+def test_a_recreated_topic_is_a_different_topic() -> None:
     client = _Client(-1)
     ids = iter(["first", "first"])
     client.topic_id = lambda: next(ids, "second")
@@ -115,7 +115,7 @@ def test_a_topic_that_was_made_anew_is_another_one() -> None:
         _poll(client, 60)
 
 
-def test_when_no_broker_answers_at_all() -> None:
+def test_no_broker_responds() -> None:
     with pytest.raises(ConnectionFailed, match="nobody"):
         _poll(_Client(metadata=ConnectionFailed("nobody")), 60)
     with pytest.raises(NotAuthorized):

@@ -127,7 +127,7 @@ def test_templates(written: Written, template: str, expected: bytes) -> None:
     assert written(lambda: formats.template_writer(template)) == expected
 
 
-def test_a_template_on_a_terminal_keeps_its_own_lines_only(written: Written) -> None:
+def test_a_template_on_a_terminal_escapes_line_breaks_of_values(written: Written) -> None:
     out = written(lambda: formats.template_writer("{key} {value}\\n"), terminal=True)
     assert out.decode() == 'k é"\\n\nnull null\n\\xff \\x1b[31m\n'
 
@@ -145,7 +145,7 @@ def test_a_template_on_a_terminal_keeps_its_own_lines_only(written: Written) -> 
         ("{Value}", "unbalanced brace"),
     ],
 )
-def test_no_template(template: str, why: str) -> None:
+def test_invalid_templates(template: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         formats.template_writer(template)
 
@@ -195,7 +195,7 @@ def test_a_decoded_record_in_every_format(written: Written) -> None:
     assert second["error"].startswith("key: 'utf-8' codec")
 
 
-def test_kafkas_own_topics_decode_both() -> None:
+def test_internal_topics_decode_key_and_value() -> None:
     decode = record_decoder("offsets", "offsets", DecoderSettings())
     assert decode
     key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x03"  # version 1: group, topic, partition

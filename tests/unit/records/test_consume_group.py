@@ -170,7 +170,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
 def nothing(_consumer: Consumer) -> None: ...
 
 
-def test_taken_away_in_the_middle_and_given_back(reader: Read) -> None:
+def test_a_partition_is_revoked_during_delivery_and_assigned_again(reader: Read) -> None:
     seen: list[int] = []
 
     def take(consumer: Consumer) -> None:
@@ -184,7 +184,7 @@ def test_taken_away_in_the_middle_and_given_back(reader: Read) -> None:
     assert consumer.committed == 100
 
 
-def test_what_another_member_has_read_meanwhile_is_not_shown(reader: Read) -> None:
+def test_records_read_by_another_member_in_the_meantime_are_not_shown(reader: Read) -> None:
     def give(consumer: Consumer) -> None:
         assert consumer.committed == len(sink.shown), "all that was shown was committed before it was taken away"
         consumer.committed = 60
@@ -198,7 +198,7 @@ def test_what_another_member_has_read_meanwhile_is_not_shown(reader: Read) -> No
 
 
 @pytest.mark.parametrize("when", ["r", ".r", "..r", "...r", "r.rr", "rrrrrrrrr"])
-def test_a_rebalance_that_leaves_it_the_partition(reader: Read, when: str) -> None:
+def test_a_rebalance_that_keeps_the_partition(reader: Read, when: str) -> None:
     """What was asked for anew meanwhile is not shown twice."""
 
     def both(consumer: Consumer) -> None:
@@ -211,7 +211,7 @@ def test_a_rebalance_that_leaves_it_the_partition(reader: Read, when: str) -> No
     assert consumer.committed == 100
 
 
-def test_what_comes_behind_the_end_is_not_committed(reader: Read) -> None:
+def test_records_after_the_end_are_not_committed(reader: Read) -> None:
     """The end is in a gap: the next record is behind it, and for the next reader."""
     data = batch(0, [Rec(offset=1), Rec(offset=5), Rec(offset=9)])
     consumer, sink = Consumer(Consumer.give), Sink()
@@ -226,13 +226,13 @@ def test_markers_at_the_end_count_as_read(reader: Read) -> None:
     assert (sink.shown, consumer.committed) == ([0, 1], 3)
 
 
-def test_exactly_so_many(reader: Read) -> None:
+def test_max_messages_is_exact(reader: Read) -> None:
     consumer, sink = Consumer(Consumer.give, committed=3), Sink()
     assert reader(consumer, sink, HUNDRED, max_messages=42).run() == "max-messages"
     assert (sink.shown, consumer.committed) == (list(range(3, 45)), 45)
 
 
-def test_nobody_reads_on(reader: Read) -> None:
+def test_the_command_stops_when_its_reader_exits(reader: Read) -> None:
     """What was flushed before was handed over, and is committed; the rest is not."""
     consumer, sink = Consumer(Consumer.give), Sink(breaks=3)
     with pytest.raises(BrokenPipeError):
@@ -240,7 +240,7 @@ def test_nobody_reads_on(reader: Read) -> None:
     assert 0 < consumer.committed == sink.flushed < len(sink.shown) < 100
 
 
-def test_interrupted_while_it_writes(reader: Read) -> None:
+def test_interrupted_during_a_write(reader: Read) -> None:
     class Stopped(Sink):
         def flush(self) -> None:
             super().flush()
@@ -272,7 +272,7 @@ def test_interrupted_in_a_rebalance(reader: Read, error: type[KafkaError]) -> No
     assert "the offsets were not committed" in warning
 
 
-def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader: Read) -> None:
+def test_damage_is_reported_with_its_offsets_and_earlier_records_are_committed(reader: Read) -> None:
     data = batch(0, 5) + with_bytes(batch(5, 3), 70, b"\x7f")
     consumer, sink = Consumer(Consumer.give), Sink()
     with pytest.raises(OperationFailed, match="the batch of offsets 5 to 7 is damaged") as caught:
@@ -281,7 +281,7 @@ def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader:
     assert (sink.shown, consumer.committed) == ([0, 1, 2, 3, 4], 5)
 
 
-def test_a_log_that_was_cut(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_log(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer, sink = Consumer(Consumer.give, committed=2), Sink()
     made = reader(consumer, sink, HUNDRED, start=30)
     monkeypatch.setattr(group_reader, "read_log_offsets", lambda *_: ({TP: LogOffsets(start=30, end=100)}, set(), {}))

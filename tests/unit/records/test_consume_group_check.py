@@ -57,7 +57,7 @@ def test_verdict(group: Group, refused: str | None, warned: str | None) -> None:
         (0, ConnectionRefused("gone"), False),  # joining says so
     ],
 )
-def test_what_cannot_be_described_is_the_brokers_to_judge(
+def test_groups_that_cannot_be_described_are_left_to_the_broker(
     version: int | None, answer: Group | KctlError, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def described(_client: object, names: list[str]) -> Groups:

@@ -209,7 +209,7 @@ def _read(
     return group_reader.GroupReader(nobody, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink).run()
 
 
-def test_records_that_were_fetched_and_not_shown_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_were_fetched_but_not_shown_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink()
     selection = Selection(key=re.compile(b"k"))
     assert _read(monkeypatch, cluster, sink, max_messages=1, selection=selection) == "max-messages"
@@ -219,7 +219,7 @@ def test_records_that_were_fetched_and_not_shown_are_not_committed(monkeypatch: 
 
 @pytest.mark.parametrize("after", [0, 1, 6, 350])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BrokenPipeError(), OperationFailed("no registry")])
-def test_an_end_in_the_midst_of_a_poll(monkeypatch: pytest.MonkeyPatch, error: BaseException, after: int) -> None:
+def test_the_end_is_reached_during_a_poll(monkeypatch: pytest.MonkeyPatch, error: BaseException, after: int) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink(error, after)
     if isinstance(error, KeyboardInterrupt):
         assert _read(monkeypatch, cluster, sink) == "interrupted"
@@ -230,7 +230,7 @@ def test_an_end_in_the_midst_of_a_poll(monkeypatch: pytest.MonkeyPatch, error: B
     assert cluster.offsets == sink.first_unshown(cluster.log)
 
 
-def test_ctrl_c_while_records_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink()
     cluster.pressed_in_poll = True
     assert _read(monkeypatch, cluster, sink) == "interrupted"
@@ -238,21 +238,21 @@ def test_ctrl_c_while_records_are_fetched(monkeypatch: pytest.MonkeyPatch) -> No
     assert cluster.offsets == {T0: 0, T1: 0}
 
 
-def test_all_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_records_are_shown_and_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(1200), T1: [4, 7, 9]}), _Sink()
     assert _read(monkeypatch, cluster, sink) == "interrupted"
     assert len(sink.shown) == len(set(sink.shown)) == 1203
     assert cluster.offsets == {T0: 1200, T1: 10}
 
 
-def test_the_log_grows_behind_the_end_of_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_grows_after_the_end_of_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: [*range(600), *range(603, 900)]}), _Sink()
     assert _read(monkeypatch, cluster, sink, ends={T0: 100, T1: 601}) == "end"
     assert sorted(sink.shown) == [(T0, each) for each in range(100)] + [(T1, each) for each in range(600)]
     assert cluster.offsets == {T0: 100, T1: 601}
 
 
-def test_another_member_read_on_in_the_meantime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_member_read_further_in_the_meantime(monkeypatch: pytest.MonkeyPatch) -> None:
     """t-0 goes to it after 100 records, comes back with 500 committed, and nothing more comes."""
     cluster, sink = _Cluster({T0: range(100), T1: [0]}), _Sink()
     cluster.meanwhile = [
@@ -265,14 +265,14 @@ def test_another_member_read_on_in_the_meantime(monkeypatch: pytest.MonkeyPatch)
     assert cluster.offsets == {T0: 500, T1: 1}
 
 
-def test_a_partition_that_went_to_another_member_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_of_another_member_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(100), T1: [0]}), _Sink()
     cluster.meanwhile = [lambda: None, lambda: cluster.takes_away(T0, then_committed=700)]
     assert _read(monkeypatch, cluster, sink) == "interrupted"
     assert cluster.offsets == {T0: 700, T1: 1}
 
 
-def test_joining_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joining_does_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: [0, 1], T1: [0, 1]}), _Sink()
     cluster.joins_at = time.monotonic() + 0.6
     cluster.meanwhile = [lambda: None] * 1000

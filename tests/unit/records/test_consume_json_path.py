@@ -80,7 +80,7 @@ def test_conditions(condition: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", [], [1], float("inf")])
-def test_a_path_into_what_is_no_object(value: Any) -> None:
+def test_a_path_into_a_value_that_is_not_an_object(value: Any) -> None:
     assert not parse_condition("a.b[0]")(value)
 
 
@@ -108,7 +108,7 @@ def test_a_path_into_what_is_no_object(value: Any) -> None:
         ("a == " + "[" * 900, "is not a JSON value"),
     ],
 )
-def test_no_condition(condition: str, why: str) -> None:
+def test_invalid_conditions(condition: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(why)):
         parse_condition(condition)
 
@@ -149,7 +149,7 @@ def test_selection(selection: Selection, offsets: list[int]) -> None:
         assert list(chosen.records())[-1].headers == (("h", None), ("i", b"y"))
 
 
-def test_conditions_are_for_what_is_shown() -> None:
+def test_conditions_match_decoded_values() -> None:
     chunk = Chunk(TP, [0, 1], [0, 0], [None, None], [(7).to_bytes(4, "big"), b"xx"], {})
     decode = record_decoder(None, "int", DecoderSettings())
     assert decode
@@ -180,7 +180,7 @@ def test_a_header_without_a_name() -> None:
         Selection(json=(parse_condition('$ =~ "(a+)+b"'),)),
     ],
 )
-def test_a_pattern_that_would_take_for_ever_is_ended(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extremely_slow_pattern_is_stopped(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kctl.records.consume.select._SEARCH_S", 0.2)
     before = signal.getsignal(signal.SIGVTALRM)
     chunk = Chunk(TP, [7, 8], [0, 0], [None, None], [b"b", b'"' + b"a" * 60 + b'"'], {1: ((b"h", b"a" * 60),)})

@@ -97,7 +97,7 @@ def _run(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_merged_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_merge_in_timestamp_order(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
     logs = [
         _Log(number, sorted(chance.randrange(300) for _ in range(chance.randrange(80))), chance.randrange(1, 12))
@@ -110,7 +110,7 @@ def test_merged_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch, seed: int)
         assert [o for _, p, o in sink.seen if p == log.tp.partition] == list(range(log.end))
 
 
-def test_a_partition_stays_in_the_order_of_its_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_stays_in_offset_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Producers' clocks may go back: what follows a late record waits for it, and is not moved in front."""
     _, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 2), _Log(1, [3, 4, 11], 1)], 1, merge=True)
     assert [(t, p) for t, p, _ in sink.seen] == [(1, 0), (3, 1), (4, 1), (9, 0), (2, 0), (10, 0), (11, 1)]
@@ -133,7 +133,7 @@ def test_max_messages_within_a_batch(monkeypatch: pytest.MonkeyPatch, merge: boo
         assert [time for time, _, _ in sink.seen] == list(range(11))
 
 
-def test_until_a_time_leaves_out_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_until_a_time_skips_later_records(monkeypatch: pytest.MonkeyPatch) -> None:
     why, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 4)], 1, until_ms=9)
     assert (why, [time for time, _, _ in sink.seen]) == ("until", [1, 2])
 

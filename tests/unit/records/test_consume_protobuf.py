@@ -120,7 +120,7 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
         (b"\0" + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f", ""),  # a timestamp that no calendar has
     ],
 )
-def test_what_is_no_message(data: bytes, why: str) -> None:
+def test_invalid_messages(data: bytes, why: str) -> None:
     read = message_reader(_schema(with_descriptors=False), "schema 1")
     with pytest.raises(Exception, match=why):
         read(Framed(SchemaId(1), data))
@@ -137,7 +137,7 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
          "not a Protobuf schema"),
     ],
 )  # fmt: skip
-def test_no_schema(schema: Schema, why: str) -> None:
+def test_invalid_schemas(schema: Schema, why: str) -> None:
     with pytest.raises(NoSchema, match=why):
         message_reader(schema, "schema 1")
 
@@ -191,7 +191,7 @@ def test_a_registry_with_schemas_of_all_kinds(registry: RegistryServer, offers_d
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[NaN]", b"1e999", b"[" * 300 + b"]" * 300, b"[" * 100_000])
-def test_what_is_no_json(registry: RegistryServer, data: bytes) -> None:
+def test_invalid_json(registry: RegistryServer, data: bytes) -> None:
     registry.answers["/schemas/ids/2"] = {"schema": "{}", "schemaType": "JSON"}
     with pytest.raises(ValueError, match=r".+"):
         load("json-schema", DecoderSettings(registry.url))(struct.pack(">bI", 0, 2) + data, "t", "value")

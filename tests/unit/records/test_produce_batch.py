@@ -52,7 +52,7 @@ def test_records_read_back(codec: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 30, 100, 127, 128, 5000, 9000])
-def test_values_in_bulk_are_as_one_by_one(size: int) -> None:
+def test_adding_values_in_bulk_equals_adding_them_one_by_one(size: int) -> None:
     values = [bytes([n % 256]) * max(0, size - n % 3) for n in range(300)]
     taken: list[tuple[int, bytes | None]] = []
     at = 0
@@ -71,7 +71,7 @@ def test_values_in_bulk_are_as_one_by_one(size: int) -> None:
     assert taken == list(enumerate(values))
 
 
-def test_bulk_behind_records_with_keys() -> None:
+def test_bulk_after_records_with_keys() -> None:
     batch = OpenBatch(0, 1 << 20)
     batch.add(Outgoing(b"k", b"1", (), 5), 1)
     assert batch.add_values([b"2", b"3"], 0, 2, 2) == 2
@@ -98,7 +98,7 @@ def test_sizes(record: Outgoing) -> None:
     assert smallest_batch(record._replace(timestamp_ms=None)) <= batch.size
 
 
-def test_request_and_answer() -> None:
+def test_request_and_response() -> None:
     pieces = encode(8, 3, "t", -1, 1500, [(2, b"HEAD", b"records")])
     data = b"".join(pieces)
     assert struct.unpack(">i", data[:4])[0] == len(data) - 4
@@ -131,7 +131,7 @@ def _closed(name: int, count: int = 1) -> ClosedBatch:
     return batch.close("none", None)
 
 
-def test_what_is_sent_again_goes_first_and_keeps_its_sequence() -> None:
+def test_a_retried_batch_goes_first_and_keeps_its_sequence() -> None:
     queue = PartitionQueue(0, leader=1)
     first, second, third = (_closed(n, count=n) for n in (1, 2, 3))
     queue.waiting.extend([first, second, third])
@@ -147,7 +147,7 @@ def test_what_is_sent_again_goes_first_and_keeps_its_sequence() -> None:
     assert [batch.sequence for batch in (first, second, third)] == [0, 1, 3]
 
 
-def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered() -> None:
+def test_nothing_is_sent_to_a_new_leader_before_the_old_one_has_responded() -> None:
     queue = PartitionQueue(0, leader=1)
     queue.waiting.extend([_closed(1), _closed(2)])
     queue.send_next(1, idempotent=True)
@@ -158,7 +158,7 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered() -> None:
     assert not queue.may_send(1)
 
 
-def test_what_was_never_sent_is_dropped() -> None:
+def test_batches_that_were_never_sent_are_dropped() -> None:
     queue = PartitionQueue(0, leader=1)
     sent, unsent = _closed(1), _closed(2)
     queue.waiting.extend([sent, unsent])

@@ -27,7 +27,7 @@ def _parse(line: bytes, _number: int) -> Outgoing:
     return Outgoing(line[:1] or None, line[1:] or None)
 
 
-def test_every_line_is_looked_at(tmp_path: Path) -> None:
+def test_every_line_is_checked(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"ax\nbad\nb\n")
     two.write_bytes(b"\xff\xfe\n" + b"bad\n" * 30 + b"z" + b"y" * 2000)
@@ -39,7 +39,7 @@ def test_every_line_is_looked_at(tmp_path: Path) -> None:
     assert found.bad_lines[:2] == [f"{one} line 2 is bad; mend it", f"{two} line 2 is bad; mend it"]
 
 
-def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
+def test_a_partition_that_does_not_exist(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"0\n2\n3\n")
     options = ProduceOptions("t")
@@ -53,7 +53,7 @@ def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
     assert "line 3 names partition 3, and topic t has 0 to 2" in found.bad_lines[0]
 
 
-def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Path) -> None:
+def test_lines_that_are_values_are_counted_in_bulk(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"abc\n\n" + b"x" * 2000 + b"\nde")
     told: list[int] = []
@@ -73,13 +73,13 @@ def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Pa
     assert (few.records, few.bytes) == (2, 3)
 
 
-def test_it_ends_at_the_count() -> None:
+def test_checking_stops_at_the_count() -> None:
     options = ProduceOptions("t", count=2500)
     found = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
     assert (found.records, found.any_partition_count, found.largest_bytes) == (2500, 2500, 4)
 
 
-def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
+def test_checking_waits_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -116,7 +116,7 @@ class _Shown(Invocation):
         (1, True, "partitions without a leader: 0", NotHealthy),
     ],
 )
-def test_what_ends_a_dry_run(bad: int, skip: bool, shortage: str | None, raised: type[KctlError] | None) -> None:
+def test_errors_of_a_dry_run(bad: int, skip: bool, shortage: str | None, raised: type[KctlError] | None) -> None:
     found = ProduceCheck("t", bad_line_count=bad, bad_lines=["line 1 is bad"] * bad, max_batch_bytes=1000)
     with pytest.raises(raised) if raised else nullcontext():
         report_check(_Shown(), found, ProduceOptions("t", skip_bad_lines=skip), shortage)

@@ -71,7 +71,7 @@ def test_lines_of_files(tmp_path: Path, contents: list[bytes], expected: list[by
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_what_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_lines_that_span_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(produce_input, "_CHUNK", size)
     marked: list[str] = []
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\rthree\n\rfour\r\n")
@@ -81,7 +81,7 @@ def test_what_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_refused(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_is_rejected(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a").write_bytes("\ufeffk:v\n".encode(encoding))
     with pytest.raises(InvalidFile, match="is UTF-16"):
         _all(Lines([tmp_path / "a"], 100))
@@ -130,7 +130,7 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode()
 
 
-def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
+def test_with_several_files_a_line_is_reported_with_its_file(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text("1\n2\n")
     lines = Lines([tmp_path / "a", tmp_path / "b"], 100)
@@ -139,7 +139,7 @@ def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
     assert Lines([tmp_path / "a"], 100).where(7) == "line 7"
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="does not exist"):
         check_files([tmp_path / "none"])
     with pytest.raises(InvalidFile, match="is a directory"):
@@ -186,7 +186,7 @@ def test_text(how: TextFormat, line: bytes, expected: Outgoing) -> None:
         (TextFormat(encoding="base64"), b"AP8", "not base64"),
     ],
 )
-def test_text_that_cannot_be_a_record(how: TextFormat, line: bytes, why: str) -> None:
+def test_invalid_text_lines(how: TextFormat, line: bytes, why: str) -> None:
     with pytest.raises(Unfit, match=why):
         text_parser(how)(line)
 
@@ -239,7 +239,7 @@ def test_json(line: str, expected: Outgoing) -> None:
         (b'{"value":"x","offset":' + b"9" * 5000 + b"}", "nested too deep"),
     ],
 )
-def test_json_that_cannot_be_a_record(line: bytes, why: str) -> None:
+def test_invalid_json_lines(line: bytes, why: str) -> None:
     with pytest.raises(Unfit, match=why):
         json_parser()(line)
 
@@ -261,14 +261,14 @@ def test_options_and_json() -> None:
         Outgoing(b"k\n\x1b", "😀\u2028".encode(), (), 3, 1),
     ],
 )
-def test_what_is_kept_can_be_given_back(record: Outgoing) -> None:
+def test_unacknowledged_records_can_be_sent_again(record: Outgoing) -> None:
     text = json_line(record, topic="t", line=7, outcome="failed")
     assert "\n" not in text
     assert json_parser()(text.encode()) == record
     assert {"line": 7, "outcome": "failed", "topic": "t"}.items() <= json.loads(text).items()
 
 
-def test_json_as_a_template_is_shown_as_it_has_to_be() -> None:
+def test_the_hint_shows_json_as_a_valid_template() -> None:
     """Nobody's first template has doubled braces."""
     given = '{"id":{n},"in":{"ref":"{uuid}"}}'
     with pytest.raises(UsageError) as caught:
@@ -298,7 +298,7 @@ def test_template() -> None:
     ["{", "}", "{}", "{x}", "{n", "{n.real}", "{n!r}", "{random}", "{random:-1}", "{random:x}", "{int:2:1}", "{int:1}",
      "{__import__('os')}", "{n:}", "{random:" + "9" * 30 + "}", "{random:999999999999}", "{random:1:2}"],
 )  # fmt: skip
-def test_templates_that_are_none(text: str) -> None:
+def test_invalid_templates(text: str) -> None:
     with pytest.raises(UsageError):
         template(text)
 
@@ -314,7 +314,7 @@ def test_rate(text: str, per_s: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1/d", "1MB/s", "s", "1e3"])
-def test_rates_that_are_none(text: str) -> None:
+def test_invalid_rates(text: str) -> None:
     with pytest.raises(UsageError, match="is not a rate"):
         parse_record_rate(text)
 
@@ -345,7 +345,7 @@ def test_murmur2(key: str, expected: int) -> None:
     assert partition_of(key.encode(), 7) == (expected & 0x7FFFFFFF) % 7
 
 
-def test_large_keys_are_not_cached_hash() -> None:
+def test_large_keys_are_not_cached() -> None:
     before = partitioner._cached_hash.cache_info().currsize
     assert [partition_of(b"k" * size, 3) for size in (65, 20_000)] == [
         (murmur2(b"k" * size) & 0x7FFFFFFF) % 3 for size in (65, 20_000)
@@ -353,7 +353,7 @@ def test_large_keys_are_not_cached_hash() -> None:
     assert partitioner._cached_hash.cache_info().currsize == before
 
 
-def test_the_file_of_what_is_lost(tmp_path: Path) -> None:
+def test_the_file_of_unacknowledged_records(tmp_path: Path) -> None:
     path = tmp_path / "lost.jsonl"
     unused = UndeliveredFile(path)
     assert path.stat().st_mode & 0o777 == 0o600

@@ -73,7 +73,7 @@ class Answering:
 
 @pytest.mark.parametrize("parse", [None, lambda line, _number: Outgoing(b"k", line)])
 @pytest.mark.parametrize("skip", [True, False])
-def test_a_line_longer_than_any_record_is_refused_whole(
+def test_a_line_longer_than_any_record_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parse: Parse | None, skip: bool
 ) -> None:
     """Compressed, no limit of the topic stops it: what was read of it must not be sent for it."""
@@ -89,7 +89,7 @@ def test_a_line_longer_than_any_record_is_refused_whole(
     assert result.bytes == 300_000 + (4 if skip else 0) + keys
 
 
-def test_a_file_that_is_gone_ends_it_behind_what_was_sent(tmp_path: Path) -> None:
+def test_a_deleted_file_ends_the_run_after_the_records_before_it(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
     first.write_text("a\nb\n")
     second.write_text("c\n")
@@ -110,7 +110,7 @@ def test_a_file_that_is_gone_ends_it_behind_what_was_sent(tmp_path: Path) -> Non
         report(_Shown(), result, run.cause, None, None)
 
 
-def test_what_nobody_foresaw_is_told_with_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_raised_after_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "lines"
     path.write_text("a\nb\n")
     run = _run([path])
@@ -128,7 +128,7 @@ def test_what_nobody_foresaw_is_told_with_an_account(tmp_path: Path, monkeypatch
     assert [row.line for row in run.lost()] == [1, 2]
 
 
-def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -> None:
+def test_without_file_descriptors_a_broker_is_unreachable(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("a\n")
     run = _run([path])
@@ -140,7 +140,7 @@ def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -
     run._sender.close()
 
 
-def test_a_second_interrupt_waits_no_longer_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_second_interrupt_stops_waiting_and_reports_every_record(tmp_path: Path) -> None:
     """Nobody answers. However often it is interrupted, each record has its outcome."""
     path = tmp_path / "lines"
     path.write_text("".join(f"{number}\n" for number in range(500)))
@@ -164,7 +164,7 @@ def test_a_second_interrupt_waits_no_longer_and_loses_nothing(tmp_path: Path) ->
     assert [row.line for row in run.lost()] == list(range(1, 501))
 
 
-def test_a_pipe_as_a_later_file_is_waited_for_without_stopping(tmp_path: Path) -> None:
+def test_waiting_for_a_pipe_does_not_block_the_sender(tmp_path: Path) -> None:
     """What was sent is answered meanwhile, and an interrupt ends it."""
     first, pipe = tmp_path / "1", tmp_path / "pipe"
     first.write_text("a\n")
@@ -228,7 +228,7 @@ def _result() -> ProduceResult:
     return ProduceResult("t", "all", sent=6, acknowledged=2, unknown=4, not_acknowledged=[3, 4, 5, 9], error="why")
 
 
-def test_numbers_of_lines_are_numbers() -> None:
+def test_line_numbers_are_numbers_in_json() -> None:
     shown = _Shown()
     with pytest.raises(OperationFailed) as caught:
         report(shown, _result(), None, None, None)
@@ -256,7 +256,7 @@ def test_quiet_prints_nothing_if_every_record_is_acknowledged(
     assert shown.shown["unknown"] == 4, "a failure prints the result"
 
 
-def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_does_not_hide_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _run([])
     record = Outgoing(b"k", b"v", (), 1, 0)
     monkeypatch.setattr(run, "lost", lambda: iter([Lost(n, record, "unknown") for n in range(250)]))
@@ -278,7 +278,7 @@ def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pyte
     run._sender.close()
 
 
-def test_the_file_of_what_is_lost_removes_only_what_it_made(tmp_path: Path) -> None:
+def test_the_file_of_unacknowledged_records_is_removed_only_if_new(tmp_path: Path) -> None:
     mine, link, pipe = tmp_path / "mine", tmp_path / "link", tmp_path / "pipe"
     mine.touch()
     link.symlink_to(mine)
@@ -299,7 +299,7 @@ def test_the_file_of_what_is_lost_removes_only_what_it_made(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "mine", "pipe"]
 
 
-def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> None:
+def test_records_are_counted_once_they_are_on_disk(tmp_path: Path) -> None:
     """Not when it is in a buffer."""
     file = UndeliveredFile(tmp_path / "kept")
     os.close(file._fd)
@@ -310,7 +310,7 @@ def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> No
     file.close()
 
 
-def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_topic_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     known = state(1)
     internal = replace(known, topics={"t": replace(known.topics["t"], internal=True)})
     monkeypatch.setattr("kctl.records.produce.destination.known_topics", lambda *_: internal)
@@ -320,7 +320,7 @@ def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatc
 
 
 @pytest.mark.parametrize(("kept", "said"), [(None, True), ("lost.jsonl", False)])
-def test_how_to_keep_what_is_lost_is_said_to_who_did_not(kept: str | None, said: bool) -> None:
+def test_the_hint_suggests_the_failed_file(kept: str | None, said: bool) -> None:
     result = ProduceResult("t", "all", sent=2, unknown=1, acknowledged=1, not_acknowledged=[2], failed_file=kept)
     with pytest.raises(OperationFailed) as failed:
         report(_Shown(), result, OperationFailed("silent"), None, None)

@@ -129,7 +129,7 @@ def test_after_an_error_one_at_a_time_and_in_order(rig: Callable[..., Rig]) -> N
     assert it.acknowledged() == list(range(1, 7))
 
 
-def test_a_lost_answer_in_the_middle_of_five(rig: Callable[..., Rig]) -> None:
+def test_a_lost_response_among_five(rig: Callable[..., Rig]) -> None:
     it = rig()
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
@@ -145,7 +145,7 @@ def test_a_lost_answer_in_the_middle_of_five(rig: Callable[..., Rig]) -> None:
     assert sum(map(len, it.broker.seen)) == 3
 
 
-def test_every_partition_has_its_turn(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_partition_gets_its_turn(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve partitions of one leader, requests that hold four batches, and a link that is the bottleneck."""
     monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 4200)
     it = rig(12)
@@ -164,7 +164,7 @@ def test_every_partition_has_its_turn(rig: Callable[..., Rig], monkeypatch: pyte
     assert min(taken.values()) * 2 > max(taken.values()), taken
 
 
-def test_standing_behind_others_is_no_lack_of_progress(
+def test_waiting_behind_other_partitions_counts_as_progress(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 1)
@@ -196,7 +196,7 @@ def test_standing_behind_others_is_no_lack_of_progress(
         (-1, -1, -1, True, False, UNKNOWN), (10, -1, -1, True, False, FAILED), (87, -1, 1, False, False, FAILED),
     ],
 )  # fmt: skip
-def test_what_an_error_says_of_a_batch(
+def test_the_outcome_of_a_batch_by_error(
     rig: Callable[..., Rig], code: int, offset: int, acks: int, idempotent: bool, sent_again: bool, in_the_end: str
 ) -> None:
     it = rig(acks=acks, idempotent=idempotent, timeout_s=0.3)
@@ -208,7 +208,7 @@ def test_what_an_error_says_of_a_batch(
     assert it.sender.stopped is not None
 
 
-def test_acks_0_is_progress_when_it_is_written(rig: Callable[..., Rig]) -> None:
+def test_with_acks_0_a_write_is_progress(rig: Callable[..., Rig]) -> None:
     """A slow connection takes a large batch for longer than --timeout, and then the rest: nothing is given up twice."""
     it = rig(acks=0, timeout_s=1.0, batch_bytes=2_000_000)
     it.batch(size=1_500_000)
@@ -221,7 +221,7 @@ def test_acks_0_is_progress_when_it_is_written(rig: Callable[..., Rig]) -> None:
     assert it.sender.stopped is None
 
 
-def test_acks_0_given_up_and_written_after_all(rig: Callable[..., Rig]) -> None:
+def test_with_acks_0_a_late_write_is_ignored(rig: Callable[..., Rig]) -> None:
     it = rig(acks=0, timeout_s=0.3, batch_bytes=2_000_000)
     it.batch(size=1_500_000)
     ends = time.monotonic() + 10
@@ -232,7 +232,7 @@ def test_acks_0_given_up_and_written_after_all(rig: Callable[..., Rig]) -> None:
     assert len(it.outcomes) == 1
 
 
-def test_a_quota_is_waited_for(rig: Callable[..., Rig]) -> None:
+def test_throttle_time_is_waited_for(rig: Callable[..., Rig]) -> None:
     """The broker answers at once and is deaf for throttle_time_ms: that is no silence and no lack of progress."""
     it = rig(timeout_s=1.0)
     it.broker.throttle_ms = 2000
@@ -249,7 +249,7 @@ def test_a_quota_is_waited_for(rig: Callable[..., Rig]) -> None:
     assert len(it.client.brokers) == 1
 
 
-def test_a_quota_of_old_brokers_was_waited_for_by_them(rig: Callable[..., Rig]) -> None:
+def test_old_brokers_wait_for_the_throttle_time_themselves(rig: Callable[..., Rig]) -> None:
     link = Link(1, cast(Connection, broker := FakeBroker()), 5, -1)
     link.send("t", 1000, [], (1, 0))
     link.write()
@@ -262,7 +262,7 @@ def test_a_quota_of_old_brokers_was_waited_for_by_them(rig: Callable[..., Rig]) 
     broker.close()
 
 
-def test_a_partition_that_takes_nothing_is_named_once(rig: Callable[..., Rig]) -> None:
+def test_a_partition_that_accepts_nothing_is_reported_once(rig: Callable[..., Rig]) -> None:
     """Answers name the partition, too."""
     sender = rig(timeout_s=4.0).sender
     sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
@@ -270,7 +270,7 @@ def test_a_partition_that_takes_nothing_is_named_once(rig: Callable[..., Rig]) -
     assert found.message == "partition t-0 accepted nothing for 4 s: fewer replicas are in sync"
 
 
-def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
+def test_a_silent_broker_is_reported(rig: Callable[..., Rig]) -> None:
     it = rig(timeout_s=1.2)
     it.batch()
     it.until(lambda: it.sender.idle, "given up")
@@ -285,13 +285,13 @@ def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
     assert it.sender._leaders.trouble.message == "the connection to broker 1 broke: no response within 1.5 s"
 
 
-def test_the_broker_has_more_time_than_it_is_told(rig: Callable[..., Rig]) -> None:
+def test_the_client_waits_longer_than_the_broker(rig: Callable[..., Rig]) -> None:
     """Its own REQUEST_TIMED_OUT comes first."""
     it = rig(timeout_s=30)
     assert it.sender._silent_s == it.sender._request_s + 5
 
 
-def test_answers_before_nonsense_count(rig: Callable[..., Rig]) -> None:
+def test_responses_before_an_invalid_one_count(rig: Callable[..., Rig]) -> None:
     it = rig()
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
@@ -306,7 +306,7 @@ def test_answers_before_nonsense_count(rig: Callable[..., Rig]) -> None:
     assert sum(map(len, it.broker.seen)) == 1
 
 
-def test_answers_before_the_end_count_while_something_is_written(rig: Callable[..., Rig]) -> None:
+def test_responses_before_a_failed_write_count(rig: Callable[..., Rig]) -> None:
     it = rig(2, acks=1, batch_bytes=3_000_000)
     it.batch(0)
     it.sender.flushing = True
@@ -321,7 +321,7 @@ def test_answers_before_the_end_count_while_something_is_written(rig: Callable[.
     assert it.acknowledged() == [1, 2]
 
 
-def test_no_broker_can_take_it(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_supports_the_codec(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeBroker, "api_versions", {0: (0, 2)})
     with pytest.raises(NotSupported, match="format 2"):
         rig(connect=False).sender.connect()
@@ -331,7 +331,7 @@ def test_no_broker_can_take_it(rig: Callable[..., Rig], monkeypatch: pytest.Monk
         it.sender.connect()
 
 
-def test_waiting_for_a_leader_takes_no_time(rig: Callable[..., Rig]) -> None:
+def test_waiting_for_a_leader_uses_no_cpu(rig: Callable[..., Rig]) -> None:
     it = rig(leader=-1)
     it.batch(size=10)
     steps = 0
@@ -345,7 +345,7 @@ def test_waiting_for_a_leader_takes_no_time(rig: Callable[..., Rig]) -> None:
     assert it.acknowledged() == [1]
 
 
-def test_going_on_behind_a_refused_batch_in_the_next_epoch(rig: Callable[..., Rig]) -> None:
+def test_go_on_continues_in_the_next_epoch_after_a_rejected_batch(rig: Callable[..., Rig]) -> None:
     """A broker takes nothing behind a sequence number that is missing, and the first one of a newer epoch."""
     it = rig(2, go_on=True)
     for _ in range(2):
@@ -367,7 +367,7 @@ def test_going_on_behind_a_refused_batch_in_the_next_epoch(rig: Callable[..., Ri
     assert [batch.sequence for batch in it.ended if batch.partition == 1] == [0, 1, 2]
 
 
-def test_going_on_gives_up_what_was_sent_behind_the_lost_one(rig: Callable[..., Rig]) -> None:
+def test_go_on_gives_up_batches_sent_after_the_lost_one(rig: Callable[..., Rig]) -> None:
     it = rig(go_on=True)
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
@@ -386,7 +386,7 @@ def test_going_on_gives_up_what_was_sent_behind_the_lost_one(rig: Callable[..., 
     assert [(batch.epoch, batch.sequence) for batch in it.ended[-2:]] == [(1, 0), (1, 1)]
 
 
-def test_going_on_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> None:
+def test_go_on_continues_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> None:
     it = rig(go_on=True, timeout_s=0.3)
     it.broker.judge = lambda _partition: (19, -1)
     it.batch()
@@ -400,7 +400,7 @@ def test_going_on_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> Non
     assert it.sender.stopped is None
 
 
-def test_going_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) -> None:
+def test_go_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) -> None:
     it = rig(acks=1, go_on=True)
     for _ in range(3):
         it.batch()
@@ -411,7 +411,7 @@ def test_going_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig
     assert [len(broker.seen) for broker in it.client.brokers] == [1, 2]
 
 
-def test_resending_as_producers_without_idempotence_do(rig: Callable[..., Rig]) -> None:
+def test_resend_behaves_like_producers_without_idempotence(rig: Callable[..., Rig]) -> None:
     """What was under way on a connection that broke goes out once more: it may be in the log twice then."""
     it = rig(acks=1, go_on=True, resend=True)
     it.batch()
