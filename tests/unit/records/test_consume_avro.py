@@ -1,4 +1,4 @@
-"""Avro by a schema registry: a stand-in over HTTP, as no registry comes with Kafka."""
+"""Avro with a schema registry: a stand-in over HTTP, because Kafka contains no registry."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class _Registry(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a stand-in."""
+    """Return the URL of the stand-in."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     _Registry.asked = []
@@ -112,7 +112,7 @@ def _message(schema_id: int, schema: Any, value: Any) -> bytes:
 
 
 def _full(schema: dict[str, Any]) -> dict[str, Any]:
-    """PERSON with what it refers to in it."""
+    """Return PERSON with its references inlined."""
     fields = [{**f, "type": ADDRESS if f["type"] == "x.Address" else f["type"]} for f in schema["fields"]]
     return {**schema, "fields": fields}
 
@@ -148,13 +148,13 @@ def test_values_with_references_and_logical_types(registry: str) -> None:
         (struct.pack(">bI", 0, 5), "refers to itself"),
         (struct.pack(">bI", 0, 6), "references that cannot be read"),
         (struct.pack(">bI", 0, 7), "has no text"),
-        (struct.pack(">bI", 0, 1) + b"\x06ab", ""),  # 3 bytes, and 2 are there
+        (struct.pack(">bI", 0, 1) + b"\x06ab", ""),  # 3 bytes announced, 2 present
         (_message(1, "string", "ab") + b"more", "4 bytes are left"),
         (struct.pack(">bI", 0, 8) + b"\xff" * 10, ""),
     ],
 )
 def test_invalid_avro_data(registry: str, data: bytes, why: str) -> None:
-    """An exception that is the record's fault, again and again: the record is shown as it is."""
+    """The exception is the record's fault each time: the record is shown undecoded."""
     decode = load("avro", DecoderSettings(schema_registry=registry))
     for _ in range(2):
         with pytest.raises(Exception, match=why) as caught:
@@ -240,7 +240,7 @@ class _Sink:
     ],
 )  # fmt: skip
 def test_many_records_are_decoded_in_chunks(size: int, most: int | None, end: int | None, shown: int) -> None:
-    """A value may be thousands of times larger than its bytes: only so many are there at once."""
+    """A value may be thousands of times larger than its bytes, so only a limited number is in memory."""
     tp, sink = TopicPartition("t", 0), _Sink()
     decoder = record_decoder(None, "text", DecoderSettings())
     delivery = Delivery(ConsumeOptions(("t",), max_messages=most), sink, {} if end is None else {tp: end}, decoder)

@@ -1,4 +1,4 @@
-"""What a Fetch brings, as records: every codec, transactions, gaps, damage."""
+"""Decoding of Fetch responses into records: every codec, transactions, gaps, damage."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_codec_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_large_batch_is_decoded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a batch cannot be had by columns, a thousand records at most are in memory."""
+    """If a batch cannot be decoded as columns, at most a thousand records are in memory."""
     monkeypatch.setattr(batches, "record_columns", lambda *_: None)
     chunks = [chunk for chunk, _ in decode(TP, batch(0, 2500), 0) if chunk]
     assert [chunk.size for chunk in chunks] == [1000, 1000, 500]

@@ -1,4 +1,4 @@
-"""Reading without a group while leaders are away, and into a pipe that nobody empties. Brokers that fail on demand are
+"""Reading without a group while leaders are unavailable, and into a pipe without a reader. Brokers that fail on demand are
 stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Sink:
 
 
 class _Fetcher:
-    """Logs that begin at 5 and hold ten batches of one record. silent_s: so long leaders are looked for."""
+    """Logs that begin at 5, with ten batches of one record. silent_s: how long finding the leaders takes."""
 
     silent_s = 0.0
 
@@ -83,7 +83,7 @@ Asked = Callable[[TopicPartition], "LogOffsets | KctlError | None"]
 
 
 def _asking(monkeypatch: pytest.MonkeyPatch, answer: Asked) -> None:
-    """What leaders say about a log: its ends, why they do not, or None: metadata do not have it."""
+    """The leaders' response about a log: its ends, an error, or None if metadata lack the topic."""
 
     def ends(_client: Any, tps: Sequence[TopicPartition], **_: Any) -> Any:
         said = {tp: answer(tp) for tp in tps}
@@ -119,7 +119,7 @@ def _after(seconds: float, then: LogOffsets, before: KctlError | None) -> Asked:
 
 @pytest.mark.parametrize("before", [AWAY, None], ids=["away", "a broker that does not know the topic yet"])
 def test_a_truncated_log_waits_for_its_leader(monkeypatch: pytest.MonkeyPatch, before: KctlError | None) -> None:
-    """An unclean election: out of range, and no leader to ask for the log's ends. Others are read meanwhile."""
+    """After an unclean election the offset is out of range, and no leader has the ends. Others are still read."""
     _asking(monkeypatch, _after(0.5, LogOffsets(5, 15), before))
     sink = _Sink()
     reader = _reader(monkeypatch, sink, {T0: 2, T1: 5}, exit_eof=True)

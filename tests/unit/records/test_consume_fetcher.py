@@ -1,4 +1,4 @@
-"""Fetching when leaders are away: what is waited for, for how long, and what is said. Brokers that fail on demand are
+"""Fetching while leaders are unavailable: waits, timeouts and warnings. Brokers that fail on demand are
 stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TP = TopicPartition("t", 0)
 
 
 class _Client:
-    """A cluster that knows a leader, or none, and cannot be read from."""
+    """A cluster with or without a known leader, which cannot be read from."""
 
     def __init__(self, leader: int = 1, *, metadata: KctlError | None = None, topics: bool = True) -> None:
         self._leader, self._error = leader, metadata
@@ -40,7 +40,7 @@ class _Client:
 
 
 def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
-    """What is told in so much time."""
+    """Return the warnings of a period."""
     told: list[str] = []
     made: Any = client
     fetcher = Fetcher(made, {TP: 0}, read_committed=False, warn=told.append, timeout_s=0.5, **options)
@@ -64,7 +64,7 @@ def test_a_finite_read_does_not_wait_forever(client: _Client, why: str) -> None:
 
 
 def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has just started, in a rolling restart: the topic is there, and is no deleted one."""
+    """A broker that has just started, in a rolling restart: the topic exists and was not deleted."""
     monkeypatch.setattr(absence, "DELETED_AFTER_S", 1.0)
     client = _Client(-1)
     client.topics = lambda: client.looks > 3
@@ -75,7 +75,7 @@ def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_unresponsive_host_does_not_delay_other_leaders() -> None:
-    """Connecting to it takes seconds; meanwhile others are polled, and it is not dialled twice at once."""
+    """Connecting takes seconds; in the meantime others are polled, and the host is not dialed twice at once."""
     never = threading.Event()
     client = _Client()
     dialled: list[int] = []

@@ -1,4 +1,4 @@
-"""How records are written, and what decoders make of them."""
+"""Output formats of records, and decoders."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHUNK = Chunk(
 
 
 class _Stdout(io.TextIOWrapper):
-    """A stdout that says whether it is a terminal."""
+    """A stdout that is a terminal or not."""
 
     def __init__(self, terminal: bool) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
@@ -51,7 +51,7 @@ Written = Callable[..., bytes]
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Written:
-    """What a writer that `make` makes writes of a chunk."""
+    """Return the output for a chunk of the writer that `make` returns."""
 
     def run(make: Callable[[], formats.Writer], chunk: Chunk = CHUNK, *, terminal: bool = False) -> bytes:
         out = _Stdout(terminal)
@@ -219,7 +219,7 @@ def _no_function(_settings: DecoderSettings) -> Any:
 
 
 def test_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package's entry points; a built-in name cannot be taken over."""
+    """The entry points of a package, which cannot replace a built-in decoder."""
     points = [
         EntryPoint(name, f"a_package:{function.__name__}", decoding.GROUP)
         for name, function in (("reversing", _reversing), ("broken", _broken), ("odd", _no_function), ("json", _broken))

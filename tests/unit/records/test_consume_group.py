@@ -1,4 +1,4 @@
-"""A member of a group whose partitions come and go while an answer is on its way. Consumer and fetcher are stand-ins;
+"""A group member whose partitions change while a response is in flight. Consumer and fetcher are stand-ins;
 real ones are in tests/integration/records/test_consume.py and tests/integration/records/test_consume_group.py."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HUNDRED = b"".join(batch(base, [Rec(value=b"x" * 500) for _ in range(50)]) for b
 
 
 class Consumer:
-    """kafka-python's: `script` has what each poll() does; committed: what the group has."""
+    """kafka-python's consumer. script: the effect of each poll(); committed: the group's offsets."""
 
     def __init__(self, *script: Callable[[Consumer], None], committed: int = 0) -> None:
         self._script = iter(script)
@@ -90,7 +90,7 @@ class Consumer:
 
 
 class Log:
-    """Stands for the Fetcher: one partition, of which the first answer holds one batch, the next two, and so on."""
+    """A stand-in for the Fetcher: one partition; the first response has one batch, the next two, and so on."""
 
     data = b""
     start = 0
@@ -123,7 +123,7 @@ class Log:
 
 
 class Sink:
-    """shown: offsets. breaks: the number of the flush that finds nobody at the other end."""
+    """A sink. shown: offsets. breaks: the number of the flush at which the reader of the pipe has exited."""
 
     def __init__(self, breaks: int = 0) -> None:
         self.shown: list[int] = []
@@ -151,7 +151,7 @@ Read = Callable[..., GroupReader]
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
-    """A reader of `data` that serves the consumer after each 2 to 16 KiB."""
+    """Return a reader of `data` that serves the consumer after each 2 to 16 KiB."""
     monkeypatch.setattr(group_reader, "_SERVE_EVERY_S", 0.0)
 
     def make(
@@ -199,7 +199,7 @@ def test_records_read_by_another_member_in_the_meantime_are_not_shown(reader: Re
 
 @pytest.mark.parametrize("when", ["r", ".r", "..r", "...r", "r.rr", "rrrrrrrrr"])
 def test_a_rebalance_that_keeps_the_partition(reader: Read, when: str) -> None:
-    """What was asked for anew meanwhile is not shown twice."""
+    """Records that were requested again in the meantime are not shown twice."""
 
     def both(consumer: Consumer) -> None:
         consumer.take()
@@ -212,7 +212,7 @@ def test_a_rebalance_that_keeps_the_partition(reader: Read, when: str) -> None:
 
 
 def test_records_after_the_end_are_not_committed(reader: Read) -> None:
-    """The end is in a gap: the next record is behind it, and for the next reader."""
+    """The end is in a gap: the record after it is for the next reader."""
     data = batch(0, [Rec(offset=1), Rec(offset=5), Rec(offset=9)])
     consumer, sink = Consumer(Consumer.give), Sink()
     assert reader(consumer, sink, data, end=8).run() == "end"
@@ -233,7 +233,7 @@ def test_max_messages_is_exact(reader: Read) -> None:
 
 
 def test_the_command_stops_when_its_reader_exits(reader: Read) -> None:
-    """What was flushed before was handed over, and is committed; the rest is not."""
+    """Records flushed before were delivered and are committed; the rest is not."""
     consumer, sink = Consumer(Consumer.give), Sink(breaks=3)
     with pytest.raises(BrokenPipeError):
         reader(consumer, sink, HUNDRED).run()
@@ -254,7 +254,7 @@ def test_interrupted_during_a_write(reader: Read) -> None:
 
 @pytest.mark.parametrize("error", [RebalanceInProgressError, CommitFailedError, KafkaTimeoutError])
 def test_interrupted_in_a_rebalance(reader: Read, error: type[KafkaError]) -> None:
-    """A refused or late commit does not turn Ctrl-C into a failure."""
+    """A rejected or late commit does not turn Ctrl-C into a failure."""
 
     class Rebalancing(Consumer):
         def commit(self, *_: object, **_options: object) -> None:

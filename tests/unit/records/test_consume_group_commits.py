@@ -1,4 +1,4 @@
-"""What a group has committed after a reading: never a record that was not shown, never less than others committed.
+"""Offsets committed by a read: never after a record that was not shown, never before those of other members.
 
 The member of the group, its consumer and the brokers are stand-ins, all in `_Cluster`: real ones cannot be made to
 rebalance, or a user to press Ctrl-C, between two chosen records.
@@ -31,7 +31,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class _Cluster:
-    """A topic of two partitions and the member of a group that reads it; where nothing is left, Ctrl-C is pressed.
+    """A topic of two partitions and a group member that reads it; at the end, Ctrl-C is pressed.
 
     log: the offsets that records have; offsets: what the group has committed, by whomever; meanwhile: what happens
     within polls of the member, one of them in each. Records come from whoever asks: the member, unless it has paused
@@ -50,10 +50,10 @@ class _Cluster:
         self._listener: Any = None
         self._asked: dict[TopicPartition, int] = {}
 
-    # --- what others do ---
+    # --- other members ---
 
     def takes_away(self, tp: TopicPartition, *, then_committed: int) -> None:
-        self.offsets |= {_ours(each): at for each, at in self._positions.items()}  # as in front of any rebalance
+        self.offsets |= {_ours(each): at for each, at in self._positions.items()}  # as before any rebalance
         self._listener.on_partitions_revoked(set(self._positions))
         self._give({each: at for each, at in self._positions.items() if _ours(each) != tp})
         self.offsets[tp] = then_committed
@@ -67,7 +67,7 @@ class _Cluster:
         self._paused.clear()
         self._listener.on_partitions_assigned(set(positions))
 
-    # --- kafka-python's consumer, as far as it is used ---
+    # --- the used part of kafka-python's consumer ---
 
     def group_metadata(self) -> Any:
         return SimpleNamespace(state=MemberState.STABLE if self._positions else MemberState.REBALANCING)
@@ -169,7 +169,7 @@ def _record(offset: int) -> Any:
 
 
 class _Sink:
-    """error: raised in place of the write after so many records."""
+    """A sink. error: raised instead of the write after this many records."""
 
     def __init__(self, error: BaseException | None = None, after: int = 0) -> None:
         self.shown: list[tuple[TopicPartition, int]] = []
@@ -253,7 +253,7 @@ def test_the_log_grows_after_the_end_of_the_read(monkeypatch: pytest.MonkeyPatch
 
 
 def test_another_member_read_further_in_the_meantime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """t-0 goes to it after 100 records, comes back with 500 committed, and nothing more comes."""
+    """Another member gets t-0 after 100 records and returns it with 500 committed; no more records follow."""
     cluster, sink = _Cluster({T0: range(100), T1: [0]}), _Sink()
     cluster.meanwhile = [
         lambda: None,

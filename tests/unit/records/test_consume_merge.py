@@ -1,4 +1,4 @@
-"""Reading without a group, over answers that a made-up Fetcher gives: ends, limits, merging by time."""
+"""Reading without a group from a fake Fetcher: ends, limits, merging by timestamp."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Sink:
 
 
 class _Log:
-    """A partition's log in batches of some records, by their timestamps."""
+    """Return a partition's log in small batches, from its timestamps."""
 
     def __init__(self, number: int, times: Sequence[int], per_batch: int) -> None:
         self.tp = TopicPartition("t", number)
@@ -111,7 +111,7 @@ def test_merge_in_timestamp_order(monkeypatch: pytest.MonkeyPatch, seed: int) ->
 
 
 def test_a_partition_stays_in_offset_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Producers' clocks may go back: what follows a late record waits for it, and is not moved in front."""
+    """Producers' clocks may go back: records after a late record are not moved before it."""
     _, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 2), _Log(1, [3, 4, 11], 1)], 1, merge=True)
     assert [(t, p) for t, p, _ in sink.seen] == [(1, 0), (3, 1), (4, 1), (9, 0), (2, 0), (10, 0), (11, 1)]
 
@@ -139,7 +139,7 @@ def test_until_a_time_skips_later_records(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_merge_of_many_compressed_partitions_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of few bytes on the wire may be large: 50 of 6 MB each, one per partition, all of them begun at once."""
+    """Batches of few bytes on the wire may be large: 50 of 6 MB each, one per partition, all in progress at once."""
     count, size = 50, 6000
     logs = [_Log(number, [], 1) for number in range(count)]
     data = batch(0, [Rec(value=b"x" * 1000, timestamp=time) for time in range(size)], codec="zstd", base_timestamp=0)

@@ -1,4 +1,4 @@
-"""Protobuf and JSON Schema by a schema registry: Confluent's and Apicurio's framing."""
+"""Protobuf and JSON Schema with a schema registry: Confluent's and Apicurio's framing."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
         (b"\x04\0\x02", "no message 0.1"),
         (b"\0\x0a\xff", "is not a message shop.Order"),
         (b"\0\x1a\x02\x08", "is not a message shop.Order"),
-        (b"\0" + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f", ""),  # a timestamp that no calendar has
+        (b"\0" + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f", ""),  # a timestamp out of range
     ],
 )
 def test_invalid_messages(data: bytes, why: str) -> None:

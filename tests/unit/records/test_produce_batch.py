@@ -1,4 +1,4 @@
-"""Batches that are written, read back by what reads segments; requests and answers."""
+"""Batches to be sent, read back by the segment reader; requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kctl produce --dry-run without a broker: what lines would become."""
+"""kctl produce --dry-run without a broker."""
 
 from __future__ import annotations
 

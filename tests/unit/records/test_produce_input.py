@@ -43,7 +43,7 @@ def _all(lines: Lines) -> list[tuple[int, bytes]]:
         ([b"a\nb"], [b"a", b"b"]),
         ([b"\n\n"], [b"", b""]),
         ([b"a\r\nb\rc\n\rd"], [b"a", b"b", b"c", b"", b"d"]),
-        ([b"a\x0b\x0c\x1c\x85\xe2\x80\xa8\n"], [b"a\x0b\x0c\x1c\x85\xe2\x80\xa8"]),  # str.splitlines has more
+        ([b"a\x0b\x0c\x1c\x85\xe2\x80\xa8\n"], [b"a\x0b\x0c\x1c\x85\xe2\x80\xa8"]),  # str.splitlines would split here
         ([b"a\r", b"\nb"], [b"a", b"", b"b"]),  # two files
         ([b"x" * 262_143 + b"\r\ny\r\n"], [b"x" * 262_143, b"y"]),  # CR and LF in two reads
         ([b"x" * 262_143 + b"\ry"], [b"x" * 262_143, b"y"]),
@@ -58,8 +58,8 @@ def _all(lines: Lines) -> list[tuple[int, bytes]]:
         (
             [b"x" * 300_000 + b"\n" + b"y" * 300_000],
             [b"x" * 300_000, b"y" * 300_000],
-        ),  # longer than what is read at once
-        ([b"x" * 600_001 + b"\nz\n"], [b"x" * 600_001, b"z"]),  # cut behind the first byte too many
+        ),  # longer than one read
+        ([b"x" * 600_001 + b"\nz\n"], [b"x" * 600_001, b"z"]),  # cut off after the first excess byte
         ([b"x" * 900_000 + b"\nz\n"], [b"x" * 600_001, b"z"]),
     ],
 )
@@ -112,7 +112,7 @@ def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dic
             continue
         check_separators(how)
         if "parse.headers" in options and text.startswith("\t"):
-            continue  # an empty text before the delimiter: no header, where Java refuses it
+            continue  # an empty text before the delimiter: no header; Java rejects it
         (tmp_path / "a").write_text(text, newline="")
         parse, made, why = text_parser(how), [], None
         for _, line in _all(Lines([tmp_path / "a"], 100)):
@@ -269,7 +269,7 @@ def test_unacknowledged_records_can_be_sent_again(record: Outgoing) -> None:
 
 
 def test_the_hint_shows_json_as_a_valid_template() -> None:
-    """Nobody's first template has doubled braces."""
+    """A first template rarely has doubled braces."""
     given = '{"id":{n},"in":{"ref":"{uuid}"}}'
     with pytest.raises(UsageError) as caught:
         template(given)

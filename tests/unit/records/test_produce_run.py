@@ -1,4 +1,4 @@
-"""A whole run of kctl produce without a broker: what ends it, and that everything is accounted for."""
+"""A complete run of kctl produce without a broker: reasons to end, and the outcome of every record."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _run(
 
 
 class Answering:
-    """A thread that answers what is sent, as long as it is wanted."""
+    """A thread that responds to requests until it is closed."""
 
     def __init__(self, run: Producing) -> None:
         self._broker: FakeBroker = cast(FakeClient, run._client).brokers[-1]
@@ -76,7 +76,7 @@ class Answering:
 def test_a_line_longer_than_any_record_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parse: Parse | None, skip: bool
 ) -> None:
-    """Compressed, no limit of the topic stops it: what was read of it must not be sent for it."""
+    """With compression no limit of the topic rejects it: the part that was read must not be sent instead."""
     monkeypatch.setattr("kctl.records.produce.destination.MAX_RECORD_BYTES", 300_000)
     path = tmp_path / "lines"
     path.write_bytes(b"a" * 300_000 + b"\n" + b"b" * 900_000 + b"\nnext\n")
@@ -141,7 +141,7 @@ def test_without_file_descriptors_a_broker_is_unreachable(tmp_path: Path) -> Non
 
 
 def test_a_second_interrupt_stops_waiting_and_reports_every_record(tmp_path: Path) -> None:
-    """Nobody answers. However often it is interrupted, each record has its outcome."""
+    """No broker responds. However often the run is interrupted, each record has an outcome."""
     path = tmp_path / "lines"
     path.write_text("".join(f"{number}\n" for number in range(500)))
     run = _run([path])
@@ -165,7 +165,7 @@ def test_a_second_interrupt_stops_waiting_and_reports_every_record(tmp_path: Pat
 
 
 def test_waiting_for_a_pipe_does_not_block_the_sender(tmp_path: Path) -> None:
-    """What was sent is answered meanwhile, and an interrupt ends it."""
+    """Responses are handled in the meantime, and an interrupt ends the run."""
     first, pipe = tmp_path / "1", tmp_path / "pipe"
     first.write_text("a\n")
     os.mkfifo(pipe)
@@ -206,7 +206,7 @@ def test_each_lost_record_has_its_own_outcome() -> None:
 
 
 class _Shown(Invocation):
-    """Keeps what is emitted."""
+    """An invocation that records the emitted result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -300,7 +300,7 @@ def test_the_file_of_unacknowledged_records_is_removed_only_if_new(tmp_path: Pat
 
 
 def test_records_are_counted_once_they_are_on_disk(tmp_path: Path) -> None:
-    """Not when it is in a buffer."""
+    """Records in a buffer do not count."""
     file = UndeliveredFile(tmp_path / "kept")
     os.close(file._fd)
     file._fd = os.open("/dev/full", os.O_WRONLY)
@@ -339,7 +339,7 @@ def test_the_hint_suggests_the_failed_file(kept: str | None, said: bool) -> None
     ],
 )  # fmt: skip
 def test_the_longest_line(limit: int | None, codec: str, encoded: bool, expected: int) -> None:
-    """A record that fits without a codec is not refused because of one."""
+    """A record that fits uncompressed is not rejected because of a codec."""
     destination = Destination(state(1), limit)
     assert longest_line(destination, ProduceOptions("t", compression=codec), encoded=encoded) == expected
 

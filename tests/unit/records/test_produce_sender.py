@@ -1,4 +1,4 @@
-"""The sender, its connections and what becomes of each batch, with a broker that answers what it is told to."""
+"""The sender, its connections and the outcome of each batch, with a programmable broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from produce_fakes import FakeBroker, FakeClient, state
 
 
 class Rig:
-    """A sender with a broker; what became of batches."""
+    """A sender with a broker, and the outcomes of batches."""
 
     def __init__(
         self, partitions: int = 1, *, acks: int = -1, idempotent: bool | None = None, timeout_s: float = 30.0,
@@ -94,7 +94,7 @@ def rig() -> Iterator[Callable[..., Rig]]:
 
 
 def test_one_batch_until_the_first_is_acknowledged_and_then_five(rig: Callable[..., Rig]) -> None:
-    """A broker that knows nothing of a producer takes any sequence number: order needs the first one in the log."""
+    """A broker without state of a producer accepts any sequence number, so the first batch must be in the log first."""
     it = rig()
     for _ in range(8):
         it.batch()
@@ -152,7 +152,7 @@ def test_every_partition_gets_its_turn(rig: Callable[..., Rig], monkeypatch: pyt
     taken: Counter[int] = Counter()
     for _ in range(200):
         lengths = Counter({queue.partition: queue.length for queue in it.sender._queues})
-        while sum(lengths.values()) < 120:  # as the sticky choice fills them: where the least waits
+        while sum(lengths.values()) < 120:  # as the sticky partition does: the shortest queue
             partition = min(lengths, key=lambda number: lengths[number])
             it.batch(partition)
             lengths[partition] += 1
@@ -174,7 +174,7 @@ def test_waiting_behind_other_partitions_counts_as_progress(
     started = time.monotonic()
     while not it.sender.idle and it.sender.stopped is None:
         it.step(2)
-        time.sleep(0.15)  # each request takes its time: 1.8 s in all
+        time.sleep(0.15)  # per request: 1.8 s in total
         if it.broker.requests:
             it.broker.answer()
     assert time.monotonic() - started > 1.5
@@ -184,15 +184,15 @@ def test_waiting_behind_other_partitions_counts_as_progress(
 @pytest.mark.parametrize(
     ("code", "offset", "acks", "idempotent", "sent_again", "in_the_end"),
     [
-        # Refused before the append: it is not in the log, and may be sent again.
+        # Rejected before the append: not in the log, may be retried.
         (6, -1, -1, True, True, FAILED), (6, -1, -1, False, True, FAILED), (6, -1, 1, False, True, FAILED),
         (3, -1, -1, True, True, FAILED), (19, -1, -1, False, True, FAILED),
-        # Behind the append (DelayedProduce keeps the offset): sent again only where the broker would tell.
+        # After the append (DelayedProduce keeps the offset): retried only if the broker detects duplicates.
         (6, 5, -1, True, True, UNKNOWN), (6, 5, -1, False, False, UNKNOWN),
         (3, 5, -1, True, True, UNKNOWN), (3, 5, -1, False, False, UNKNOWN),
         (7, -1, -1, True, True, UNKNOWN), (7, -1, -1, False, False, UNKNOWN), (20, -1, -1, False, False, UNKNOWN),
         (56, -1, -1, True, True, UNKNOWN), (56, -1, -1, False, False, UNKNOWN),
-        # Not sent again whatever it was.
+        # Never retried.
         (-1, -1, -1, True, False, UNKNOWN), (10, -1, -1, True, False, FAILED), (87, -1, 1, False, False, FAILED),
     ],
 )  # fmt: skip
@@ -209,7 +209,7 @@ def test_the_outcome_of_a_batch_by_error(
 
 
 def test_with_acks_0_a_write_is_progress(rig: Callable[..., Rig]) -> None:
-    """A slow connection takes a large batch for longer than --timeout, and then the rest: nothing is given up twice."""
+    """Writing a large batch takes longer than --timeout on a slow connection: nothing is given up twice."""
     it = rig(acks=0, timeout_s=1.0, batch_bytes=2_000_000)
     it.batch(size=1_500_000)
     ends = time.monotonic() + 5
@@ -228,12 +228,12 @@ def test_with_acks_0_a_late_write_is_ignored(rig: Callable[..., Rig]) -> None:
     while it.sender.stopped is None and time.monotonic() < ends:
         it.sender.step(0.02)
     assert [outcome for _, outcome, _ in it.outcomes] == [UNKNOWN]
-    it.step(50)  # the socket takes the rest
+    it.step(50)  # the rest is written
     assert len(it.outcomes) == 1
 
 
 def test_throttle_time_is_waited_for(rig: Callable[..., Rig]) -> None:
-    """The broker answers at once and is deaf for throttle_time_ms: that is no silence and no lack of progress."""
+    """The broker responds at once, then pauses for throttle_time_ms, which is neither silence nor lack of progress."""
     it = rig(timeout_s=1.0)
     it.broker.throttle_ms = 2000
     it.batch()
@@ -263,7 +263,7 @@ def test_old_brokers_wait_for_the_throttle_time_themselves(rig: Callable[..., Ri
 
 
 def test_a_partition_that_accepts_nothing_is_reported_once(rig: Callable[..., Rig]) -> None:
-    """Answers name the partition, too."""
+    """The broker's message names the partition, too."""
     sender = rig(timeout_s=4.0).sender
     sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
     found = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
@@ -286,7 +286,7 @@ def test_a_silent_broker_is_reported(rig: Callable[..., Rig]) -> None:
 
 
 def test_the_client_waits_longer_than_the_broker(rig: Callable[..., Rig]) -> None:
-    """Its own REQUEST_TIMED_OUT comes first."""
+    """The broker's REQUEST_TIMED_OUT arrives first."""
     it = rig(timeout_s=30)
     assert it.sender._silent_s == it.sender._request_s + 5
 
@@ -346,7 +346,7 @@ def test_waiting_for_a_leader_uses_no_cpu(rig: Callable[..., Rig]) -> None:
 
 
 def test_go_on_continues_in_the_next_epoch_after_a_rejected_batch(rig: Callable[..., Rig]) -> None:
-    """A broker takes nothing behind a sequence number that is missing, and the first one of a newer epoch."""
+    """A broker rejects batches after a missing sequence number, but accepts the first one of a newer epoch."""
     it = rig(2, go_on=True)
     for _ in range(2):
         it.batch(0)
@@ -412,7 +412,7 @@ def test_go_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) 
 
 
 def test_resend_behaves_like_producers_without_idempotence(rig: Callable[..., Rig]) -> None:
-    """What was under way on a connection that broke goes out once more: it may be in the log twice then."""
+    """Batches in flight on a broken connection are sent again, so they may be in the log twice."""
     it = rig(acks=1, go_on=True, resend=True)
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
