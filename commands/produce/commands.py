@@ -191,7 +191,7 @@ def _save(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None
     """Write unacknowledged records to the file. Return the error, if any."""
     why = None
     try:
-        count = undelivered_file.write(run.result.topic, run.lost())
+        count = undelivered_file.write(run.result.topic, run.unacknowledged())
     except KctlError as exc:
         count, why = undelivered_file.written, exc
     if count:

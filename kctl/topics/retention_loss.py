@@ -144,10 +144,12 @@ def loss_of(logs: Iterable[PartitionLog], limits: Mapping[str, int]) -> Loss:
         records, known_records = records + round(share * count), known_records + count
         size = log.sizes.bytes
         sizes.append(None if size is None else (round(share * size), size))
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+    complete = [size for size in sizes if size is not None]
+    if len(complete) < len(sizes):
         return Loss(records, known_records, None, None, unknown)
-    return Loss(records, known_records, sum(deleted for deleted, _ in known), sum(size for _, size in known), unknown)
+    return Loss(
+        records, known_records, sum(deleted for deleted, _ in complete), sum(size for _, size in complete), unknown
+    )
 
 
 def _deleted_share(log: PartitionLog, limits: Mapping[str, int]) -> float | None:

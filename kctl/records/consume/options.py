@@ -13,7 +13,7 @@ EARLIEST, LATEST = "earliest", "latest"
 
 @dataclass(frozen=True, slots=True)
 class ConsumeOptions:
-    """What to read, where to start, and when to stop.
+    """The options of consuming: what to read, where to start, when to stop.
 
     Start of each partition: offset, from_ms (the first record that is not older), tail (the last N records),
     from_beginning; otherwise the end of the log. group: read as a member, from the committed offsets; the start then

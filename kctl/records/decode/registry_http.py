@@ -58,7 +58,7 @@ class RegistryHttp:
     """One registry at one URL or several (`http://a:8081,http://b:8081`), tried in order until one responds."""
 
     def __init__(self, urls: str, access: RegistryAccess, timeout_s: float) -> None:
-        """Raises UsageError for an invalid registry URL, and for unusable files."""
+        """Raise UsageError for an invalid registry URL, and for unusable files."""
         self.urls = check_urls(urls)
         self._access, self._timeout_s = access, timeout_s
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", **_login(access)}

@@ -34,12 +34,12 @@ class Leaders:
     """The leaders and their connections. links: by broker id. trouble: the last failure, for error messages."""
 
     def __init__(
-        self, client: ClusterClient, topic: str, known: ClusterState, background: Background, *, codec: str, acks: int
+        self, client: ClusterClient, topic: str, state: ClusterState, background: Background, *, codec: str, acks: int
     ) -> None:
         self._client, self._topic, self._background = client, topic, background
-        self._topic_id = known.topics[topic].topic_id
+        self._topic_id = state.topics[topic].topic_id
         self._codec, self._acks = codec, acks
-        self._brokers = dict(known.brokers)
+        self._brokers = dict(state.brokers)
         self._not_before: dict[int, float] = {}  # when a node may be dialed again
         self._last_lookup = time.monotonic()
         self._missing_since: float | None = None

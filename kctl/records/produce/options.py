@@ -13,7 +13,7 @@ ACKS = {"all": -1, "1": 1, "0": 0}
 
 @dataclass(frozen=True, slots=True)
 class ProduceOptions:
-    """How to produce.
+    """The options of producing.
 
     partition: None to partition by key (murmur2, as in Kafka's producers). idempotent: no duplicates and no reordering
     after retries; requires acks=all. linger_ms: wait for fuller batches. timeout_s: how long a partition may accept
@@ -35,7 +35,7 @@ class ProduceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SenderOptions:
-    """How to send batches.
+    """The options of sending batches.
 
     acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
     linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on:
@@ -93,7 +93,7 @@ class ProduceResult:
         return not (self.not_acknowledged or self.interrupted or self.error)
 
 
-class Lost(NamedTuple):
+class UnacknowledgedRecord(NamedTuple):
     """A record that was not acknowledged, its line number, and the outcome: "failed" or "unknown"."""
 
     line: int

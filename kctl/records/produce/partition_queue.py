@@ -89,9 +89,8 @@ class PartitionQueue:
 
     def drop_unsent(self) -> Iterator[ClosedBatch]:
         """Remove the batches that were never sent."""
-        sent = [batch for batch in self.waiting if batch.sent]
         dropped = [batch for batch in self.waiting if not batch.sent]
-        self.waiting = deque(sent)
+        self.waiting = deque(batch for batch in self.waiting if batch.sent)
         yield from dropped
 
     def drop_sent(self) -> list[ClosedBatch]:

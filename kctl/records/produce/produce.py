@@ -18,7 +18,7 @@ from kctl.records.background import Background
 from kctl.records.produce.batch import ClosedBatch, compressor, numbers_of
 from kctl.records.produce.destination import Destination
 from kctl.records.produce.fitting import Fitting, Parse
-from kctl.records.produce.options import ACKS, Lost, ProduceOptions, ProduceResult, SenderOptions
+from kctl.records.produce.options import ACKS, ProduceOptions, ProduceResult, SenderOptions, UnacknowledgedRecord
 from kctl.records.produce.outgoing import Unfit
 from kctl.records.produce.pace import Pace
 from kctl.records.produce.producer_id import producer_id
@@ -122,12 +122,12 @@ class Producing:
         """Return the first error, which stopped the run."""
         return self._sender.stopped
 
-    def lost(self) -> Iterator[Lost]:
+    def unacknowledged(self) -> Iterator[UnacknowledgedRecord]:
         """Yield the unacknowledged records, in input order."""
 
-        def rows(batch: ClosedBatch, outcome: str) -> Iterator[Lost]:
+        def rows(batch: ClosedBatch, outcome: str) -> Iterator[UnacknowledgedRecord]:
             for number, record in batch.records():
-                yield Lost(number, record, outcome)
+                yield UnacknowledgedRecord(number, record, outcome)
 
         yield from heapq.merge(*(rows(batch, outcome) for batch, outcome in self._lost), key=lambda row: row.line)
 

@@ -78,8 +78,8 @@ class _Registry(BaseHTTPRequestHandler):
         elif self.path.startswith("/silent/"):
             threading.Event().wait(2)
         else:
-            found = ANSWERS.get(self.path.removeprefix("/private"))
-            status, body = (404, b"{}") if found is None else (200, json.dumps(found).encode())
+            result = ANSWERS.get(self.path.removeprefix("/private"))
+            status, body = (404, b"{}") if result is None else (200, json.dumps(result).encode())
         self.send_response(status)
         if status == 302:
             self.send_header("Location", "/schemas/ids/1")

@@ -19,12 +19,12 @@ TP = TopicPartition("t", 3)
 
 
 def _read(data: bytes, position: int = 0, aborted: tuple[tuple[int, int], ...] = ()) -> list[Record]:
-    found: list[Record] = []
+    result: list[Record] = []
     for chunk, following in decode(TP, data, position, aborted):
         if chunk is not None:
-            found += chunk.records()
-            assert following == found[-1].offset + 1
-    return found
+            result += chunk.records()
+            assert following == result[-1].offset + 1
+    return result
 
 
 def _offsets(data: bytes, position: int = 0, aborted: tuple[tuple[int, int], ...] = ()) -> list[int]:
@@ -36,12 +36,12 @@ def test_all_fields_of_a_record(codec: str) -> None:
     recs = [
         Rec(b"k", b"v", [(b"h", b"x"), (b"n", None)]), Rec(None, None), Rec(b"", b""), Rec(b"\xff", b"y" * 1_200_000),
     ]  # fmt: skip
-    found = _read(batch(7, recs, codec=codec))
-    assert [(r.key, r.value) for r in found] == [(rec.key, rec.value) for rec in recs]
-    assert [r.offset for r in found] == [7, 8, 9, 10]
-    assert found[0].headers == (("h", b"x"), ("n", None))
-    assert {(r.topic, r.partition) for r in found} == {("t", 3)}
-    assert found[1].timestamp_ms == (found[0].timestamp_ms or 0) + 1
+    result = _read(batch(7, recs, codec=codec))
+    assert [(r.key, r.value) for r in result] == [(rec.key, rec.value) for rec in recs]
+    assert [r.offset for r in result] == [7, 8, 9, 10]
+    assert result[0].headers == (("h", b"x"), ("n", None))
+    assert {(r.topic, r.partition) for r in result} == {("t", 3)}
+    assert result[1].timestamp_ms == (result[0].timestamp_ms or 0) + 1
 
 
 def test_decoding_starts_within_a_batch_and_ends_with_complete_ones() -> None:

@@ -1,5 +1,7 @@
-"""Reading without a group while leaders are unavailable, and into a pipe without a reader. Brokers that fail on demand are
-stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
+"""Reading without a group while leaders are unavailable, and into a pipe without a reader.
+
+Brokers that fail on demand are stand-ins; real brokers are in tests/integration/records/test_consume_more.py.
+"""
 
 from __future__ import annotations
 
@@ -86,16 +88,16 @@ def _asking(monkeypatch: pytest.MonkeyPatch, answer: Asked) -> None:
     """The leaders' response about a log: its ends, an error, or None if metadata lack the topic."""
 
     def ends(_client: Any, tps: Sequence[TopicPartition], **_: Any) -> Any:
-        said = {tp: answer(tp) for tp in tps}
+        message = {tp: answer(tp) for tp in tps}
         return (
-            {tp: each for tp, each in said.items() if isinstance(each, LogOffsets)},
-            {tp for tp, each in said.items() if each is None},
-            {tp: each for tp, each in said.items() if isinstance(each, KctlError)},
+            {tp: each for tp, each in message.items() if isinstance(each, LogOffsets)},
+            {tp for tp, each in message.items() if each is None},
+            {tp: each for tp, each in message.items() if isinstance(each, KctlError)},
         )
 
     def at(client: Any, tps: Sequence[TopicPartition], _time_ms: int) -> Any:
-        found, gone, unread = ends(client, tps)
-        return dict.fromkeys(found, -1), gone, unread
+        result, deleted, unread = ends(client, tps)
+        return dict.fromkeys(result, -1), deleted, unread
 
     monkeypatch.setattr(direct, "read_log_offsets", ends)
     monkeypatch.setattr(direct, "read_offsets_at", at)
@@ -113,8 +115,8 @@ def _reader(
 
 
 def _after(seconds: float, then: LogOffsets, before: KctlError | None) -> Asked:
-    begun = time.monotonic()
-    return lambda tp: then if tp == T1 or time.monotonic() - begun > seconds else before
+    started = time.monotonic()
+    return lambda tp: then if tp == T1 or time.monotonic() - started > seconds else before
 
 
 @pytest.mark.parametrize("before", [AWAY, None], ids=["away", "a broker that does not know the topic yet"])

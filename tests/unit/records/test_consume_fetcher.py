@@ -41,14 +41,14 @@ class _Client:
 
 def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
     """Return the warnings of a period."""
-    told: list[str] = []
-    made: Any = client
-    fetcher = Fetcher(made, {TP: 0}, read_committed=False, warn=told.append, timeout_s=0.5, **options)
+    messages: list[str] = []
+    created: Any = client
+    fetcher = Fetcher(created, {TP: 0}, read_committed=False, warn=messages.append, timeout_s=0.5, **options)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         assert not list(fetcher.poll(0.02))
     fetcher.close()
-    return told
+    return messages
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_an_unresponsive_host_does_not_delay_other_leaders() -> None:
         return {1: ConnectionFailed("broker 1 does not answer")}
 
     client.dial_known = dial_known  # type: ignore[method-assign]
-    made: Any = client
-    fetcher = Fetcher(made, {TP: 0}, read_committed=False, warn=lambda _: None, timeout_s=30)
+    created: Any = client
+    fetcher = Fetcher(created, {TP: 0}, read_committed=False, warn=lambda _: None, timeout_s=30)
     started = time.monotonic()
     rounds = 0
     while time.monotonic() - started < 1:

@@ -153,8 +153,8 @@ def test_invalid_templates(template: str, why: str) -> None:
 def _shown(key: str | None, value: str | None, data: bytes | None) -> tuple[Any, str | None, str | None]:
     decode = record_decoder(key, value, DecoderSettings())
     assert decode
-    shown = decode(Record("t", 0, 1, None, b"k", data, ()))
-    return shown.value, shown.value_encoding, shown.error
+    output = decode(Record("t", 0, 1, None, b"k", data, ()))
+    return output.value, output.value_encoding, output.error
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_internal_topics_decode_key_and_value() -> None:
     decode = record_decoder("offsets", "offsets", DecoderSettings())
     assert decode
     key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x03"  # version 1: group, topic, partition
-    shown = decode(Record("__consumer_offsets", 0, 1, None, key, None, ()))
-    assert shown.key["data"] == {"group": "g", "topic": "t", "partition": 3}
+    output = decode(Record("__consumer_offsets", 0, 1, None, key, None, ()))
+    assert output.key["data"] == {"group": "g", "topic": "t", "partition": 3}
     assert decode(Record("x", 0, 1, None, b"\x00", b"v", ())).error
     with pytest.raises(UsageError, match="together"):
         record_decoder("offsets", None, DecoderSettings())

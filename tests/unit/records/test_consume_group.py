@@ -114,8 +114,8 @@ class Log:
             yield Fetched(TP, position, position, b"", (), -1, ErrorCode.OFFSET_OUT_OF_RANGE)
             return
         self._answers += 1
-        left = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
-        data = b"".join(self.data[each.position : each.next_position] for each in left)
+        remaining = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
+        data = b"".join(self.data[each.position : each.next_position] for each in remaining)
         self._position = next_offset(data, position)
         yield Fetched(TP, position, self._position, data, (), 0)
 
@@ -159,10 +159,10 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
     ) -> GroupReader:
         monkeypatch.setattr(group_reader, "open_consumer", lambda *_: consumer)
         monkeypatch.setattr(group_reader, "Fetcher", type("Filled", (Log,), {"data": data, "start": start}))
-        chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
+        selected = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
         plan = Plan(("t",), (TP,), {}, {TP: end})
         client: Any = None
-        return GroupReader(client, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink)
+        return GroupReader(client, selected, plan, Delivery(selected, sink, plan.ends, None), sink)
 
     return make
 
@@ -171,15 +171,15 @@ def nothing(_consumer: Consumer) -> None: ...
 
 
 def test_a_partition_is_revoked_during_delivery_and_assigned_again(reader: Read) -> None:
-    seen: list[int] = []
+    received: list[int] = []
 
     def take(consumer: Consumer) -> None:
-        seen.append(len(sink.shown))
+        received.append(len(sink.shown))
         consumer.take()
 
     consumer, sink = Consumer(Consumer.give, nothing, take, nothing, Consumer.give), Sink()
     assert reader(consumer, sink, HUNDRED).run() == "end"
-    assert 0 < seen[0] < 100
+    assert 0 < received[0] < 100
     assert sink.shown == list(range(100)), "nothing twice, and nothing left out"
     assert consumer.committed == 100
 
@@ -283,9 +283,9 @@ def test_damage_is_reported_with_its_offsets_and_earlier_records_are_committed(r
 
 def test_a_truncated_log(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer, sink = Consumer(Consumer.give, committed=2), Sink()
-    made = reader(consumer, sink, HUNDRED, start=30)
+    created = reader(consumer, sink, HUNDRED, start=30)
     monkeypatch.setattr(group_reader, "read_log_offsets", lambda *_: ({TP: LogOffsets(start=30, end=100)}, set(), {}))
-    assert made.run() == "end"
+    assert created.run() == "end"
     assert sink.shown == list(range(30, 100))
-    assert (made.skipped, consumer.committed) == (28, 100)
+    assert (created.skipped, consumer.committed) == (28, 100)
     assert sink.warnings == ["t-3: offsets 2 to 29 were deleted before they were read"]

@@ -106,19 +106,19 @@ class _Cluster:
         happens = self.meanwhile.pop(0) if self.meanwhile else None
         if happens is not None:
             happens()
-        found: dict[Any, list[Any]] = {}
-        asked = {tp: at for tp, at in self._positions.items() if tp not in self._paused}
-        for tp, at in asked.items():
+        result: dict[Any, list[Any]] = {}
+        requests = {tp: at for tp, at in self._positions.items() if tp not in self._paused}
+        for tp, at in requests.items():
             offsets = [each for each in self.log[_ours(tp)] if each >= at][
-                : max_records - sum(map(len, found.values()))
+                : max_records - sum(map(len, result.values()))
             ]
             if offsets:
-                found[tp] = [_record(offset) for offset in offsets]
+                result[tp] = [_record(offset) for offset in offsets]
                 self._positions[tp] = offsets[-1] + 1
-        if self.pressed_in_poll or (asked and not (found or happens)):
+        if self.pressed_in_poll or (requests and not (result or happens)):
             raise KeyboardInterrupt
-        time.sleep(0 if found else 0.001)
-        return found
+        time.sleep(0 if result else 0.001)
+        return result
 
     def commit(self, offsets: Mapping[Any, Any], timeout_ms: int) -> None:
         self.offsets |= {_ours(tp): each.offset for tp, each in offsets.items()}
@@ -145,17 +145,17 @@ class _Fetcher:
         self._positions.pop(tp, None)
 
     def poll(self, timeout_s: float) -> Iterator[Fetched]:
-        found = False
+        result = False
         for tp, at in list(self._positions.items()):
             offsets = [each for each in self._cluster.log[tp] if each >= at]
             if offsets:
                 recs = [Rec(b"k", b"v" * 1000, offset=each - offsets[0]) for each in offsets]
                 self._positions[tp] = offsets[-1] + 1
-                found = True
+                result = True
                 yield Fetched(tp, at, offsets[-1] + 1, batch(offsets[0], recs), (), offsets[-1] + 1)
-        if self._cluster.assignment() and not found and not self._cluster.meanwhile:
+        if self._cluster.assignment() and not result and not self._cluster.meanwhile:
             raise KeyboardInterrupt
-        time.sleep(0 if found else 0.01)
+        time.sleep(0 if result else 0.01)
 
     def close(self) -> None: ...
 
@@ -203,10 +203,10 @@ def _read(
 ) -> str:
     monkeypatch.setattr(group_reader, "open_consumer", lambda *_: cluster)
     monkeypatch.setattr(group_reader, "Fetcher", cluster.fetcher, raising=False)
-    chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=ends is not None, **options)
+    selected = ConsumeOptions(topics=("t",), group="g", exit_eof=ends is not None, **options)
     plan = Plan(("t",), tuple(cluster.log), {}, ends or {})
     nobody: Any = None
-    return group_reader.GroupReader(nobody, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink).run()
+    return group_reader.GroupReader(nobody, selected, plan, Delivery(selected, sink, plan.ends, None), sink).run()
 
 
 def test_records_that_were_fetched_but_not_shown_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:

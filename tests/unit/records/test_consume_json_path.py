@@ -142,11 +142,11 @@ CHUNK = Chunk(
     ],
 )
 def test_selection(selection: Selection, offsets: list[int]) -> None:
-    chosen = selection.matching(CHUNK)
-    assert list(chosen.offsets) == offsets
-    assert [record.offset for record in chosen.records()] == offsets
+    selected = selection.matching(CHUNK)
+    assert list(selected.offsets) == offsets
+    assert [record.offset for record in selected.records()] == offsets
     if 13 in offsets:
-        assert list(chosen.records())[-1].headers == (("h", None), ("i", b"y"))
+        assert list(selected.records())[-1].headers == (("h", None), ("i", b"y"))
 
 
 def test_conditions_match_decoded_values() -> None:

@@ -48,8 +48,10 @@ class _Log:
 
 
 class _Fetcher:
-    """Stands in for brokers: one that gives a batch at a time, from a random partition that is asked for. A real
-    one cannot be made to answer in a chosen order."""
+    """A fake Fetcher that returns one batch at a time from a random partition.
+
+    Real brokers cannot be made to respond in a given order.
+    """
 
     logs: dict[TopicPartition, _Log]
     random: random.Random
@@ -59,10 +61,10 @@ class _Fetcher:
         self.searching = False
 
     def poll(self, _timeout_s: float) -> Iterator[Fetched]:
-        wanted = [tp for tp in self._positions if tp not in self._silent]
-        if not wanted:
+        expected = [tp for tp in self._positions if tp not in self._silent]
+        if not expected:
             return
-        tp = self.random.choice(wanted)
+        tp = self.random.choice(expected)
         log, position = self.logs[tp], self._positions[tp]
         data = next((each for each in log.batches if next_offset(each, 0) > position), b"")
         following = next_offset(data, position)
@@ -88,12 +90,12 @@ def _run(
     _Fetcher.logs, _Fetcher.random = {log.tp: log for log in logs}, random.Random(seed)
     tps = tuple(log.tp for log in logs)
     until = {log.tp: (ends or {}).get(log.tp.partition, log.end) for log in logs}
-    chosen = ConsumeOptions(topics=("t",), exit_eof=True, **options)
+    selected = ConsumeOptions(topics=("t",), exit_eof=True, **options)
     plan = Plan(("t",), tps, dict.fromkeys(tps, 0), until)
     sink = _Sink()
-    delivery = Delivery(chosen, sink, plan.ends, None)
+    delivery = Delivery(selected, sink, plan.ends, None)
     client: Any = None
-    return DirectReader(client, chosen, plan, delivery, sink).run(), sink
+    return DirectReader(client, selected, plan, delivery, sink).run(), sink
 
 
 @pytest.mark.parametrize("seed", range(20))

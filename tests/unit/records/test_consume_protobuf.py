@@ -84,7 +84,7 @@ def _bytes(name: str, value: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("with_descriptors", [True, False])
 def test_messages_as_proto_json(with_descriptors: bool) -> None:
-    read = message_reader(_schema(with_descriptors=with_descriptors), "schema 1")
+    reader = message_reader(_schema(with_descriptors=with_descriptors), "schema 1")
     order, line, refund = _bytes("shop.Order", VALUE), _bytes("shop.Order.Line", VALUE["lines"][0]), b"\x0a\x01x"
     schema_id = SchemaId(1)
     for data, expected in (
@@ -94,15 +94,15 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
         (b"\x02\x02" + refund, {"reason": "x"}),
         (b"\0", {}),
     ):
-        assert read(Framed(schema_id, data)) == expected
+        assert reader(Framed(schema_id, data)) == expected
         assert json.loads(json.dumps(expected, allow_nan=False)) == expected
-    assert read(Framed(schema_id, refund, header_rest=b"\x02\x02")) == {"reason": "x"}, "indexes in the header"
-    assert read(Framed(schema_id, order, header_rest=b"\0")) == VALUE
-    assert read(Framed(schema_id, order, apicurio=True)) == VALUE, "the first message"
+    assert reader(Framed(schema_id, refund, header_rest=b"\x02\x02")) == {"reason": "x"}, "indexes in the header"
+    assert reader(Framed(schema_id, order, header_rest=b"\0")) == VALUE
+    assert reader(Framed(schema_id, order, apicurio=True)) == VALUE, "the first message"
     for name in (b"Refund", b"shop.Refund"):
         ref = bytes([len(name) + 2, 0x0A, len(name)]) + name
-        assert read(Framed(schema_id, ref + refund)) == {"reason": "x"}, "Apicurio's Ref"
-        assert read(Framed(schema_id, ref + refund, apicurio=True)) == {"reason": "x"}
+        assert reader(Framed(schema_id, ref + refund)) == {"reason": "x"}, "Apicurio's Ref"
+        assert reader(Framed(schema_id, ref + refund, apicurio=True)) == {"reason": "x"}
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
     ],
 )
 def test_invalid_messages(data: bytes, why: str) -> None:
-    read = message_reader(_schema(with_descriptors=False), "schema 1")
+    reader = message_reader(_schema(with_descriptors=False), "schema 1")
     with pytest.raises(Exception, match=why):
-        read(Framed(SchemaId(1), data))
+        reader(Framed(SchemaId(1), data))
 
 
 @pytest.mark.parametrize(

@@ -40,21 +40,21 @@ def test_records_read_back(codec: str) -> None:
         assert filling.add(record, 10 + number)
     closed = filling.close(codec, compressor(codec))
     closed.sequence = 77
-    batch, found = _read(closed, producer=(5000, 3))
+    batch, result = _read(closed, producer=(5000, 3))
     assert (batch.codec_name, batch.record_count, batch.last_offset_delta) == (codec, 4, 3)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5000, 3, 77)
     assert (batch.base_timestamp, batch.max_timestamp) == (1000, 2**40)
-    assert [(r.key, r.value, r.headers, r.timestamp) for r in found] == [
+    assert [(r.key, r.value, r.headers, r.timestamp) for r in result] == [
         (r.key, r.value, r.headers, r.timestamp_ms) for r in RECORDS
     ]
-    kept = [(10 + n, record._replace(partition=4)) for n, record in enumerate(RECORDS)]
-    assert list(closed.records()) == kept, "what is kept for the report"
+    saved = [(10 + n, record._replace(partition=4)) for n, record in enumerate(RECORDS)]
+    assert list(closed.records()) == saved, "what is kept for the report"
 
 
 @pytest.mark.parametrize("size", [0, 1, 30, 100, 127, 128, 5000, 9000])
 def test_adding_values_in_bulk_equals_adding_them_one_by_one(size: int) -> None:
     values = [bytes([n % 256]) * max(0, size - n % 3) for n in range(300)]
-    taken: list[tuple[int, bytes | None]] = []
+    count: list[tuple[int, bytes | None]] = []
     at = 0
     while at < len(values):
         bulk = OpenBatch(0, 50_000)
@@ -66,9 +66,9 @@ def test_adding_values_in_bulk_equals_adding_them_one_by_one(size: int) -> None:
             one.add(Outgoing(None, values[number]), number)
         assert [r.value for _, r in closed.records()] == [r.value for _, r in one.close("none", None).records()]
         assert bulk.content_bytes == one.content_bytes
-        taken += [(number, record.value) for number, record in closed.records()]
+        count += [(number, record.value) for number, record in closed.records()]
         at = behind
-    assert taken == list(enumerate(values))
+    assert count == list(enumerate(values))
 
 
 def test_bulk_after_records_with_keys() -> None:
@@ -160,10 +160,10 @@ def test_nothing_is_sent_to_a_new_leader_before_the_old_one_has_responded() -> N
 
 def test_batches_that_were_never_sent_are_dropped() -> None:
     queue = PartitionQueue(0, leader=1)
-    sent, unsent = _closed(1), _closed(2)
-    queue.waiting.extend([sent, unsent])
+    batches, unsent = _closed(1), _closed(2)
+    queue.waiting.extend([batches, unsent])
     queue.retries.append(queue.send_next(1, idempotent=False))
     queue.in_flight.clear()
     assert queue.may_send(1)
     assert list(queue.drop_unsent()) == [unsent]
-    assert list(queue.waiting) == [sent]
+    assert list(queue.waiting) == [batches]

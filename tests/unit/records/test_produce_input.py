@@ -15,7 +15,7 @@ from kctl.records.produce import input as produce_input
 from kctl.records.produce import partitioner
 from kctl.records.produce.input import Lines, check_files
 from kctl.records.produce.json import json_line, json_parser
-from kctl.records.produce.options import Lost
+from kctl.records.produce.options import UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing, Unfit
 from kctl.records.produce.pace import Pace, parse_record_rate
 from kctl.records.produce.partitioner import murmur2, partition_of
@@ -25,14 +25,14 @@ from kctl.records.produce.undelivered_file import UndeliveredFile
 
 
 def _all(lines: Lines) -> list[tuple[int, bytes]]:
-    found = []
+    result = []
     while not lines.ended:
         if lines.at == len(lines.lines):
             lines.fill()
             continue
-        found.append((lines.number, lines.lines[lines.at]))
+        result.append((lines.number, lines.lines[lines.at]))
         lines.at, lines.number = lines.at + 1, lines.number + 1
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ _NAMES = {"key.separator": "key_separator", "null.marker": "null_marker", "heade
 
 @pytest.mark.parametrize(("options", "rows"), json.loads(DATA.read_bytes()), ids=lambda each: "")
 def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dict[str, str], rows: list[Any]) -> None:
-    """Deliberate differences: a byte order mark is left out, headers may be empty, and the separator of headers is no
-    regular expression."""
-    given: dict[str, Any] = {_NAMES[name]: text.encode() for name, text in options.items() if name in _NAMES}
-    if "headers_separator" in given:
-        given["headers_separator"] = given["headers_separator"].removeprefix(b"\\")
+    """Deliberate differences: a byte order mark is skipped, headers may be empty, and the separator of headers is not
+    a regular expression."""
+    values: dict[str, Any] = {_NAMES[name]: text.encode() for name, text in options.items() if name in _NAMES}
+    if "headers_separator" in values:
+        values["headers_separator"] = values["headers_separator"].removeprefix(b"\\")
     if "parse.key" in options:
-        given.setdefault("key_separator", b"\t")
+        values.setdefault("key_separator", b"\t")
     how = TextFormat(
-        **given, parse_headers="parse.headers" in options, accept_missing=options.get("ignore.error") == "true"
+        **values, parse_headers="parse.headers" in options, accept_missing=options.get("ignore.error") == "true"
     )
     for text, records, error in rows:
         if error is not None and error.endswith("may not be equal"):
@@ -114,16 +114,16 @@ def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dic
         if "parse.headers" in options and text.startswith("\t"):
             continue  # an empty text before the delimiter: no header; Java rejects it
         (tmp_path / "a").write_text(text, newline="")
-        parse, made, why = text_parser(how), [], None
+        parse, created, why = text_parser(how), [], None
         for _, line in _all(Lines([tmp_path / "a"], 100)):
             try:
-                made.append(parse(line))
+                created.append(parse(line))
             except Unfit as exc:
                 why = exc
                 break
-        shown = [[_text(r.key), _text(r.value), [[_text(n), _text(v)] for n, v in r.headers]] for r in made]
+        output = [[_text(r.key), _text(r.value), [[_text(n), _text(v)] for n, v in r.headers]] for r in created]
         without_mark = json.loads(json.dumps(records).replace("\\ufeff", ""))
-        assert (shown, why is None) == (without_mark, error is None), (options, text, str(why))
+        assert (output, why is None) == (without_mark, error is None), (options, text, str(why))
 
 
 def _text(data: bytes | None) -> str | None:
@@ -270,23 +270,23 @@ def test_unacknowledged_records_can_be_sent_again(record: Outgoing) -> None:
 
 def test_the_hint_shows_json_as_a_valid_template() -> None:
     """A first template rarely has doubled braces."""
-    given = '{"id":{n},"in":{"ref":"{uuid}"}}'
+    values = '{"id":{n},"in":{"ref":"{uuid}"}}'
     with pytest.raises(UsageError) as caught:
-        template(given)
-    shown = '{{"id":{n},"in":{{"ref":"{uuid}"}}}}'
-    assert (caught.value.hint or "").startswith(f"double the braces of JSON: {shown}; placeholders are")
-    assert b'{"id":7,"in":{"ref":"' in template(shown)(7)
+        template(values)
+    output = '{{"id":{n},"in":{{"ref":"{uuid}"}}}}'
+    assert (caught.value.hint or "").startswith(f"double the braces of JSON: {output}; placeholders are")
+    assert b'{"id":7,"in":{"ref":"' in template(output)(7)
     with pytest.raises(UsageError) as again:
         template("{{ {x}")
     assert (again.value.hint or "").startswith("placeholders are")
 
 
 def test_template() -> None:
-    made = template("order {n} {{x}} {uuid} {now} {random:12} {int:-2:3}")(7).decode()
+    created = template("order {n} {{x}} {uuid} {now} {random:12} {int:-2:3}")(7).decode()
     assert re.fullmatch(
         r"order 7 \{x\} [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12} \d{13} "
         r"[A-Za-z0-9+/]{12} (-[12]|[0-3])",
-        made,
+        created,
     )
     assert template("plain")(1) == b"plain"
     assert template("")(1) == b""
@@ -361,7 +361,7 @@ def test_the_file_of_unacknowledged_records(tmp_path: Path) -> None:
     unused.close()
     assert not path.exists(), "an empty one goes"
     used = UndeliveredFile(path)
-    assert used.write("t", [Lost(3, Outgoing(b"k", b"v", (), 1, 0), "unknown")]) == 1
+    assert used.write("t", [UnacknowledgedRecord(3, Outgoing(b"k", b"v", (), 1, 0), "unknown")]) == 1
     used.close()
     assert json.loads(path.read_text())["outcome"] == "unknown"
     with pytest.raises(AlreadyExists, match="has content"):

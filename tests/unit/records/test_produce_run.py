@@ -23,7 +23,7 @@ from kctl.protocol.client import ClusterClient
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
 from kctl.records.produce.destination import Destination, check_topic, longest_line
 from kctl.records.produce.input import Lines
-from kctl.records.produce.options import Lost, ProduceOptions, ProduceResult
+from kctl.records.produce.options import ProduceOptions, ProduceResult, UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing
 from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.produce import Producing
@@ -39,9 +39,9 @@ def _run(
     options = ProduceOptions(
         topic="t", acks="1", idempotent=False, compression=codec, timeout_s=60, skip_bad_lines=skip, linger_ms=0
     )
-    known = state(1)
-    destination = Destination(known, limit)
-    client = FakeClient(known)
+    current = state(1)
+    destination = Destination(current, limit)
+    client = FakeClient(current)
     lines = Lines(files, longest_line(destination, options, encoded=False))
     run = Producing(cast(ClusterClient, client), destination, options, lines, parse)
     run.prepare()
@@ -125,7 +125,7 @@ def test_an_unexpected_error_is_raised_after_the_result(tmp_path: Path, monkeypa
     assert isinstance(run.unexpected, OSError)
     assert result.sent == result.failed + result.unknown == 2
     assert result.error == "unexpected error: OSError(24, 'too many')"
-    assert [row.line for row in run.lost()] == [1, 2]
+    assert [row.line for row in run.unacknowledged()] == [1, 2]
 
 
 def test_without_file_descriptors_a_broker_is_unreachable(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_second_interrupt_stops_waiting_and_reports_every_record(tmp_path: Pat
     assert time.monotonic() - started < 4, "the first one alone waits for five seconds"
     assert result.interrupted
     assert result.sent == result.failed + result.unknown == 500
-    assert [row.line for row in run.lost()] == list(range(1, 501))
+    assert [row.line for row in run.unacknowledged()] == list(range(1, 501))
 
 
 def test_waiting_for_a_pipe_does_not_block_the_sender(tmp_path: Path) -> None:
@@ -170,12 +170,12 @@ def test_waiting_for_a_pipe_does_not_block_the_sender(tmp_path: Path) -> None:
     first.write_text("a\n")
     os.mkfifo(pipe)
     run = _run([first, pipe])
-    told: list[int | None] = []
+    messages: list[int | None] = []
 
     def write() -> None:
         while not run.result.acknowledged:
             time.sleep(0.01)
-        told.append(run.result.acknowledged)
+        messages.append(run.result.acknowledged)
         pipe.write_text("b\nc\n")
 
     writing = threading.Thread(target=write)
@@ -183,7 +183,7 @@ def test_waiting_for_a_pipe_does_not_block_the_sender(tmp_path: Path) -> None:
     with Answering(run):
         result = run.run()
     writing.join()
-    assert told == [1]
+    assert messages == [1]
     assert result.acknowledged == 3
     run = _run([pipe])
     pressing = threading.Timer(0.2, run.interrupt)
@@ -199,7 +199,7 @@ def test_each_lost_record_has_its_own_outcome() -> None:
         for number in (first, first + 2):
             batch.add(Outgoing(None, b"v"), number)
         run._done(batch.close("none", None), outcome, None)
-    assert [(row.line, row.outcome) for row in run.lost()] == [
+    assert [(row.line, row.outcome) for row in run.unacknowledged()] == [
         (1, "unknown"), (2, "failed"), (3, "unknown"), (4, "failed"),
     ]  # fmt: skip
     run._sender.close()
@@ -229,10 +229,10 @@ def _result() -> ProduceResult:
 
 
 def test_line_numbers_are_numbers_in_json() -> None:
-    shown = _Shown()
+    output = _Shown()
     with pytest.raises(OperationFailed) as caught:
-        report(shown, _result(), None, None, None)
-    assert shown.shown["not_acknowledged"] == [[3, 5], [9, 9]]
+        report(output, _result(), None, None, None)
+    assert output.shown["not_acknowledged"] == [[3, 5], [9, 9]]
     assert caught.value.details == {"not_acknowledged": [[3, 5], [9, 9]]}
     assert "lines 3-5,9 not acknowledged" in caught.value.message
 
@@ -246,35 +246,37 @@ def test_quiet_prints_nothing_if_every_record_is_acknowledged(
     marked.write_bytes(b"\xef\xbb\xbfa\n")
     lines = _supply([marked], ProduceOptions("t"), Destination(state(1), 1000), encoded=False, quiet=True)
     lines.fill()
-    shown = _Shown()
-    report(shown, ProduceResult("t", "all", sent=2, acknowledged=2), None, None, None, quiet=True)
-    nothing = shown.shown
+    output = _Shown()
+    report(output, ProduceResult("t", "all", sent=2, acknowledged=2), None, None, None, quiet=True)
+    nothing = output.shown
     assert nothing is None
     assert capsys.readouterr() == ("", "")
     with pytest.raises(OperationFailed):
-        report(shown, _result(), None, None, None, quiet=True)
-    assert shown.shown["unknown"] == 4, "a failure prints the result"
+        report(output, _result(), None, None, None, quiet=True)
+    assert output.shown["unknown"] == 4, "a failure prints the result"
 
 
 def test_a_full_disk_does_not_hide_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _run([])
     record = Outgoing(b"k", b"v", (), 1, 0)
-    monkeypatch.setattr(run, "lost", lambda: iter([Lost(n, record, "unknown") for n in range(250)]))
-    kept = UndeliveredFile(tmp_path / "kept")
+    monkeypatch.setattr(
+        run, "unacknowledged", lambda: iter([UnacknowledgedRecord(n, record, "unknown") for n in range(250)])
+    )
+    saved = UndeliveredFile(tmp_path / "kept")
 
     def full(_fd: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    why = _save(kept, run)
+    why = _save(saved, run)
     assert why is not None
     assert "No space left on device; only the first 250 records are complete" in why.message
     assert run.result.failed_file == str(tmp_path / "kept")
-    shown = _Shown()
+    output = _Shown()
     with pytest.raises(OperationFailed, match=r"lines 3-5,9 not acknowledged .*: why; cannot write .* No space left"):
-        report(shown, _result(), None, None, why)
-    assert shown.shown["unknown"] == 4
-    kept.close()
+        report(output, _result(), None, None, why)
+    assert output.shown["unknown"] == 4
+    saved.close()
     run._sender.close()
 
 
@@ -305,14 +307,14 @@ def test_records_are_counted_once_they_are_on_disk(tmp_path: Path) -> None:
     os.close(file._fd)
     file._fd = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(OperationFailed, match="only the first 0 records are complete"):
-        file.write("t", [Lost(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
+        file.write("t", [UnacknowledgedRecord(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
     assert file.written == 0
     file.close()
 
 
 def test_an_internal_topic_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = state(1)
-    internal = replace(known, topics={"t": replace(known.topics["t"], internal=True)})
+    current = state(1)
+    internal = replace(current, topics={"t": replace(current.topics["t"], internal=True)})
     monkeypatch.setattr("kctl.records.produce.destination.known_topics", lambda *_: internal)
     with pytest.raises(Refused, match="topic t is internal") as refused:
         check_topic(cast(ClusterClient, FakeClient(internal)), ProduceOptions("t"))
@@ -346,6 +348,6 @@ def test_the_longest_line(limit: int | None, codec: str, encoded: bool, expected
 
 def test_a_request_too_large_for_the_brokers_is_explained() -> None:
     queue = PartitionQueue(0, 1)
-    for size, said in ((1 << 20, False), (105_000_000, True)):
+    for size, message in ((1 << 20, False), (105_000_000, True)):
         queue.in_flight = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
-        assert ("socket.request.max.bytes" in (queue.size_hint or "")) is said
+        assert ("socket.request.max.bytes" in (queue.size_hint or "")) is message

@@ -79,16 +79,16 @@ class Rig:
 
 @pytest.fixture
 def rig() -> Iterator[Callable[..., Rig]]:
-    made: list[Rig] = []
+    created: list[Rig] = []
 
     def make(*args: Any, connect: bool = True, **options: Any) -> Rig:
-        made.append(Rig(*args, **options))
+        created.append(Rig(*args, **options))
         if connect:
-            made[-1].sender.connect()
-        return made[-1]
+            created[-1].sender.connect()
+        return created[-1]
 
     yield make
-    for one in made:
+    for one in created:
         one.sender.close(at_once=True)
         one.broker.close()
 
@@ -149,7 +149,7 @@ def test_every_partition_gets_its_turn(rig: Callable[..., Rig], monkeypatch: pyt
     """Twelve partitions of one leader, requests that hold four batches, and a link that is the bottleneck."""
     monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 4200)
     it = rig(12)
-    taken: Counter[int] = Counter()
+    count: Counter[int] = Counter()
     for _ in range(200):
         lengths = Counter({queue.partition: queue.length for queue in it.sender._queues})
         while sum(lengths.values()) < 120:  # as the sticky partition does: the shortest queue
@@ -158,10 +158,10 @@ def test_every_partition_gets_its_turn(rig: Callable[..., Rig], monkeypatch: pyt
             lengths[partition] += 1
         it.step()
         if it.broker.requests:
-            taken.update(it.broker.requests[0][1])
+            count.update(it.broker.requests[0][1])
             it.broker.answer()
-    assert len(taken) == 12
-    assert min(taken.values()) * 2 > max(taken.values()), taken
+    assert len(count) == 12
+    assert min(count.values()) * 2 > max(count.values()), count
 
 
 def test_waiting_behind_other_partitions_counts_as_progress(
@@ -266,8 +266,8 @@ def test_a_partition_that_accepts_nothing_is_reported_once(rig: Callable[..., Ri
     """The broker's message names the partition, too."""
     sender = rig(timeout_s=4.0).sender
     sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
-    found = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
-    assert found.message == "partition t-0 accepted nothing for 4 s: fewer replicas are in sync"
+    result = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
+    assert result.message == "partition t-0 accepted nothing for 4 s: fewer replicas are in sync"
 
 
 def test_a_silent_broker_is_reported(rig: Callable[..., Rig]) -> None:
@@ -362,8 +362,8 @@ def test_go_on_continues_in_the_next_epoch_after_a_rejected_batch(rig: Callable[
     it.until(lambda: it.sender.idle, "the others", answering=True)
     assert it.sender.stopped is None
     assert [outcome for _, outcome, _ in it.outcomes] == [ACKNOWLEDGED] * 4 + [FAILED] + [ACKNOWLEDGED] * 3
-    seen = [(batch.epoch, batch.sequence, batch.base_offset) for batch in it.ended if batch.partition == 0]
-    assert seen == [(0, 0, 0), (0, 1, 0), (0, 2, -1), (1, 0, 30), (1, 1, 31)]
+    received = [(batch.epoch, batch.sequence, batch.base_offset) for batch in it.ended if batch.partition == 0]
+    assert received == [(0, 0, 0), (0, 1, 0), (0, 2, -1), (1, 0, 30), (1, 1, 31)]
     assert [batch.sequence for batch in it.ended if batch.partition == 1] == [0, 1, 2]
 
 

@@ -92,8 +92,8 @@ def test_a_header_decides_through_the_decoder_of_records(registry: RegistryServe
     decode = record_decoder("registry", "avro", DecoderSettings(registry.url))
     assert decode is not None
     headers = (("__value_schema_id", b"\x01" + GUID.bytes),)
-    shown = decode(Record("t", 0, 0, 0, ID_1 + b"\x02k", b"\x06", headers))
-    assert (shown.key, shown.value, shown.error) == ("k", 3, None)
+    output = decode(Record("t", 0, 0, 0, ID_1 + b"\x02k", b"\x06", headers))
+    assert (output.key, output.value, output.error) == ("k", 3, None)
 
 
 def test_apicurios_own_api(registry: RegistryServer) -> None:
