@@ -31,7 +31,7 @@ AWAY = ConnectionFailed("broker 1 refused the connection")
 class _Sink:
     def __init__(self, write_s: float = 0.0) -> None:
         self.seen: list[tuple[int, int]] = []
-        self.told: list[str] = []
+        self.warnings: list[str] = []
         self._write_s = write_s
 
     def write(self, chunk: Chunk) -> None:
@@ -41,7 +41,7 @@ class _Sink:
     def flush(self) -> None: ...
 
     def warn(self, text: str) -> None:
-        self.told.append(text)
+        self.warnings.append(text)
 
     def stats(self, stats: Stats) -> None: ...
 
@@ -128,7 +128,7 @@ def test_a_truncated_log_waits_for_its_leader(monkeypatch: pytest.MonkeyPatch, b
     assert reader.run() == "end"
     assert sink.seen == [(1, offset) for offset in range(5, 15)] + [(0, offset) for offset in range(5, 15)]
     assert reader.skipped == 3
-    assert sink.told == ["t-0: offsets 2 to 4 were deleted before they were read"]
+    assert sink.warnings == ["t-0: offsets 2 to 4 were deleted before they were read"]
 
 
 def test_a_truncated_log_whose_leader_stays_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_leader_is_unavailable_when_until_is_reached(monkeypatch: pytest.Monke
     sink = _Sink()
     reader = _reader(monkeypatch, sink, {T0: 5, T1: 5}, until_ms=round(time.time() * 1000) + 300)
     assert reader.run() == "until"
-    assert not sink.told
+    assert not sink.warnings
     _asking(monkeypatch, lambda _: AWAY)
     with pytest.raises(OperationFailed, match="partition t-0 could not be read"):
         _reader(monkeypatch, sink, {T0: 5}, until_ms=round(time.time() * 1000) + 100, timeout_s=0.3).run()
