@@ -84,6 +84,7 @@ def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: boo
     from kctl.configs.cautions import cautions
     from kctl.configs.change import apply_changes, plan_changes, refuse_internal
     from kctl.configs.edits import with_files
+    from kctl.topics.retention_loss import loss_warnings
 
     chosen = parse_resource(resource)
     if not force:
@@ -93,6 +94,9 @@ def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: boo
         plan = plan_changes(client, chosen, lambda known: with_files(edits, known, output.warn))
         for caution in cautions(client, plan) if plan.edits else ():
             output.warn(caution)
+        if chosen.kind == "topic":
+            for warning in loss_warnings(client, {chosen.name: plan.rows}):
+                output.warn(warning)
         if dry_run or not plan.edits:
             _emit(inv, plan.rows)
             return

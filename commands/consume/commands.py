@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kctl.base.text import counted
 from kctl.base.units import parse_duration_ms
 from kctl.commands.consume import options as consume_options
 from kctl.commands.terminal import output
@@ -128,6 +129,7 @@ def _run(
         result = consume(client, options, sink, decoder=decode, stats=stats)
     if quiet:
         _emit(inv, result)
+    start = tail_text(options, result)
     undecoded = (
         f"{result.undecoded:,} of {result.records:,} records could not be decoded and are shown undecoded;"
         f" the first: {result.first_undecoded}"
@@ -135,8 +137,10 @@ def _run(
     if result.ended == "interrupted":
         if result.undecoded:
             output.warn(undecoded)
-        output.note(f"{result.records} records read{_where(result)}")
+        output.note(f"{counted(result.records, 'record')} read{start}{_where(result)}")
         raise KeyboardInterrupt
+    if start:
+        output.note(f"{counted(result.records, 'record')} read{start}")
     if result.undecoded:
         raise NotHealthy(undecoded)
 
@@ -257,6 +261,14 @@ class _Sink:
             f"{stats.records / seconds:,.0f} records/s, {format_size(round(stats.bytes / seconds))}/s;"
             f" {stats.total_records:,} records, {format_size(stats.total_bytes)} in total"
         )
+
+
+def tail_text(options: ConsumeOptions, result: ConsumeResult) -> str:
+    """Return where --tail started; "" for one partition, where the number of records says it."""
+    if options.tail is None or result.partition_count < 2:
+        return ""
+    records = "record" if options.tail == 1 else f"{options.tail:,} records"
+    return f", starting at the last {records} of each of {result.partition_count:,} partitions"
 
 
 def _where(result: ConsumeResult) -> str:

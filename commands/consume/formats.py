@@ -1,4 +1,4 @@
-"""Records as `kctl consume` writes them: text, JSON Lines, a hex dump, or by a template."""
+"""Output formats of `kctl consume`: text, JSON Lines, hex dump, template."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _NULL = b"null"
 
 
 def text_writer(separator: bytes | None) -> Writer:
-    """Values, one a line, or keys and values with `separator` between them; on a terminal escaped."""
+    """Return a writer of values, one per line, or of keys and values with a separator; escaped on a terminal."""
     if sys.stdout.isatty():
         return lambda chunk: _escaped(_lines(chunk, separator))
     return lambda chunk: _raw(_lines(chunk, separator))
 
 
 def _lines(chunk: Chunk, separator: bytes | None) -> list[bytes]:
-    values = shown_bytes(chunk, keys=False)
+    values = column_bytes(chunk, keys=False)
     if separator is None:
         return values
-    keys = shown_bytes(chunk, keys=True)
+    keys = column_bytes(chunk, keys=True)
     return [key + separator + value for key, value in zip(keys, values, strict=True)]
 
 
-def shown_bytes(chunk: Chunk, *, keys: bool) -> list[bytes]:
-    """A column as a line has it: decoded, or as it is; what is not there is «null», as in Kafka's console consumer."""
+def column_bytes(chunk: Chunk, *, keys: bool) -> list[bytes]:
+    """Return keys or values as bytes, decoded if possible; "null" for null, as in Kafka's console consumer."""
     column: Sequence[bytes | None] = chunk.keys if keys else chunk.values
-    if chunk.shown is None:
+    if chunk.decoded is None:
         if None in column:
             return [_NULL if data is None else data for data in column]
         return column  # type: ignore[return-value]  # a list without None
     texts: list[bytes] = []
-    for shown, data in zip(chunk.shown, column, strict=True):
-        value = shown.key if keys else shown.value
+    for decoded, data in zip(chunk.decoded, column, strict=True):
+        value = decoded.key if keys else decoded.value
         if value is None and data is None:
             texts.append(_NULL)
         elif isinstance(value, AsIs):
@@ -77,20 +77,20 @@ def _escaped(lines: list[bytes]) -> None:
 
 
 def write_json(chunk: Chunk) -> None:
-    """One object a line: kctl.records.record.RecordView, written directly, which is what makes it fast."""
+    """Write one JSON object per line: a kctl.records.record.RecordView, but built as text, which is faster."""
     lines: list[str] = []
     head = f'{{"topic":{encode_basestring(chunk.tp.topic)},"partition":{chunk.tp.partition},"offset":'
-    shown = chunk.shown
+    decoded = chunk.decoded
     for index, (offset, time_ms, key, value) in enumerate(
         zip(chunk.offsets, chunk.timestamps, chunk.keys, chunk.values, strict=True)
     ):
         headers = _json_headers(chunk, index) if chunk.headers else "[]"
         when = f'{_iso(time_ms)},"timestamp_ms":{time_ms}' if time_ms >= 0 else 'null,"timestamp_ms":null'
-        if shown is None:
+        if decoded is None:
             both = f'"key":{_json_bytes(key, "key")},"value":{_json_bytes(value, "value")}'
             lines.append(f'{head}{offset},"timestamp":{when},{both},"headers":{headers}}}\n')
             continue
-        each = shown[index]
+        each = decoded[index]
         both = (
             f'"key":{_dumps(each.key)},"key_encoding":{_dumps(each.key_encoding)},'
             f'"value":{_dumps(each.value)},"value_encoding":{_dumps(each.value_encoding)}'
@@ -115,11 +115,11 @@ def _json_bytes(data: bytes | None, name: str) -> str:
 
 
 def _json_headers(chunk: Chunk, index: int) -> str:
-    found = []
+    headers = []
     for name, data in chunk.headers_of(index):
         text, encoding = text_of(data)
-        found.append({"key": name.decode("utf-8", "replace"), "value": text, "encoding": encoding})
-    return _dumps(found)
+        headers.append({"key": name.decode("utf-8", "replace"), "value": text, "encoding": encoding})
+    return _dumps(headers)
 
 
 def _dumps(value: Any) -> str:
@@ -132,14 +132,14 @@ def _iso(time_ms: int) -> str:
     return "null" if text is None else f'"{text}"'
 
 
-_LAST_MS = 253_402_300_799_999  # the end of the year 9999, as RecordView has it
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999, as in RecordView
 
 
 # --- hex ------------------------------------------------------------------------------------------------------------
 
 
 def write_hex(chunk: Chunk) -> None:
-    """A heading for each record, then its key and its value as a hex dump."""
+    """Write a heading for each record, then its key, headers and value as hex dumps."""
 
     for index, (offset, time_ms, key, value) in enumerate(
         zip(chunk.offsets, chunk.timestamps, chunk.keys, chunk.values, strict=True)
@@ -174,7 +174,7 @@ _FIELDS = (
 
 
 def template_writer(template: str) -> Writer:
-    """Fields in braces; \\n and \\t as escapes; nothing else is added. Raises UsageError."""
+    """Return a writer for a template with fields in braces, and escapes such as \\n and \\t. Raises UsageError."""
     pieces = _pieces(template)
     terminal = sys.stdout.isatty()
 
@@ -210,12 +210,12 @@ def _pieces(template: str) -> list[bytes | _Column]:
         elif match[3] is not None:
             pieces.append(_escape(match[3]))
         elif match[0] in {"{", "}"}:
-            raise UsageError(f"--format {template!r}: a brace without its other", hint="{{ and }} stand for braces")
+            raise UsageError(f"--format {template!r}: unbalanced brace", hint="write a literal brace as {{ or }}")
         else:
             pieces.append(match[0][:1].encode())
     pieces.append(template[position:].encode("utf-8", "surrogateescape"))
     if all(isinstance(piece, bytes) for piece in pieces):
-        raise UsageError(f"--format {template!r} has no field", hint=_hint())
+        raise UsageError(f"--format {template!r} contains no field", hint=_hint())
     return [piece for piece in pieces if piece != b""]
 
 
@@ -225,27 +225,27 @@ def _hint() -> str:
 
 def _escape(char: str) -> bytes:
     if char not in _ESCAPES:
-        raise UsageError(f"--format: \\{char} is no escape", hint="\\n, \\t, \\r, \\0 and \\\\ are")
+        raise UsageError(f"--format: \\{char} is not an escape", hint="use \\n, \\t, \\r, \\0 or \\\\")
     return _ESCAPES[char].encode()
 
 
 def _column(name: str, argument: str | None) -> _Column:
     if name == "header" and argument:
-        wanted = argument.encode("utf-8", "surrogateescape")
-        return lambda chunk: [_header(chunk, index, wanted) for index in range(chunk.size)]
+        key = argument.encode("utf-8", "surrogateescape")
+        return lambda chunk: [_header(chunk, index, key) for index in range(chunk.size)]
     column = _COLUMNS.get(name)
     if column is None or argument is not None:
-        shown = name if argument is None else f"{name}:{argument}"
-        raise UsageError(f"--format: {{{shown}}} is no field", hint=_hint())
+        field = name if argument is None else f"{name}:{argument}"
+        raise UsageError(f"--format: {{{field}}} is not a field", hint=_hint())
     return column
 
 
 def _header(chunk: Chunk, index: int, name: bytes) -> bytes:
-    """The last of that name; nothing when there is none."""
-    found = [data for key, data in chunk.headers_of(index) if key == name]
-    if not found:
+    """Return the last header of this name; b"" if there is none."""
+    values = [data for key, data in chunk.headers_of(index) if key == name]
+    if not values:
         return b""
-    return _NULL if found[-1] is None else found[-1]
+    return _NULL if values[-1] is None else values[-1]
 
 
 def _headers(chunk: Chunk, index: int) -> bytes:
@@ -266,8 +266,8 @@ _COLUMNS: dict[str, _Column] = {
     "offset": lambda chunk: [b"%d" % offset for offset in chunk.offsets],
     "timestamp": _times,
     "timestamp_ms": lambda chunk: [b"%d" % time_ms for time_ms in chunk.timestamps],
-    "key": lambda chunk: shown_bytes(chunk, keys=True),
-    "value": lambda chunk: shown_bytes(chunk, keys=False),
+    "key": lambda chunk: column_bytes(chunk, keys=True),
+    "value": lambda chunk: column_bytes(chunk, keys=False),
     "headers": lambda chunk: [_headers(chunk, index) for index in range(chunk.size)],
     "key_bytes": lambda chunk: _sizes(chunk.keys),
     "value_bytes": lambda chunk: _sizes(chunk.values),

@@ -29,7 +29,9 @@ FromTime = Annotated[
     str | None,
     typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC if no zone is given; '2h ago'; ms."),
 ]
-Tail = Annotated[int | None, typer.Option(min=0, help="Start at the last N records of each partition.")]
+Tail = Annotated[
+    int | None, typer.Option(min=0, help="Start at the last N records of each partition: 3 partitions give 3 × N.")
+]
 Until = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Stop before the first record at or after this time; UTC if no zone is given."),

@@ -78,7 +78,7 @@ def command(
         _moment(timestamp), partition, repartition, template, size, on_bad_line is OnBadLine.ACCEPT,
     )  # fmt: skip
     lines.check(files=bool(file))
-    files = [] if lines.made else file or [_STDIN]
+    files = [] if lines.is_generated else file or [_STDIN]
     check_files(files)
     options = ProduceOptions(
         topic=topic,
@@ -115,10 +115,10 @@ def _check(
         destination = check_topic(client, options)
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
-    supply = _supply(files, options, destination, encoded=encoded)
+    supply = _supply(files, options, destination, encoded=encoded, quiet=quiet)
     with checked(terminal=_typed_in(files), quiet=quiet) as progress:
-        found = check_lines(destination, options, supply, parse, progress=progress)
-    report_check(inv, found, options, lacking, quiet=quiet)
+        check = check_lines(destination, options, supply, parse, progress=progress)
+    report_check(inv, check, options, lacking, quiet=quiet)
 
 
 def _produce(
@@ -147,7 +147,7 @@ def _produce(
         question = f"Write to topic {options.topic} of {client.target.name}?"
         inv.confirm_protected(question, target=client.target)
         run = Producing(
-            client, destination, options, _supply(files, options, destination, encoded=encoded), parse,
+            client, destination, options, _supply(files, options, destination, encoded=encoded, quiet=quiet), parse,
             progress=stack.enter_context(speed(terminal=_typed_in(files), quiet=quiet)),
         )  # fmt: skip
         run.prepare()
@@ -155,9 +155,9 @@ def _produce(
             output.note("type one record per line; end with Ctrl-D")
         with told_when_interrupted(run.interrupt):
             result = run.run()
-            not_kept = None if undelivered_file is None else _keep(undelivered_file, run)
+            not_saved = None if undelivered_file is None else _save(undelivered_file, run)
         cause = _cause(client, result)
-    _emit_result(inv, run, cause, not_kept, quiet=quiet)
+    _emit_result(inv, run, cause, not_saved, quiet=quiet)
 
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
@@ -174,12 +174,12 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
 
 
 def _emit_result(
-    inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool
+    inv: Invocation, run: Producing, cause: str | None, not_saved: KctlError | None, *, quiet: bool
 ) -> None:
     """Emit the result despite Ctrl-C, then raise what ended the run unexpectedly."""
     try:
         with told_when_interrupted(run.interrupt):
-            report(inv, run.result, run.cause, cause, not_kept, quiet=quiet)
+            report(inv, run.result, run.cause, cause, not_saved, quiet=quiet)
     except KctlError:
         if run.unexpected is None:
             raise
@@ -187,35 +187,43 @@ def _emit_result(
         raise run.unexpected
 
 
-def _keep(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None:
+def _save(undelivered_file: UndeliveredFile, run: Producing) -> KctlError | None:
     """Write unacknowledged records to the file. Return the error, if any."""
     why = None
     try:
-        kept = undelivered_file.write(run.result.topic, run.lost())
+        count = undelivered_file.write(run.result.topic, run.unacknowledged())
     except KctlError as exc:
-        kept, why = undelivered_file.written, exc
-    if kept:
+        count, why = undelivered_file.written, exc
+    if count:
         run.result.failed_file = str(undelivered_file.path)
     return why
 
 
-def _supply(files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool) -> Supply:
+def _supply(
+    files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool, quiet: bool
+) -> Supply:
     from kctl.records.produce.destination import longest_line
     from kctl.records.produce.input import Endless, Lines
 
     if not files:
         return Endless()
-    return Lines(files, longest_line(destination, options, encoded=encoded), on_mark=_note_mark)
+    return Lines(
+        files, longest_line(destination, options, encoded=encoded), on_mark=_ignore_mark if quiet else _note_mark
+    )
 
 
 def _note_mark(name: str) -> None:
     output.note(f"{name} begins with a byte order mark, which is ignored")
 
 
-def _headers(given: list[str] | None) -> Headers:
+def _ignore_mark(_name: str) -> None:
+    """Do nothing: --quiet."""
+
+
+def _headers(texts: list[str] | None) -> Headers:
     from kctl.records.produce.text import parse_header
 
-    return tuple(parse_header(text) for text in given or ())
+    return tuple(parse_header(text) for text in texts or ())
 
 
 def _moment(timestamp: str | None) -> int | None:

@@ -1,4 +1,4 @@
-"""What makes a record of a line, as the options of kctl produce say it."""
+"""The line parser for the options of kctl produce."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _SEPARATORS = ("--headers-delimiter", "--headers-separator", "--headers-key-sepa
 
 @dataclass(frozen=True, slots=True)
 class LineOptions:
-    """What of the options concerns a line. headers_separators: behind the headers, between two, within one; None: lines
-    have none. template, size: values are made, and no line is read. accept_missing: as TextFormat has it."""
+    """The options for lines.
+
+    headers_separators: after the headers, between two headers, within a header; None: lines have no headers. template,
+    size: values are generated, and no lines are read. accept_missing: see TextFormat.
+    """
 
     format: Format
     key: str | None
@@ -35,37 +38,40 @@ class LineOptions:
     accept_missing: bool = False
 
     @property
-    def made(self) -> bool:
+    def is_generated(self) -> bool:
+        """Return True if values are generated."""
         return self.template is not None or self.size is not None
 
     def check(self, *, files: bool) -> None:
-        """Raise UsageError for what does not go together."""
+        """Raise UsageError for mutually exclusive options."""
         splits = self.key_separator is not None or self.headers_separators is not None
-        if self.made and (files or self.format is not Format.TEXT or splits):
+        if self.is_generated and (files or self.format is not Format.TEXT or splits):
             raise UsageError(
-                "--template and --size make the values: they read no lines", hint="leave out what reads them"
+                "--template and --size generate the values and read no lines", hint="remove the options for lines"
             )
         if self.format is Format.JSON and (splits or self.null_marker is not None):
             raise UsageError(
-                "JSON lines have their own keys, headers and nulls", hint="leave out the separators and markers"
+                "JSON lines contain keys, headers and nulls", hint="remove the options for separators and markers"
             )
 
 
 def line_parser(options: LineOptions) -> Parse | None:
-    """What makes a record of a line and its number; None when each line is a value. Raises UsageError."""
-    if options.made:
-        return _made(options)
+    """Return a function that makes a record of a line and its number; None if lines are values. Raises UsageError."""
+    if options.is_generated:
+        return _generated(options)
     if options.format is Format.JSON:
         return _json(options)
     return _text(options)
 
 
-def _made(options: LineOptions) -> Parse:
+def _generated(options: LineOptions) -> Parse:
     from kctl.records.produce.outgoing import Outgoing
     from kctl.records.produce.template import random_text, template
 
     if options.template is not None and options.size is not None:
-        raise UsageError("--template and --size are two different values", hint="{random:1000} is a part of a template")
+        raise UsageError(
+            "--template and --size are mutually exclusive", hint="use {random:1000} in the template for random text"
+        )
     size = options.size
     make_value = template(options.template or "") if size is None else random_text(parse_size(size))
     make_key = template(options.key) if options.key is not None else None
@@ -92,9 +98,9 @@ def _text(options: LineOptions) -> Parse | None:
     from kctl.records.produce.text import TextFormat, check_separators, text_parser
 
     if options.key is not None and options.key_separator is not None:
-        raise UsageError("--key and --key-separator are two different keys")
-    given = options.headers_separators or ("\t", ",", ":")
-    delimiter, between, equals = (parse_separator(text, name) for text, name in zip(given, _SEPARATORS, strict=True))
+        raise UsageError("--key and --key-separator are mutually exclusive")
+    texts = options.headers_separators or ("\t", ",", ":")
+    delimiter, between, equals = (parse_separator(text, name) for text, name in zip(texts, _SEPARATORS, strict=True))
     how = TextFormat(
         encoding=options.format.value,
         key_separator=None if options.key_separator is None else parse_separator(options.key_separator),

@@ -10,7 +10,7 @@ import typer
 
 
 class Acks(str, Enum):
-    """Who has to have a record before it counts."""
+    """The replicas that must have a record before it is acknowledged."""
 
     ALL = "all"
     LEADER = "1"
@@ -28,7 +28,7 @@ class Compression(str, Enum):
 
 
 class Format(str, Enum):
-    """What a line is."""
+    """The format of a line."""
 
     TEXT = "text"
     JSON = "json"
@@ -37,7 +37,7 @@ class Format(str, Enum):
 
 
 class OnBadLine(str, Enum):
-    """What to do with a line that cannot be a record."""
+    """The handling of an invalid line."""
 
     STOP = "stop"
     SKIP = "skip"
@@ -84,7 +84,9 @@ AtBadLine = Annotated[
     OnBadLine,
     typer.Option(help="For an invalid line: stop, skip it, or accept a missing separator (null key)."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if every record is acknowledged.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="No progress, no notes, and no result if every record is acknowledged.")
+]
 FailedFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write unacknowledged records here, to resend with --format json.")
 ]

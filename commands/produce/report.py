@@ -52,7 +52,7 @@ def checked(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceCheck],
         yield None
         return
     with output.progress("no line checked yet") as bar:
-        yield lambda found: bar.update(f"{counted(found.records + found.bad_line_count, 'line')} checked")
+        yield lambda check: bar.update(f"{counted(check.records + check.bad_line_count, 'line')} checked")
 
 
 def report(
@@ -60,23 +60,23 @@ def report(
     result: ProduceResult,
     error: KctlError | None,
     shortage: str | None,
-    not_kept: KctlError | None,
+    not_saved: KctlError | None,
     *,
     quiet: bool = False,
 ) -> None:
     """Emit the result. Raises an error if not everything was acknowledged.
 
-    quiet: emit only in this case. error: what stopped sending. shortage: why brokers may have rejected records, as a
-    hint. not_kept: why unacknowledged records could not be written to the file.
+    quiet: emit the result only in that case. error: what stopped sending. shortage: why brokers may have rejected
+    records, as a hint. not_saved: why unacknowledged records could not be written to the file.
     """
-    shown = jsonable(result) | {
+    row = jsonable(result) | {
         "not_acknowledged": spans(result.not_acknowledged),
         "partitions": _rows(result.partitions),
     }
     inv.report_change(changed=result.changed)
     if not quiet or not _all_written(result):
-        inv.emit(shown, [Table(_columns(result), [shown])])
-    if result.failed_file and not_kept is None:
+        inv.emit(row, [Table(_columns(result), [row])])
+    if result.failed_file and not_saved is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
     if result.skipped:
         output.warn(f"{counted(result.skipped, 'line')} skipped; the first: {result.bad_line}")
@@ -86,13 +86,13 @@ def report(
         )
         failed = f", {result.failed} failed" if result.failed else ""
         output.warn(f"{result.sent} records sent, {acknowledged}{failed}, {result.unknown} unknown")
-        if not_kept is not None:
-            output.warn(not_kept.message)
+        if not_saved is not None:
+            output.warn(not_saved.message)
         raise KeyboardInterrupt
     if not _all_written(result):
-        raise _failure(result, error, shortage, not_kept)
-    if not_kept is not None:
-        raise not_kept
+        raise _failure(result, error, shortage, not_saved)
+    if not_saved is not None:
+        raise not_saved
 
 
 def _all_written(result: ProduceResult) -> bool:
@@ -131,11 +131,11 @@ def _named(lines: list[int]) -> str:
 
 
 def _failure(
-    result: ProduceResult, error: KctlError | None, shortage: str | None, not_kept: KctlError | None
+    result: ProduceResult, error: KctlError | None, shortage: str | None, not_saved: KctlError | None
 ) -> KctlError:
     details = {"not_acknowledged": spans(result.not_acknowledged)}
     if result.not_acknowledged:
-        beside = f"; {not_kept.message}" if not_kept is not None else ""
+        beside = f"; {not_saved.message}" if not_saved is not None else ""
         if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
             return error  # nothing was changed
         named = _named(result.not_acknowledged)
@@ -163,28 +163,28 @@ def _hint(result: ProduceResult, error: KctlError | None, shortage: str | None) 
 
 
 def report_check(
-    inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None, *, quiet: bool = False
+    inv: Invocation, check: ProduceCheck, options: ProduceOptions, shortage: str | None, *, quiet: bool = False
 ) -> None:
     """Emit what a run would write. Raises an error for invalid lines, or if the cluster would reject records now.
 
     shortage: what the cluster lacks for acks=all, as text.
     """
-    shown = jsonable(found)
-    inv.report_change(changed=bool(found.records))
-    if not quiet or found.bad_line_count or shortage:
-        inv.emit(shown, [Table(_check_columns(), [shown])])
-    if not quiet and (found.max_batch_bytes is None or options.compression != "none"):
+    row = jsonable(check)
+    inv.report_change(changed=bool(check.records))
+    if not quiet or check.bad_line_count or shortage:
+        inv.emit(row, [Table(_check_columns(), [row])])
+    if not quiet and (check.max_batch_bytes is None or options.compression != "none"):
         why = "compressed" if options.compression != "none" else "its max.message.bytes is unreadable"
         output.note(f"unknown whether each record fits the size limit: {why}")
-    if found.bad_line_count:
-        first = f"{counted(found.bad_line_count, 'line')} cannot be parsed; the first: {found.bad_lines[0]}"
+    if check.bad_line_count:
+        first = f"{counted(check.bad_line_count, 'line')} cannot be parsed; the first: {check.bad_lines[0]}"
         if not options.skip_bad_lines:
             raise UsageError(
                 first, hint="nothing was sent; list more with -o json, or skip them with --on-bad-line skip"
             )
         output.warn(first)
     if shortage:
-        raise NotHealthy(f"topic {found.topic} has {shortage}")
+        raise NotHealthy(f"topic {check.topic} has {shortage}")
 
 
 def _check_columns() -> list[Column]:

@@ -19,6 +19,7 @@ from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.model import ClusterState, TopicState
+    from kctl.protocol.client import ClusterClient
     from kctl.topics.alter import AlteredTopic, TopicChange
 
 DEFAULT = "(default)"  # brokers do not report every default before it takes effect
@@ -65,11 +66,11 @@ def alter(
         to_alter = [row for row in plan if row.result is ItemResult.WOULD_ALTER]
         if dry_run or not to_alter:
             emit_altered(inv, plan)
-            warn_of(plan, state)
+            warn_of(client, plan, state)
             return
         if not inv.yes:
             show_plan(to_alter)
-        warn_of(plan, state)
+        warn_of(client, plan, state)
         check_pattern(inv, match, expect, len(chosen))
         question = f"Change {counted(len(to_alter), 'topic')} of {client.target.name}?"
         inv.confirm(question, target=client.target, basis=of_altered(client, state, plan))
@@ -111,10 +112,11 @@ def _change(
     return TopicChange(topic.name, len(assignments), assignments[len(current) :], configs)
 
 
-def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
+def warn_of(client: ClusterClient, rows: Sequence[AlteredTopic], state: ClusterState) -> None:
     """Warn about the consequences of the changes. state: has the topics."""
     from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
+    from kctl.topics.retention_loss import loss_warnings
 
     growing = [row.topic for row in rows if row.partition_count_after > row.partition_count_before]
     if growing:
@@ -125,6 +127,8 @@ def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
             caution = caution_of(config, factor) if config.result.planned else None
             if caution:
                 output.warn(f"{row.topic}: {caution}")
+    for warning in loss_warnings(client, {row.topic: row.config_changes for row in rows}, state=state):
+        output.warn(warning)
 
 
 def show_plan(rows: Sequence[AlteredTopic]) -> None:

@@ -65,7 +65,7 @@ def apply(
         plan = plan_apply(client, specs, state)
         to_prune = _topics_to_prune(client, state, plan, prune_match or ()) if prune else []
         rows = rows_of(plan, plan.created, plan.altered)
-        warn_of(plan.altered, state)
+        warn_of(client, plan.altered, state)
         if dry_run or not (plan.todo or to_prune):
             _emit(inv, [*rows, *_pruned(to_prune)])
             _raise_differing(plan.todo + len(to_prune))

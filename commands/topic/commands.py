@@ -61,7 +61,7 @@ def list_(
     request = ListRequest(match or (), problems, size, count, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(lambda: list_topics(client, request), lambda listing: _shown(listing, size=size, count=count))
+            watching.run(lambda: list_topics(client, request), lambda listing: _view(listing, size=size, count=count))
         listing = list_topics(client, request)
     inv.emit(listing.topics, lambda: [_table(listing.topics, size=size, count=count)], row_type=TopicSummary)
     for line in listing.doubts:
@@ -69,7 +69,7 @@ def list_(
     report_incomplete(listing.failures)
 
 
-def _shown(listing: ListedTopics, *, size: bool, count: bool) -> Shown:
+def _view(listing: ListedTopics, *, size: bool, count: bool) -> Shown:
     return Shown(listing.topics, [_table(listing.topics, size=size, count=count)], [*listing.doubts, *listing.failures])
 
 

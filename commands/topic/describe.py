@@ -65,7 +65,7 @@ def describe(
     request = DescribeRequest(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(lambda: describe_topics(client, request), lambda polled: _shown(polled, problems))
+            watching.run(lambda: describe_topics(client, request), lambda polled: _view(polled, problems))
         described = describe_topics(client, request)
     inv.emit(described.topics, lambda: _tables(described, problems), lambda: csv_rows(described.topics))
     for line in described.doubts:
@@ -73,14 +73,14 @@ def describe(
     report_incomplete(described.failures)
 
 
-def _shown(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> Shown:
+def _view(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> Shown:
     return Shown(described.topics, _tables(described, problems), [*described.doubts, *described.failures])
 
 
 def _empty_table(problems: Sequence[PartitionProblem], *, certain: bool) -> Table:
     problem_names = " or ".join(problem.value for problem in problems)
-    known = "" if certain else "known to be "
-    return Table([], [], empty=f"no partition is {known}{problem_names}" if problems else "no topics")
+    certainty = "" if certain else "known to be "
+    return Table([], [], empty=f"no partition is {certainty}{problem_names}" if problems else "no topics")
 
 
 def _tables(described: DescribedTopics, problems: Sequence[PartitionProblem]) -> list[Table]:

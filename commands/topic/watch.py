@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RowUnit(str, Enum):
-    """What a row stands for."""
+    """The unit of a row."""
 
     TOPIC = "topic"
     PARTITION = "partition"
@@ -55,13 +55,13 @@ def watch(
             doubts, _ = not_seen(client, names or (), chosen)
             return read_ends(client, state, chosen)
 
-        def shown(now: LogEnds) -> Shown:
+        def view(now: LogEnds) -> Shown:
             nonlocal before
             rows = rates(before, now, by_partition=by is RowUnit.PARTITION)[:top]
             before = now
             return Shown(jsonable(rows), [_table(rows, by)], [*doubts, *now.failures])
 
-        watching.run(poll, shown)
+        watching.run(poll, view)
 
 
 def _table(rows: Sequence[RateRow], by: RowUnit) -> Table:

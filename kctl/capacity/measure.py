@@ -246,7 +246,7 @@ def _consume(client: ClusterClient, options: MeasureOptions, progress: Progress 
         raise OperationFailed(f"{partition} does not exist: the topic was deleted during the measurement")
     start, end = logs[partition].start, logs[partition].end
     fetcher = Fetcher(
-        client, {partition: start}, read_committed=False, tell=_ignore, timeout_s=options.timeout_s, follow=False
+        client, {partition: start}, read_committed=False, warn=_ignore, timeout_s=options.timeout_s, follow=False
     )
     run = _ReadRun(options, partition, start)
     try:

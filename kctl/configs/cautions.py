@@ -37,7 +37,7 @@ def cautions(client: ClusterClient, plan: Plan) -> list[str]:
 def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str | None:
     """Return the warning about one change; None: no warning. Pure."""
     after = row.after or ""
-    if row.name in _LIMITS and _shrinks(row.before, row.after):
+    if row.name in _LIMITS and is_lowered(row.before, row.after):
         return f"{row.name} is lowered: {_LIMITS[row.name]}"
     if row.name in _LIMITS and row.result is ItemResult.WOULD_UNSET and row.before is not None and row.after is None:
         # Brokers do not report the inherited value if it comes from log.retention.hours.
@@ -73,7 +73,7 @@ def _policy_caution(name: str, before: str, after: str) -> str | None:
     return None
 
 
-def _shrinks(before: str | None, after: str | None) -> bool:
+def is_lowered(before: str | None, after: str | None) -> bool:
     """Return True if a limit is lowered; −1 is no limit."""
     try:
         old, new = int(before or ""), int(after or "")

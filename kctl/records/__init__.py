@@ -1,1 +1,1 @@
-"""Records in and out of topics, one by one: producing lines, consuming."""
+"""Consuming and producing of records."""

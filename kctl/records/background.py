@@ -1,4 +1,4 @@
-"""Blocking calls that run beside an event loop, one of a kind at a time."""
+"""Blocking calls in background threads next to an event loop, at most one of each kind at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl.errors import KctlError
 
 
 class Background:
-    """`fd` becomes readable when a call has ended, and by `wake`; `finished` empties it."""
+    """A set of background calls. `fd` becomes readable when a call ends and on `wake`; `finished` empties it."""
 
     def __init__(self) -> None:
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -22,19 +22,19 @@ class Background:
         self._ended: SimpleQueue[tuple[Hashable, Any]] = SimpleQueue()
 
     def wake(self) -> None:
-        """Make `fd` readable; may be called in a signal handler and by any thread."""
-        with suppress(OSError):  # it is full, so it is readable
+        """Make `fd` readable. Safe in signal handlers and in any thread."""
+        with suppress(OSError):  # the pipe is full, so it is readable
             os.write(self._write_fd, b"\0")
 
     def start(self, kind: Hashable, call: Callable[[], Any]) -> None:
-        """Run `call`, unless one of this kind runs. It has to end by itself."""
+        """Run `call`, unless a call of this kind is running. It must end on its own."""
         if kind in self._running:
             return
 
         def run() -> None:
             try:
                 outcome = call()
-            except Exception as exc:  # noqa: BLE001 - handed to the loop
+            except Exception as exc:  # noqa: BLE001 - raised by `finished`
                 outcome = exc
             self._ended.put((kind, outcome))
             self.wake()
@@ -43,30 +43,30 @@ class Background:
         thread.start()
 
     def finished(self) -> list[tuple[Hashable, Any]]:
-        """(kind, what the call returned or the KctlError that it raised). Raises other exceptions."""
+        """Return the kind and outcome of each ended call: its result or KctlError. Raises other exceptions."""
         with suppress(BlockingIOError):
             while os.read(self.fd, 4096):
                 pass
-        found: list[tuple[Hashable, Any]] = []
+        outcomes: list[tuple[Hashable, Any]] = []
         while True:
             try:
                 kind, outcome = self._ended.get_nowait()
             except Empty:
-                return found
+                return outcomes
             self._running.pop(kind)
             if isinstance(outcome, Exception) and not isinstance(outcome, KctlError):
                 raise outcome
-            found.append((kind, outcome))
+            outcomes.append((kind, outcome))
 
     def close(self, wait_s: float) -> list[tuple[Hashable, Any]]:
-        """Wait for what runs, at most so long; what ended since the last look."""
+        """Wait for running calls, at most wait_s. Return the outcomes since the last `finished`."""
         ends = time.monotonic() + wait_s
         for thread in list(self._running.values()):
             thread.join(max(0.0, ends - time.monotonic()))
-        found: list[tuple[Hashable, Any]] = []
-        with suppress(Exception):  # of no account any more
-            found = self.finished()
-        if not self._running:  # else its thread still writes to it
+        outcomes: list[tuple[Hashable, Any]] = []
+        with suppress(Exception):  # no longer relevant
+            outcomes = self.finished()
+        if not self._running:  # otherwise a thread still writes to it
             os.close(self.fd)
             os.close(self._write_fd)
-        return found
+        return outcomes

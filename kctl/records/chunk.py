@@ -1,4 +1,4 @@
-"""Records of one partition, by columns: what reading hands on, so that the cost is per batch and not per record."""
+"""Records of one partition as columns, so that the cost of passing them on is per batch, not per record."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _NO_HEADERS: tuple[Header, ...] = ()
 
 
 class Chunk(NamedTuple):
-    """Records in the order of their offsets. timestamps: ms, -1 for none; headers: by index, of those that have any.
+    """Records in offset order.
 
-    shown: what decoders made of each record; None without decoders.
+    timestamps: ms, −1 if a record has none. headers: by index, only for records with headers. decoded: the decoded
+    keys and values; None without decoders.
     """
 
     tp: TopicPartition
@@ -26,7 +27,7 @@ class Chunk(NamedTuple):
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     headers: Mapping[int, tuple[Header, ...]]
-    shown: Sequence[Shown] | None = None
+    decoded: Sequence[Shown] | None = None
 
     @property
     def size(self) -> int:
@@ -34,37 +35,37 @@ class Chunk(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of keys and values."""
+        """Return the size of the keys and values."""
         return _size(self.keys) + _size(self.values)
 
     def part(self, begin: int, end: int) -> Chunk:
-        """The records from index `begin` up to `end`."""
+        """Return the records from index `begin` up to `end`, exclusive."""
         if begin == 0 and end >= self.size:
             return self
-        headers = {index - begin: found for index, found in self.headers.items() if begin <= index < end}
-        shown = None if self.shown is None else self.shown[begin:end]
+        headers = {index - begin: headers for index, headers in self.headers.items() if begin <= index < end}
+        decoded = None if self.decoded is None else self.decoded[begin:end]
         return Chunk(
             self.tp, self.offsets[begin:end], self.timestamps[begin:end], self.keys[begin:end],
-            self.values[begin:end], headers, shown,
+            self.values[begin:end], headers, decoded,
         )  # fmt: skip
 
-    def chosen(self, keep: Sequence[bool]) -> Chunk:
-        """The records for which `keep` is true."""
+    def select(self, keep: Sequence[bool]) -> Chunk:
+        """Return the records for which `keep` is True."""
         numbers = list(compress(range(self.size), keep))
         if len(numbers) == self.size:
             return self
         headers = {new: self.headers[old] for new, old in enumerate(numbers) if old in self.headers}
-        shown = None if self.shown is None else list(compress(self.shown, keep))
+        decoded = None if self.decoded is None else list(compress(self.decoded, keep))
         return Chunk(
             self.tp, list(compress(self.offsets, keep)), list(compress(self.timestamps, keep)),
-            list(compress(self.keys, keep)), list(compress(self.values, keep)), headers, shown,
+            list(compress(self.keys, keep)), list(compress(self.values, keep)), headers, decoded,
         )  # fmt: skip
 
     def headers_of(self, index: int) -> tuple[Header, ...]:
         return self.headers.get(index, _NO_HEADERS)
 
     def records(self) -> Iterator[Record]:
-        """One by one."""
+        """Yield the records one by one."""
         topic, number = self.tp
         for index, (offset, timestamp, key, value) in enumerate(
             zip(self.offsets, self.timestamps, self.keys, self.values, strict=True)
@@ -76,4 +77,4 @@ class Chunk(NamedTuple):
 def _size(column: Sequence[bytes | None]) -> int:
     if None in column:
         return sum(len(data) for data in column if data is not None)
-    return sum(map(len, column))  # type: ignore[arg-type]  # None was looked for
+    return sum(map(len, column))  # type: ignore[arg-type]  # no None in it

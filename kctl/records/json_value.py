@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-_DEEPEST = 200  # levels
+_MAX_DEPTH = 200  # levels
 
 
 def parse_json(data: bytes) -> Any:
@@ -14,16 +14,16 @@ def parse_json(data: bytes) -> Any:
     try:
         value = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
-        raise ValueError(f"it is nested more than {_DEEPEST} deep") from None
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep") from None
     # Counting brackets is quick; only text with many brackets is scanned.
-    if data.count(b"[") + data.count(b"{") > _DEEPEST and _too_deep(value):
-        raise ValueError(f"it is nested more than {_DEEPEST} deep")
+    if data.count(b"[") + data.count(b"{") > _MAX_DEPTH and _too_deep(value):
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
     return value
 
 
 def _too_deep(value: Any) -> bool:
     level: list[Any] = [value]
-    for _ in range(_DEEPEST + 1):
+    for _ in range(_MAX_DEPTH + 1):
         level = [
             inner
             for each in level

@@ -1,13 +1,13 @@
-"""Snappy for kafka-python, by cramjam: kafka-python itself only knows python-snappy, which needs a C library.
+"""Snappy for kafka-python through cramjam: kafka-python only supports python-snappy, which needs a C library.
 
-kafka-python does the framing (xerial's, as Java clients write it); what it calls are compress and decompress of
-raw blocks, the two functions here.
+kafka-python does the framing (xerial's, as in Java clients). It calls compress and decompress for raw blocks, the two
+functions in this module.
 """
 
 from __future__ import annotations
 
-# A raw block begins with its decompressed length as a varint. The format's longest copy yields 64 bytes from 3,
-# so a length beyond 64 times the block is a lie, told to make the reader allocate it.
+# A raw block begins with its decompressed length as a varint. The format's longest copy yields 64 bytes from 3, so a
+# length beyond 64 times the block is false, and would make the reader allocate that much memory.
 _MAX_RATIO = 64
 _SLACK = 1024
 
@@ -17,26 +17,26 @@ class RawSnappy:
 
     @staticmethod
     def compress(data: bytes) -> bytes:
-        """One raw block."""
+        """Return one raw block."""
         import cramjam
 
         return bytes(cramjam.snappy.compress_raw(data))
 
     @staticmethod
     def decompress(data: bytes) -> bytes:
-        """One raw block's content. Raises ValueError for bytes that are none, or claim a length that cannot be."""
+        """Return the content of one raw block. Raises ValueError for invalid blocks and impossible lengths."""
         import cramjam
 
         try:
             if cramjam.snappy.decompress_raw_len(data) > len(data) * _MAX_RATIO + _SLACK:
-                raise ValueError("a snappy block claims a length that it cannot have")
+                raise ValueError("impossible length of a snappy block")
             return bytes(cramjam.snappy.decompress_raw(data))
         except cramjam.DecompressionError as exc:
             raise ValueError(f"not a snappy block: {exc}") from None
 
 
 def prepare_codecs() -> None:
-    """Give kafka-python snappy when it has none and cramjam is installed; before a producer or consumer is made."""
+    """Add snappy to kafka-python if it has none and cramjam is installed. Call it before creating a client."""
     from importlib.util import find_spec
 
     from kafka import codec

@@ -1,4 +1,4 @@
-"""Lines of text that hold a key and a value."""
+"""Separators between the key and the value in a line of text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _ESCAPES = {"\\t": "\t", "\\0": "\0"}
 
 
 def parse_separator(text: str, option: str = "--key-separator") -> bytes:
-    """An option's separator as bytes; «\\t» is a tab, «\\0» a NUL. Raises UsageError when it is empty."""
+    """Return an option's separator as bytes; "\\t" is a tab, "\\0" a NUL. Raises UsageError if it is empty."""
     separator = _ESCAPES.get(text, text).encode("utf-8", "surrogateescape")
     if not separator:
-        raise UsageError(f"{option} is empty", hint=f"for example {option} : or {option} '\\t'")
+        raise UsageError(f"{option} is empty", hint=f"e.g. {option} : or {option} '\\t'")
     if b"\n" in separator:
-        raise UsageError(f"{option} contains the end of a line")
+        raise UsageError(f"{option} contains a line break")
     return separator

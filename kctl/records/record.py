@@ -1,4 +1,4 @@
-"""A record as kctl shows it: keys and values as text where they are UTF-8, else as base64 and said so."""
+"""A record in kctl's output: keys and values as text if they are UTF-8, otherwise as base64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST_MS = 253_402_300_799_999  # the end of the year 9999, where datetime ends
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it was read. timestamp_ms is None where the broker gave none (message format 0)."""
+    """A record as read from the log. timestamp_ms: None in message format 0."""
 
     topic: str
     partition: int
@@ -26,7 +26,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class HeaderView:
-    """A header. encoding says how to read value."""
+    """A header. encoding: of the value."""
 
     key: str
     value: str | None
@@ -35,10 +35,10 @@ class HeaderView:
 
 @dataclass(frozen=True, slots=True)
 class RecordView:
-    """A record for JSON. The encodings are «utf-8» or «base64», None where there is no key or value (a tombstone).
+    """A record for JSON. The encodings are "utf-8" or "base64"; None without a key or value (a tombstone).
 
-    timestamp: ISO 8601 UTC; None when there is none. One that no calendar has (a client may send any number)
-    is None too, and stands in timestamp_ms, which otherwise is the same moment.
+    timestamp: ISO 8601 UTC; None if there is none, and beyond the year 9999 (clients may send any number), which only
+    timestamp_ms shows.
     """
 
     topic: str
@@ -54,7 +54,7 @@ class RecordView:
 
 
 def view(record: Record) -> RecordView:
-    """`record` with its bytes as text."""
+    """Return `record` with its bytes as text."""
     key, key_encoding = text_of(record.key)
     value, value_encoding = text_of(record.value)
     return RecordView(
@@ -72,7 +72,7 @@ def view(record: Record) -> RecordView:
 
 
 def text_of(data: bytes | None) -> tuple[str | None, str | None]:
-    """Bytes as text, and which: UTF-8 when they are that, else base64; (None, None) for None."""
+    """Return bytes as text, and its encoding: UTF-8 if valid, otherwise base64; (None, None) for None."""
     if data is None:
         return None, None
     try:

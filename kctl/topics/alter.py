@@ -187,7 +187,7 @@ def _create_partitions(
 ) -> dict[str, KctlError]:
     """Add partitions. Return the error of each failed topic; OutcomeUnknown if there was no response."""
     failed: dict[str, KctlError] = {}
-    sent = 0
+    sent_count = 0
     for chunk in chunks(
         changes, lambda change: change.partitions or 0, limit=_PARTITIONS_PER_REQUEST, most=PER_REQUEST
     ):
@@ -196,10 +196,10 @@ def _create_partitions(
         except KctlError as exc:
             failed.update({change.name: exc for change in chunk})
             failed.update(
-                {change.name: not_sent(f"topic {change.name}", exc) for change in changes[sent + len(chunk) :]}
+                {change.name: not_sent(f"topic {change.name}", exc) for change in changes[sent_count + len(chunk) :]}
             )
             break
-        sent += len(chunk)
+        sent_count += len(chunk)
         failed |= _errors(response)
     return failed
 

@@ -226,7 +226,7 @@ def create_topics(
             f"no response to the creation of {some_of(sorted(to_create))}: {response.unanswered.message}",
             hint="run it again with --if-not-exists",
         )
-    existing = {name: _existing(topic, created[name]) for name, topic in response.taken.items() if name in created}
+    existing = {name: _existing(topic, created[name]) for name, topic in response.existing.items() if name in created}
     errors = response.unsure | response.errors
     return [
         existing[row.topic]
@@ -242,13 +242,13 @@ def create_topics(
 class _CreateResponses:
     """The controller's responses by topic; created topics have no entry.
 
-    errors: why a topic was not created. unsure: why it is unknown, so that it is read back. taken: topics that existed,
-    with if_not_exists. unanswered: the error of a request that may have been executed.
+    errors: why a topic was not created. unsure: why it is unknown, so that it is read back. existing: topics that
+    existed, with if_not_exists. unanswered: the error of a request that may have been executed.
     """
 
     errors: dict[str, str] = field(default_factory=dict)
     unsure: dict[str, str] = field(default_factory=dict)
-    taken: dict[str, NewTopic] = field(default_factory=dict)
+    existing: dict[str, NewTopic] = field(default_factory=dict)
     unanswered: KctlError | None = None
 
 
@@ -286,7 +286,7 @@ def _sort_errors(
 ) -> None:
     for name, error in errors.items():
         if isinstance(error, AlreadyExists) and if_not_exists:
-            response.taken[name] = requested[name]
+            response.existing[name] = requested[name]
             response.unsure[name] = error.message
         elif isinstance(error, OutcomeUnknown):  # REQUEST_TIMED_OUT: it may have no leaders yet, or never be created
             response.unsure[name] = error.message

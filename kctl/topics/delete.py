@@ -137,8 +137,8 @@ def _known_readers(
     readers: Mapping[str, Sequence[GroupReader]] | None, topic: str, *, complete: bool
 ) -> tuple[TopicReader, ...] | None:
     """Return the readers; None if none is known but some may be hidden or unreadable."""
-    known = tuple(map(_reader, readers[topic])) if readers else ()
-    return known if known or (readers is not None and complete) else None
+    rows = tuple(map(_reader, readers[topic])) if readers else ()
+    return rows if rows or (readers is not None and complete) else None
 
 
 def _reader(reader: GroupReader) -> TopicReader:

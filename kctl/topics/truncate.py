@@ -163,8 +163,8 @@ def truncate(
         return responses
 
     try:
-        _, gone, failed = ask_leaders(client, list(to_delete), ask)
-        failed |= vanished(gone)
+        _, missing, failed = ask_leaders(client, list(to_delete), ask)
+        failed |= vanished(missing)
     except KctlError as exc:  # raised while new leaders were looked up
         if not results:
             raise

@@ -1,27 +1,29 @@
-"""Topics that metadata do not name: a broker that has just started may not know them yet, so that one answer is no
-proof that a topic was deleted."""
+"""Detection of deleted topics.
+
+A broker that has just started may not know all topics yet, so one metadata response without a topic proves nothing.
+"""
 
 from __future__ import annotations
 
 import time
 
-GONE_S = 5.0  # missing for so long, in every answer, is deleted
+DELETED_AFTER_S = 5.0  # a topic that is missing from every response for this long counts as deleted
 
 
 class Absence:
-    """What was missing, and since when."""
+    """The missing topics, and since when each is missing."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def lasts(self, topic: str, *, missing: bool) -> bool:
-        """After a look: whether the topic has been missing in all looks for GONE_S by now."""
+        """Record one check of a topic. Return True if all checks of the last five seconds missed it."""
         if not missing:
             self._since.pop(topic, None)
             return False
         now = time.monotonic()
-        return now - self._since.setdefault(topic, now) >= GONE_S
+        return now - self._since.setdefault(topic, now) >= DELETED_AFTER_S
 
     def __bool__(self) -> bool:
-        """Something was missing at the last look."""
+        """Return True if a topic was missing at its last check."""
         return bool(self._since)

@@ -1,7 +1,7 @@
-"""What a Fetch brought of one partition, batch by batch, as chunks of records that a consumer may see.
+"""Decoding of the batches in a Fetch response into chunks of records that are visible to a consumer.
 
-Left out are control batches (markers of transactions, of KRaft) and, where the answer names aborted transactions,
-their batches; both move the position on. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.
+Control batches (transaction markers, KRaft's own) and the batches of aborted transactions that the response names are
+skipped; both advance the position. Source: org.apache.kafka.clients.consumer.internals.CompletedFetch.
 """
 
 from __future__ import annotations
@@ -29,39 +29,40 @@ from kctl.segment.format.legacy import legacy_records
 from kctl.segment.format.record import BadRecords, Header, Record, records_of
 from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES, record_columns, whole_payload
 
-# Of one record, and of one block that a codec cannot divide: an answer is never larger (connection.MAX_RESPONSE_BYTES).
+# The limit of one record, and of one block that a codec cannot split: as large as a response may be
+# (connection.MAX_RESPONSE_BYTES).
 LIMIT_BYTES = 256 << 20
-_PIECE_RECORDS, _PIECE_BYTES = 1000, 4 << 20  # where a batch is taken apart record by record
+_PIECE_RECORDS, _PIECE_BYTES = 1000, 4 << 20  # chunk size for batches that are decoded record by record
 
 
 class Decoded(NamedTuple):
-    """A step: records (None where there are none to see), and the offset from which to go on behind them."""
+    """One step of decoding: records (None if none are visible), and the offset after them."""
 
     chunk: Chunk | None
     next_offset: int
 
 
 class AbortedProducers:
-    """Which transactions in an answer were aborted, asked in the log's order."""
+    """The aborted transactions of one response, to be queried in log order."""
 
     def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
-        """transactions: (producer id, first offset) of each."""
-        self._coming = sorted(transactions, key=lambda each: each[1], reverse=True)
+        """transactions: the producer id and first offset of each."""
+        self._upcoming = sorted(transactions, key=lambda each: each[1], reverse=True)
         self._open: set[int] = set()
 
     def begin(self, batch: Batch) -> bool:
-        """Whether the batch belongs to one; to be called for each batch, control batches too."""
-        while self._coming and self._coming[-1][1] <= batch.last_offset:
-            self._open.add(self._coming.pop()[0])
+        """Return True if the batch belongs to an aborted transaction. Call it for each batch, control batches too."""
+        while self._upcoming and self._upcoming[-1][1] <= batch.last_offset:
+            self._open.add(self._upcoming.pop()[0])
         return batch.transactional and not batch.control and batch.producer_id in self._open
 
     def end(self, producer_id: int) -> None:
-        """Its marker came."""
+        """End the producer's transaction: its marker was read."""
         self._open.discard(producer_id)
 
 
 def batches_in(data: bytes) -> Iterator[Batch]:
-    """The headers of the whole batches; what is cut off at the end is left out."""
+    """Yield the header of each complete batch; a batch that is cut off at the end is skipped."""
     view, position, end = memoryview(data), 0, len(data)
     while position + LOG_OVERHEAD + V0_OVERHEAD <= end:
         magic = data[position + MAGIC_AT]
@@ -78,15 +79,14 @@ def batches_in(data: bytes) -> Iterator[Batch]:
 
 
 def next_offset(data: bytes, position: int) -> int:
-    """Where the next Fetch goes on behind `data`, which was fetched from `position` on."""
+    """Return the offset of the next Fetch. data: fetched from `position`."""
     for batch in batches_in(data):
         position = max(position, batch.last_offset + 1)
     return position
 
 
 class VisibleBatch(NamedTuple):
-    """A batch, and the offset from which to go on behind it. content: all of its bytes; None where nothing is to be
-    seen, as in markers and aborted transactions."""
+    """A batch, and the offset after it. content: all of its bytes; None for markers and aborted transactions."""
 
     batch: Batch
     content: memoryview | None
@@ -96,9 +96,9 @@ class VisibleBatch(NamedTuple):
 def visible_batches(
     tp: TopicPartition, data: bytes, position: int, aborted: Iterable[tuple[int, int]] = ()
 ) -> Iterator[VisibleBatch]:
-    """The whole batches of a Fetch from offset `position` on, their checksums verified. aborted: as `decode` has it.
+    """Yield the complete batches of a Fetch from offset `position`, with verified checksums. aborted: see `decode`.
 
-    Raises OperationFailed at a batch that is damaged.
+    Raises OperationFailed for a damaged batch.
     """
     view, transactions = memoryview(data), AbortedProducers(aborted)
     whole = False
@@ -107,7 +107,7 @@ def visible_batches(
         content = view[batch.position : batch.next_position]
         following = max(position, batch.last_offset + 1)
         if not crc_is_valid(batch, content):
-            raise damaged(tp, batch, "its checksum is wrong")
+            raise damaged(tp, batch, "wrong checksum")
         dropped = transactions.begin(batch)
         if batch.control:
             try:
@@ -119,15 +119,15 @@ def visible_batches(
         yield VisibleBatch(batch, None if hidden else content, position)
     if data and not whole:
         raise OperationFailed(
-            f"partition {tp}: what the broker gave for offset {position} is no whole batch",
-            hint=f"--partition {tp.partition} --offset N reads on behind it",
+            f"partition {tp}: the broker returned no complete batch for offset {position}",
+            hint=f"continue after it with --partition {tp.partition} --offset N",
         )
 
 
 def decode_batch(
     tp: TopicPartition, batch: Batch, content: memoryview, position: int, *, max_bytes: int = MAX_PAYLOAD_BYTES
 ) -> Iterator[Chunk]:
-    """The records of one batch from offset `position` on. Raises as `decode` does."""
+    """Yield the records of one batch from offset `position`. Raises the errors of `decode`."""
     try:
         yield from _chunks(tp, batch, content, position, max_bytes)
     except (BadRecords, BadPayload, IndexError) as exc:
@@ -142,11 +142,11 @@ def decode(
     *,
     max_bytes: int = MAX_PAYLOAD_BYTES,
 ) -> Iterator[Decoded]:
-    """The records from offset `position` on. aborted: (producer id, first offset) of the aborted transactions.
-    most_bytes: a larger batch, decompressed, comes in small pieces, which is slower.
+    """Yield the records from offset `position`.
 
-    Raises OperationFailed at a batch that is damaged, NotSupported at one whose codec is not installed; what came
-    before is good.
+    aborted: the producer id and first offset of each aborted transaction. max_bytes: a batch that is larger when
+    decompressed is yielded in small chunks, which is slower. Raises OperationFailed for a damaged batch, NotSupported
+    for a batch whose codec is not installed; everything yielded before is valid.
     """
     for batch, content, following in visible_batches(tp, data, position, aborted):
         if content is not None:
@@ -157,17 +157,17 @@ def decode(
 
 
 def damaged(tp: TopicPartition, batch: Batch, why: str) -> OperationFailed:
-    """A batch cannot be read: where it is, and how to go on behind it."""
+    """Return the error for an unreadable batch: its offsets, and how to continue after it."""
     first, last = min(batch.base_offset, batch.last_offset), batch.last_offset
     return OperationFailed(
         f"partition {tp}: the batch of offsets {first} to {last} is damaged ({why})",
-        hint=f"--partition {tp.partition} --offset {last + 1} reads on behind it",
+        hint=f"continue after it with --partition {tp.partition} --offset {last + 1}",
         details={"topic": tp.topic, "partition": tp.partition, "offset": first, "next_offset": last + 1},
     )
 
 
 def _end_transaction(batch: Batch, content: memoryview, transactions: AbortedProducers) -> None:
-    if batch.producer_id < 0:  # KRaft's own
+    if batch.producer_id < 0:  # a control batch of KRaft
         return
     for record in _records(batch, content):
         if control_type(record) == ABORT:
@@ -210,12 +210,12 @@ def _records(batch: Batch, content: memoryview) -> Iterator[Record]:
         return
     for record in legacy_records(batch, content, limit=LIMIT_BYTES):
         if not record.legacy_valid:
-            raise BadRecords(f"the checksum of offset {record.offset} is wrong")
+            raise BadRecords(f"wrong checksum of offset {record.offset}")
         yield record
 
 
 def chunk_of(tp: TopicPartition, records: Sequence[Record]) -> Chunk:
-    """Records as columns."""
+    """Return records as columns."""
     headers: dict[int, tuple[Header, ...]] = {i: record.headers for i, record in enumerate(records) if record.headers}
     return Chunk(
         tp, [r.offset for r in records], [r.timestamp for r in records], [r.key for r in records],

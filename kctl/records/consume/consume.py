@@ -1,7 +1,7 @@
-"""Consuming topics by Fetch requests of our own: alone, or as a member of a group, which kafka-python's consumer is.
+"""Consuming topics with kctl's own Fetch requests: without a group, or as a member through kafka-python's consumer.
 
-The end of a log is where the position reaches the end offset that was read at the start, not a count of records:
-compaction leaves gaps, and transactions put markers into the log that no consumer sees.
+A log ends where the position reaches the end offset that was read at the start. Counting records would not work:
+compaction leaves gaps, and transaction markers are not visible to consumers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from kctl.cluster.rights import READ, topics_denied
 from kctl.errors import NotAuthorized
 from kctl.protocol.codes import ApiKey
 from kctl.records.consume.delivery import ConsumeResult, Delivery, PartitionRead, Sink
-from kctl.records.consume.direct import Direct
+from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.options import ConsumeOptions, check_options
-from kctl.records.consume.plan import Plan, plan
+from kctl.records.consume.plan import Plan, make_plan
 from kctl.records.decode.decoding import RecordDecoder
 
 if TYPE_CHECKING:
@@ -34,41 +34,43 @@ def consume(
     decoder: RecordDecoder | None = None,
     stats: bool = False,
 ) -> ConsumeResult:
-    """Read records into `sink` until a limit is reached or Ctrl-C (which is a result, `ended` «interrupted»).
+    """Read records into `sink` until a limit is reached or until Ctrl-C, for which the result has ended="interrupted".
 
-    stats: tell the sink each second how fast it goes. Raises NotFound for an unknown topic or partition, Refused for a
-    start outside the log and for a group that a classic member would change, NotAuthorized, OperationFailed when a
-    topic goes away or a batch is damaged, NotSupported for records whose codec is not installed, ConnectionFailed when
-    no broker answers for timeout_s.
+    stats: report the throughput to the sink each second. Raises NotFound for an unknown topic or partition, Refused
+    for a start outside the log and for a group that a classic member would change, NotAuthorized, OperationFailed if a
+    topic is deleted or a batch is damaged, NotSupported for records whose codec is not installed, ConnectionFailed if
+    no broker responds within timeout_s.
     """
     check_options(options)
-    # A member that reads nothing would leave a group with commits.
+    # Checked before joining: a member that cannot read would still commit offsets.
     client.require(ApiKey.FETCH, _FETCH_BATCHES, "kctl consume")
-    found = plan(client, options)
-    _check_rights(client, options, found)
-    delivery = Delivery(options, sink, found.ends, decoder, stats=stats)
+    plan = make_plan(client, options)
+    _check_rights(client, options, plan)
+    delivery = Delivery(options, sink, plan.ends, decoder, stats=stats)
     started = time.monotonic()
-    result = ConsumeResult(list(found.topics), options.group)
+    result = ConsumeResult(list(plan.topics), options.group, partition_count=len(plan.partitions))
     if options.max_messages == 0:
         result.ended = "max-messages"
         return result
     if options.group is None:
-        _read_alone(client, options, found, delivery, sink, result)
+        _read_alone(client, options, plan, delivery, sink, result)
     else:
-        _read_as_member(client, options, found, delivery, sink, result)
-    _fill(result, found, delivery)
+        _read_as_member(client, options, plan, delivery, sink, result)
+    _fill(result, plan, delivery)
     result.duration_ms = round((time.monotonic() - started) * 1000)
     return result
 
 
-def _check_rights(client: ClusterClient, options: ConsumeOptions, found: Plan) -> None:
-    """Raise NotAuthorized for topics that may not be read and of which nothing will be fetched, so that no broker says
-    so: an empty log is not to be told of them. A member fetches nothing either as long as it has no partition.
+def _check_rights(client: ClusterClient, options: ConsumeOptions, plan: Plan) -> None:
+    """Raise NotAuthorized for unreadable topics of which nothing will be fetched.
+
+    Without a Fetch, no broker reports the missing right, and the topic would look empty. A group member without a
+    partition fetches nothing either.
     """
-    wanted = found.partitions if options.max_messages != 0 else ()
-    fetched = {tp.topic for tp in wanted if found.starts.get(tp, -1) < found.ends.get(tp, 1 << 63)}
-    silent = set(found.topics) if options.group is not None else set(found.topics) - fetched
-    denied = topics_denied(client, silent, READ) if silent else []
+    partitions = plan.partitions if options.max_messages != 0 else ()
+    fetched = {tp.topic for tp in partitions if plan.starts.get(tp, -1) < plan.ends.get(tp, 1 << 63)}
+    unfetched = set(plan.topics) if options.group is not None else set(plan.topics) - fetched
+    denied = topics_denied(client, unfetched, READ) if unfetched else []
     if denied:
         raise NotAuthorized(
             f"not authorized to read {'topic' if len(denied) == 1 else 'topics'} {', '.join(denied)}",
@@ -77,9 +79,9 @@ def _check_rights(client: ClusterClient, options: ConsumeOptions, found: Plan) -
 
 
 def _read_alone(
-    client: ClusterClient, options: ConsumeOptions, found: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
+    client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
 ) -> None:
-    reader = Direct(client, options, found, delivery, sink)
+    reader = DirectReader(client, options, plan, delivery, sink)
     try:
         result.ended = reader.run()
     except KeyboardInterrupt:
@@ -88,7 +90,7 @@ def _read_alone(
 
 
 def _read_as_member(
-    client: ClusterClient, options: ConsumeOptions, found: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
+    client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
 ) -> None:
     from kctl.records.consume.group_check import check_group
     from kctl.records.consume.group_reader import GroupReader
@@ -97,20 +99,20 @@ def _read_as_member(
     warning = check_group(client, options.group, as_classic_member=options.as_classic_member)
     if warning:
         sink.warn(warning)
-    reader = GroupReader(client, options, found, delivery, sink)
+    reader = GroupReader(client, options, plan, delivery, sink)
     result.ended = reader.run()
     result.skipped = reader.skipped
     result.partitions = [PartitionRead(*tp, 0, offset) for tp, offset in reader.committed.items()]
 
 
-def _fill(result: ConsumeResult, found: Plan, delivery: Delivery) -> None:
-    """What was counted."""
+def _fill(result: ConsumeResult, plan: Plan, delivery: Delivery) -> None:
+    """Copy the counts into the result."""
     result.records, result.bytes = delivery.records, delivery.bytes
     result.filtered, result.undecoded = delivery.filtered, delivery.undecoded
     result.first_undecoded = delivery.first_undecoded
     committed = {(each.topic, each.partition): each.committed_offset for each in result.partitions}
-    seen = sorted({*delivery.counts, *(tp for tp in found.partitions if tuple(tp) in committed)})
+    partitions = sorted({*delivery.counts, *(tp for tp in plan.partitions if tuple(tp) in committed)})
     result.partitions = [
         PartitionRead(tp.topic, tp.partition, delivery.counts.get(tp, 0), committed.get((tp.topic, tp.partition)))
-        for tp in seen
+        for tp in partitions
     ]

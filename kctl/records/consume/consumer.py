@@ -1,7 +1,8 @@
-"""kafka-python's consumer as `kctl consume` needs it: a member of a group that reads nothing itself.
+"""kafka-python's consumer as a group member that fetches nothing itself.
 
-All that it is given is paused, so that poll() joins, shares, beats and commits, and fetches nothing; its positions are
-set to what was delivered. It commits them each second in poll(), and before it gives partitions away.
+Every assigned partition is paused, so that poll() joins, rebalances, sends heartbeats and commits, but does not fetch.
+Its positions are set to the delivered offsets. It commits them each second in poll(), and before partitions are
+revoked.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _SESSION_MS = 10_000
 
 
 def open_consumer(client: ClusterClient, options: ConsumeOptions) -> Any:
-    """As a member of the group."""
+    """Return a consumer that is a member of the group."""
     return client.consumer(
         group_id=options.group,
         enable_auto_commit=True,
         auto_commit_interval_ms=1000,
-        session_timeout_ms=_SESSION_MS,  # a reader that was killed should not keep its partitions for long
+        session_timeout_ms=_SESSION_MS,  # a killed reader should not keep its partitions for long
         heartbeat_interval_ms=_SESSION_MS // 3,
-        auto_offset_reset="none",  # never jump over records without saying so
+        auto_offset_reset="none",  # never skip records silently
         isolation_level="read_committed" if options.read_committed else "read_uncommitted",
         allow_auto_create_topics=False,
         exclude_internal_topics=False,
@@ -37,74 +38,74 @@ def open_consumer(client: ClusterClient, options: ConsumeOptions) -> Any:
 
 
 class Ownership:
-    """Which partitions a member has. kafka-python's thread changes it, only while poll() or close() waits for it."""
+    """The partitions of a member. kafka-python's thread changes it, but only while poll() or close() waits for it."""
 
     def __init__(self) -> None:
         self.owned: set[TopicPartition] = set()
         self._changed: set[TopicPartition] = set()
 
     def changes(self) -> set[TopicPartition]:
-        """What was taken away or given since the last call, also what was first the one and then the other."""
+        """Return the partitions revoked or assigned since the last call, including those with both changes."""
         changed, self._changed = self._changed, set()
         return changed
 
     def listener(self, consumer: Any) -> Any:
-        """For the consumer's `subscribe`."""
+        """Return a listener for the consumer's `subscribe`."""
         from kafka import ConsumerRebalanceListener
 
         ownership = self
 
         class Listener(ConsumerRebalanceListener):
             def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-                ownership._changed |= (taken := set(map(ours, revoked)))
-                ownership.owned -= taken
+                ownership._changed |= (partitions := set(map(from_kafka, revoked)))
+                ownership.owned -= partitions
 
             def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
                 consumer.pause(*assigned)
-                ownership._changed |= (given := set(map(ours, assigned)))
-                ownership.owned |= given
+                ownership._changed |= (partitions := set(map(from_kafka, assigned)))
+                ownership.owned |= partitions
 
         return Listener()
 
 
-def settled(consumer: Any) -> bool:
-    """Whether it is a member and stays one, so that poll() has nothing to wait for."""
+def is_settled(consumer: Any) -> bool:
+    """Return True if the consumer is a stable member, so that poll() has nothing to wait for."""
     from kafka.structs import MemberState
 
-    coordinator = consumer._coordinator  # noqa: SLF001 - nothing public tells it
+    coordinator = consumer._coordinator  # noqa: SLF001 - no public access
     stable = consumer.group_metadata().state == MemberState.STABLE
     return stable and not coordinator.need_rejoin() and not coordinator.coordinator_unknown()
 
 
 def positions(consumer: Any) -> dict[TopicPartition, int]:
-    """Of the partitions that it has and knows the position of, without asking anybody."""
-    known = consumer._subscription.all_consumed_offsets()  # noqa: SLF001 - position() asks, and looks at all for each
-    return {ours(tp): position.offset for tp, position in known.items()}
+    """Return the positions that the consumer knows, without a request."""
+    offsets = consumer._subscription.all_consumed_offsets()  # noqa: SLF001 - position() sends requests and is quadratic
+    return {from_kafka(tp): position.offset for tp, position in offsets.items()}
 
 
 def set_position(consumer: Any, tp: TopicPartition, offset: int) -> None:
-    """What it commits for the partition; nothing when it was taken away meanwhile."""
+    """Set the offset that the consumer commits for the partition; no effect if it was revoked in the meantime."""
     with suppress(KeyError):
-        consumer._subscription.seek(theirs(tp), offset)  # noqa: SLF001 - its own seek() makes a set of all for each
+        consumer._subscription.seek(to_kafka(tp), offset)  # noqa: SLF001 - the public seek() is quadratic
 
 
 def unstick(consumer: Any) -> None:
-    """Make a member rejoin that has forgotten to.
+    """Make a stuck member rejoin.
 
-    kafka-python 3.0.12, pinned: when the leader of a group rejoins because metadata have changed, and poll() times
-    out while it does, nothing ever takes the result: the member stays «rebalancing», without heartbeats, for ever.
+    A bug of kafka-python 3.0.12 (the pinned release): if the group's leader rejoins after a metadata change and poll()
+    times out in the meantime, nothing processes the result. The member stays in REBALANCING, without heartbeats.
     """
     from kafka.structs import MemberState
 
     if consumer.group_metadata().state != MemberState.REBALANCING:
         return
-    coordinator = consumer._coordinator  # noqa: SLF001 - there is no public way to ask for a rejoin
+    coordinator = consumer._coordinator  # noqa: SLF001 - no public way to request a rejoin
     if not coordinator.need_rejoin():
         coordinator.request_rejoin()
 
 
 def failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> KctlError:
-    """A KafkaError of the consumer as one of kctl's. what: what did not happen because of it."""
+    """Return the consumer's KafkaError as a KctlError. what: the consequence, e.g. what was not done."""
     from kctl.protocol.client import error_from
 
     error = error_from(exc, subject=_read_by(options))
@@ -117,13 +118,13 @@ def _read_by(options: ConsumeOptions) -> str:
     return f"group {options.group}"
 
 
-def theirs(tp: TopicPartition) -> Any:
-    """As kafka-python has it."""
+def to_kafka(tp: TopicPartition) -> Any:
+    """Return kafka-python's TopicPartition."""
     from kafka.structs import TopicPartition as KafkaTopicPartition
 
     return KafkaTopicPartition(tp.topic, tp.partition)
 
 
-def ours(tp: Any) -> TopicPartition:
-    """As kctl has it."""
+def from_kafka(tp: Any) -> TopicPartition:
+    """Return kctl's TopicPartition."""
     return TopicPartition(tp.topic, tp.partition)

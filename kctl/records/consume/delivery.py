@@ -1,4 +1,4 @@
-"""What is read on its way to the sink: decoded, selected, counted, and cut where it has to end."""
+"""Delivery of records to the sink: decode, filter, count, and stop at the end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kctl.records.consume.options import ConsumeOptions
 from kctl.records.decode.decoding import RecordDecoder
 
 _STATS_EVERY_S = 1.0
-_DECODED_AT_ONCE = 1000  # records
+_DECODE_RECORDS = 1000  # decoded at once
 
 
 class Sink(Protocol):
-    """Where records go. A record counts as delivered once flush has returned after its write."""
+    """The destination of records. A record is delivered once flush has returned after its write."""
 
     def write(self, chunk: Chunk) -> None: ...
 
@@ -30,7 +30,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How fast it goes: records shown and their bytes in the last interval, and in all."""
+    """The throughput: delivered records and their bytes in the last interval, and in total."""
 
     interval_ms: int
     records: int
@@ -41,7 +41,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRead:
-    """What was shown of a partition. committed_offset: the next one, as committed for the group (None: nothing)."""
+    """The delivered records of a partition. committed_offset: committed for the group; None: nothing committed."""
 
     topic: str
     partition: int
@@ -51,9 +51,12 @@ class PartitionRead:
 
 @dataclass
 class ConsumeResult:
-    """What was read. skipped: records that were deleted before they could be read. filtered: records that a condition
-    left out. undecoded: records whose key or value a decoder could not take, which were shown as they are;
-    first_undecoded: where, and why. ended: why it stopped.
+    """The result of consuming.
+
+    skipped: records that were deleted before they could be read. ended: the reason of the end. filtered: records that
+    did not match the conditions. undecoded: records whose key or value could not be decoded, and that were shown
+    undecoded; first_undecoded: the first one, and why. partition_count: the partitions that were read, with or without
+    records. partitions: only those with records or commits.
     """
 
     topics: list[str]
@@ -66,11 +69,12 @@ class ConsumeResult:
     filtered: int = 0
     undecoded: int = 0
     first_undecoded: str | None = None
+    partition_count: int = 0
     partitions: list[PartitionRead] = field(default_factory=list)
 
 
 class Delivery:
-    """Takes chunks in the order in which they are to be seen."""
+    """The path of chunks to the sink, in the order in which they arrive."""
 
     def __init__(
         self,
@@ -81,38 +85,39 @@ class Delivery:
         *,
         stats: bool = False,
     ) -> None:
-        self._options, self._sink, self._decoder, self._stats_wanted = options, sink, decoder, stats
-        self.ends = dict(ends)  # shared: a reader may find more of them
-        self._select = None if options.selection.everything else options.selection
+        self._options, self._sink, self._decoder, self._stats_enabled = options, sink, decoder, stats
+        self.ends = dict(ends)  # shared: the reader adds ends that it learns later
+        self._select = None if options.selection.is_empty else options.selection
         self._until_ms = options.until_ms
         self.counts: dict[TopicPartition, int] = {}
         self.records = self.bytes = self.filtered = self.undecoded = 0
         self.first_undecoded: str | None = None
-        self._taken = False  # since the last flush
+        self._unflushed = False  # records were taken since the last flush
         now = time.monotonic()
         self._last_record = now
         self._stats_at, self._stats_records, self._stats_bytes = now, 0, 0
 
     @property
     def full(self) -> bool:
-        """--max-messages were shown."""
-        most = self._options.max_messages
-        return most is not None and self.records >= most
+        """Return True if --max-messages records were delivered."""
+        limit = self._options.max_messages
+        return limit is not None and self.records >= limit
 
     def take(self, chunk: Chunk) -> int:
-        """Write what is to be seen of the chunk; how many of its records were dealt with, fewer than it has when
-        max_messages was reached. `flush` after it.
+        """Write the visible records of the chunk. Return how many of its records were handled, written or not.
 
-        Decoded values may be many times larger than their bytes: only so many are there at once."""
-        self._taken = True
-        dealt, step = 0, chunk.size if self._decoder is None else _DECODED_AT_ONCE
+        Fewer than all are handled if the end or max_messages was reached. `flush` afterwards. Decoded values may be
+        many times larger than their bytes, so only a limited number is decoded at once.
+        """
+        self._unflushed = True
+        handled, step = 0, chunk.size if self._decoder is None else _DECODE_RECORDS
         for begin in range(0, chunk.size, max(1, step)):
             piece = chunk.part(begin, begin + step)
             count = self._take(piece)
-            dealt += count
+            handled += count
             if count < piece.size:
                 break
-        return dealt
+        return handled
 
     def _take(self, chunk: Chunk) -> int:
         if self.full:
@@ -124,53 +129,53 @@ class Delivery:
                 return 0
         whole = chunk
         if self._until_ms is not None and max(chunk.timestamps) >= self._until_ms:
-            chunk = chunk.chosen([timestamp < self._until_ms for timestamp in chunk.timestamps])
+            chunk = chunk.select([timestamp < self._until_ms for timestamp in chunk.timestamps])
         if self._decoder is not None:
             chunk = self._decoded(chunk, self._decoder)
         if self._select is not None:
             before = chunk.size
-            chunk = self._select.of(chunk)
+            chunk = self._select.matching(chunk)
             self.filtered += before - chunk.size
-        most = self._options.max_messages
-        dealt = whole.size
-        if most is not None and self.records + chunk.size >= most:
-            chunk = chunk.part(0, most - self.records)
-            if self.records + chunk.size == most and chunk.size:
-                dealt = whole.offsets.index(chunk.offsets[-1]) + 1
+        limit = self._options.max_messages
+        handled = whole.size
+        if limit is not None and self.records + chunk.size >= limit:
+            chunk = chunk.part(0, limit - self.records)
+            if self.records + chunk.size == limit and chunk.size:
+                handled = whole.offsets.index(chunk.offsets[-1]) + 1
         if chunk.size:
             self._sink.write(chunk)
             self._count(chunk)
-        return dealt
+        return handled
 
     def flush(self) -> None:
-        """What was taken is handed over. Time that a slow reader takes for it is not idle."""
+        """Flush the sink. The time that a slow reader of the output takes does not count as idle."""
         self._sink.flush()
-        if self._taken:
-            self._taken = False
+        if self._unflushed:
+            self._unflushed = False
             self.not_idle()
 
     def not_idle(self) -> None:
-        """The time without a record begins now."""
+        """Restart the idle time."""
         self._last_record = time.monotonic()
 
     def _count(self, chunk: Chunk) -> None:
         self.records += chunk.size
         self.bytes += chunk.size_bytes
         self.counts[chunk.tp] = self.counts.get(chunk.tp, 0) + chunk.size
-        if chunk.shown is None:
+        if chunk.decoded is None:
             return
-        for shown, offset in zip(chunk.shown, chunk.offsets, strict=True):
-            if shown.error is not None:
+        for decoded, offset in zip(chunk.decoded, chunk.offsets, strict=True):
+            if decoded.error is not None:
                 self.undecoded += 1
-                self.first_undecoded = self.first_undecoded or f"{chunk.tp} offset {offset}: {shown.error}"
+                self.first_undecoded = self.first_undecoded or f"{chunk.tp} offset {offset}: {decoded.error}"
 
     @staticmethod
     def _decoded(chunk: Chunk, decoder: RecordDecoder) -> Chunk:
-        return chunk._replace(shown=[decoder(record) for record in chunk.records()])
+        return chunk._replace(decoded=[decoder(record) for record in chunk.records()])
 
     def tick(self) -> None:
-        """Tell how fast it goes, when it is time to."""
-        if not self._stats_wanted:
+        """Report the throughput if the interval is over."""
+        if not self._stats_enabled:
             return
         now = time.monotonic()
         if now - self._stats_at < _STATS_EVERY_S:
@@ -184,7 +189,7 @@ class Delivery:
         self._stats_at, self._stats_records, self._stats_bytes = now, self.records, self.bytes
 
     def why_ended(self, at_the_end: Callable[[], bool]) -> str | None:
-        """Whether it is time to stop, and why."""
+        """Return the reason to stop; None: continue."""
         options = self._options
         if self.full:
             return "max-messages"

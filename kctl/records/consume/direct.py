@@ -1,4 +1,4 @@
-"""Reading without a group: from fetched batches to the sink, partition by partition as they come, or merged by time."""
+"""Reading without a group: fetched batches go to the sink in the order of arrival, or merged by timestamp."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 from kctl.cluster.log_offsets import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
-from kctl.records.consume.asking import Question
 from kctl.records.consume.batches import Decoded, decode
 from kctl.records.consume.delivery import Delivery, Sink
 from kctl.records.consume.fetcher import Fetched, Fetcher
+from kctl.records.consume.leader_query import LeaderQuery
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Plan, Read, within_logs
+from kctl.records.consume.plan import Answers, Plan, within_logs
 from kctl.segment.format.record_columns import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.2
-_MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way, and is decompressed
-_LEAST_BYTES = 64 << 10  # that a partition is asked for at once
+_MERGE_BYTES = 32 << 20  # of fetched batches of all partitions; as much again is in flight, or decompressed
+_MIN_FETCH_BYTES = 64 << 10  # of one partition in one request
 
 
-class Direct:
-    """One reading. positions: where each partition that has not ended goes on."""
+class DirectReader:
+    """A reader without a group. positions: the next offset of each partition that has not ended."""
 
     def __init__(
         self, client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink
@@ -40,38 +40,41 @@ class Direct:
             tp: offset for tp, offset in plan.starts.items() if tp not in self._ends or offset < self._ends[tp]
         }
         self.skipped = 0
-        share = max(_LEAST_BYTES, min(1 << 20, _MERGE_BYTES // max(1, len(self.positions))))
+        share = max(_MIN_FETCH_BYTES, min(1 << 20, _MERGE_BYTES // max(1, len(self.positions))))
         follow = not options.finite and options.until_ms is None
         self._ended: set[TopicPartition] = set()  # by --until
-        self._displaced: dict[TopicPartition, int] = {}  # positions that are not in the log any more
-        self._places, self._until = Question(options, follow=follow), Question(options, follow=False)
+        self._displaced: dict[TopicPartition, int] = {}  # positions that are no longer in the log
+        self._log_query, self._until_query = LeaderQuery(options, follow=follow), LeaderQuery(options, follow=False)
         self._fetcher = Fetcher(
-            client, self.positions, read_committed=options.read_committed, tell=sink.warn,
+            client, self.positions, read_committed=options.read_committed, warn=sink.warn,
             timeout_s=options.timeout_s, follow=follow,
             partition_bytes=share if options.merge else 1 << 20,
         )  # fmt: skip
 
     def run(self) -> str:
-        """Read until it ends: why it did. Raises what Fetcher does, OperationFailed at damage, KeyboardInterrupt."""
+        """Read until an end is reached, and return the reason.
+
+        Raises the errors of Fetcher, OperationFailed for a damaged batch, KeyboardInterrupt.
+        """
         try:
-            rounds = self._merged() if self._options.merge else self._as_they_come()
+            rounds = self._merged() if self._options.merge else self._by_arrival()
             while True:
-                self._passed_until()
-                self._find_places()
+                self._resolve_until()
+                self._reposition()
                 why = self._delivery.why_ended(lambda: not self.positions)
                 if why is not None:
                     return why
                 next(rounds)
                 self._delivery.flush()
-                if self._fetcher.searching or self._places.asking:
+                if self._fetcher.searching or self._log_query.pending:
                     self._delivery.not_idle()
                 self._delivery.tick()
         finally:
             self._fetcher.close()
 
-    # --- partition by partition -----------------------------------------------------------------------------------
+    # --- in the order of arrival ----------------------------------------------------------------------------------
 
-    def _as_they_come(self) -> Iterator[None]:
+    def _by_arrival(self) -> Iterator[None]:
         while True:
             for fetched in self._fetcher.poll(_POLL_S):
                 if fetched.error_code:
@@ -88,7 +91,7 @@ class Direct:
             yield
 
     def _move(self, tp: TopicPartition, position: int) -> bool:
-        """It has been read up to there; whether that is its end."""
+        """Set the next offset. Return True if it is the partition's end."""
         end = self._ends.get(tp)
         if end is not None and position >= end:
             self.positions.pop(tp, None)
@@ -97,19 +100,21 @@ class Direct:
         self.positions[tp] = position
         return False
 
-    # --- merged by time -------------------------------------------------------------------------------------------
+    # --- merged by timestamp --------------------------------------------------------------------------------------
 
     def _merged(self) -> Iterator[None]:
-        """The earliest of what is next in each partition, again and again. A partition that has nothing more for now
-        is not waited for; one of which more is to come is."""
-        share = max(_LEAST_BYTES, min(MAX_PAYLOAD_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
-        heads = {tp: _Head(tp, share) for tp in self.positions}
+        """Repeatedly write the earliest of the next records of all partitions.
+
+        A partition that is caught up is not waited for; a partition with more records in its log is.
+        """
+        share = max(_MIN_FETCH_BYTES, min(MAX_PAYLOAD_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
+        heads = {tp: _MergeHead(tp, share) for tp in self.positions}
         while True:
-            for fetched in self._fetcher.poll(_POLL_S if not self._show(heads) else 0.0):
-                self._keep(heads[fetched.tp], fetched)
+            for fetched in self._fetcher.poll(_POLL_S if not self._write_merged(heads) else 0.0):
+                self._queue(heads[fetched.tp], fetched)
             yield
 
-    def _keep(self, head: _Head, fetched: Fetched) -> None:
+    def _queue(self, head: _MergeHead, fetched: Fetched) -> None:
         if fetched.error_code:
             self._out_of_range(fetched.tp, fetched.position)
             return
@@ -118,31 +123,31 @@ class Direct:
             head.waiting.append(fetched)
             self._fetcher.pause(fetched.tp)
 
-    def _show(self, heads: Mapping[TopicPartition, _Head]) -> bool:
-        """Write while every partition has a record to compare with; whether anything was."""
+    def _write_merged(self, heads: Mapping[TopicPartition, _MergeHead]) -> bool:
+        """Write while every awaited partition has a record to compare with. Return True if anything was written."""
         for tp in list(self.positions):
             self._fill(heads[tp])
         if any(heads[tp].awaited for tp in self.positions):
             return False
-        coming = [(heads[tp].timestamp, tp) for tp in self.positions if heads[tp].chunk is not None]
-        heapify(coming)
-        written = bool(coming)
-        while coming:
-            head = heads[heappop(coming)[1]]
-            self._delivery.take(head.cut(coming[0][0] if coming else None))
+        queue = [(heads[tp].timestamp, tp) for tp in self.positions if heads[tp].chunk is not None]
+        heapify(queue)
+        written = bool(queue)
+        while queue:
+            head = heads[heappop(queue)[1]]
+            self._delivery.take(head.cut(queue[0][0] if queue else None))
             if self._delivery.full:
                 break
             self._fill(head)
             if head.tp not in self.positions:
                 continue
             if head.chunk is not None:
-                heappush(coming, (head.timestamp, head.tp))
+                heappush(queue, (head.timestamp, head.tp))
             elif head.awaited:
                 break
         return written
 
-    def _fill(self, head: _Head) -> None:
-        """Have a record at the head, when one was fetched; ask for more when the last batch is begun."""
+    def _fill(self, head: _MergeHead) -> None:
+        """Put the next fetched record at the head; resume fetching once the last batch is used up."""
         while head.chunk is None and head.tp in self.positions:
             step = head.step()
             if step is None:
@@ -150,69 +155,74 @@ class Direct:
                 return
             if step.chunk is not None:
                 head.chunk, head.index = step.chunk, 0
-            behind = head.chunk is None or head.chunk.offsets[0] >= self._ends.get(head.tp, 1 << 63)
-            if behind and self._move(head.tp, step.next_offset):
+            past_end = head.chunk is None or head.chunk.offsets[0] >= self._ends.get(head.tp, 1 << 63)
+            if past_end and self._move(head.tp, step.next_offset):
                 head.chunk = None
 
-    # --- what happens meanwhile -----------------------------------------------------------------------------------
+    # --- changes of the logs --------------------------------------------------------------------------------------
 
     def _out_of_range(self, tp: TopicPartition, position: int) -> None:
-        """The log was cut under the reader: deleted in front, or truncated behind (unclean election)."""
+        """Handle a position outside the log: records were deleted, or the log was truncated (unclean election)."""
         self._displaced[tp] = position
-        self._find_places()
+        self._reposition()
 
-    def _find_places(self) -> None:
-        """Go on in the logs that were cut. Until their leaders say where, nothing is asked of these partitions."""
-        if not self._displaced or not self._places.due:
+    def _reposition(self) -> None:
+        """Continue inside the logs. These partitions are not fetched until their leaders return the log offsets."""
+        if not self._displaced or not self._log_query.due:
             return
-        logs = self._places.ask(partial(read_log_offsets, self._client), sorted(self._displaced))
+        logs = self._log_query.ask(partial(read_log_offsets, self._client), sorted(self._displaced))
         for tp, log in logs.items():
-            position, lost = moved_into(tp, self._displaced.pop(tp), log, self._sink)
-            self.skipped += lost
+            position, skipped = clamp_to_log(tp, self._displaced.pop(tp), log, self._sink)
+            self.skipped += skipped
             self._fetcher.seek(tp, position)
             self._move(tp, position)
 
-    def _passed_until(self) -> None:
-        """--until lay in the future and has come: what is in the logs now is the end."""
+    def _resolve_until(self) -> None:
+        """Set the ends of the partitions once --until, a time in the future, has passed."""
         until = self._options.until_ms
-        if until is None or self._options.exit_eof or time.time() * 1000 < until or not self._until.due:
+        if until is None or self._options.exit_eof or time.time() * 1000 < until or not self._until_query.due:
             return
         by_offset = self._options.until_offset is not None
-        wanted = self.positions.keys() - (self._ended if by_offset else self._ends.keys())
-        if not wanted:
+        partitions = self.positions.keys() - (self._ended if by_offset else self._ends.keys())
+        if not partitions:
             return
         ask = partial(_ends_at, self._client, time_ms=until, read_committed=self._options.read_committed)
-        ends = self._until.ask(ask, sorted(wanted))
+        ends = self._until_query.ask(ask, sorted(partitions))
         for tp, end in ends.items():
             self._ended.add(tp)
             self._ends[tp] = min(end, self._ends.get(tp, end))
             self._move(tp, self.positions[tp])
 
 
-def _ends_at(client: ClusterClient, wanted: list[TopicPartition], *, time_ms: int, read_committed: bool) -> Read[int]:
-    """What is not older than time_ms begins there."""
-    log, gone, unread = read_log_offsets(client, wanted, read_committed=read_committed)
-    found, gone_since, unread_since = read_offsets_at(client, sorted(log), time_ms)
-    return within_logs(found, log), gone | gone_since, unread | unread_since
+def _ends_at(
+    client: ClusterClient, partitions: list[TopicPartition], *, time_ms: int, read_committed: bool
+) -> Answers[int]:
+    """Return the first offset of each partition whose record is not older than time_ms."""
+    log, missing, failures = read_log_offsets(client, partitions, read_committed=read_committed)
+    offsets, more_missing, more_failures = read_offsets_at(client, sorted(log), time_ms)
+    return within_logs(offsets, log), missing | more_missing, failures | more_failures
 
 
-def moved_into(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -> tuple[int, int]:
-    """Where to go on when `position` is not in the log any more, and how many records were lost; says so."""
+def clamp_to_log(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -> tuple[int, int]:
+    """Return the offset to continue at, and how many records were skipped. Warns if `position` is outside the log."""
     if position < log.start:
         sink.warn(f"{tp}: offsets {position} to {log.start - 1} were deleted before they were read")
         return log.start, log.start - position
     if position > log.end:
-        sink.warn(f"{tp}: the log ends at {log.end}, before the position {position}: it was truncated")
+        sink.warn(f"{tp}: the log ends at {log.end}, before the position {position}: the log was truncated")
         return log.end, 0
     return position, 0
 
 
-class _Head:
-    """What is next of a partition in a merge. most_bytes: of a batch that is decompressed at once. caught_up: its last
-    answer had all that there was, so that it is not waited for."""
+class _MergeHead:
+    """The next records of a partition in a merge.
+
+    max_bytes: of a batch that is decompressed at once. caught_up: the last response had all records, so that the
+    partition is not waited for.
+    """
 
     def __init__(self, tp: TopicPartition, max_bytes: int) -> None:
-        self.tp, self._most_bytes = tp, max_bytes
+        self.tp, self._max_bytes = tp, max_bytes
         self.waiting: deque[Fetched] = deque()
         self._steps: Iterator[Decoded] | None = None
         self.chunk: Chunk | None = None
@@ -221,7 +231,7 @@ class _Head:
 
     @property
     def awaited(self) -> bool:
-        """More is there, and nothing of it is known yet."""
+        """Return True if the log has more records, and none was fetched yet."""
         return self.chunk is None and not self.caught_up
 
     @property
@@ -230,22 +240,22 @@ class _Head:
         return self.chunk.timestamps[self.index]
 
     def step(self) -> Decoded | None:
-        """What decoding gives next of what was fetched; None when that is used up."""
+        """Return the next decoding step of the fetched batches; None if they are used up."""
         while True:
             if self._steps is None:
                 if not self.waiting:
                     return None
                 fetched = self.waiting.popleft()
                 self._steps = decode(
-                    fetched.tp, fetched.data, fetched.position, fetched.aborted, max_bytes=self._most_bytes
+                    fetched.tp, fetched.data, fetched.position, fetched.aborted, max_bytes=self._max_bytes
                 )
-            found = next(self._steps, None)
-            if found is not None:
-                return found
+            step = next(self._steps, None)
+            if step is not None:
+                return step
             self._steps = None
 
     def cut(self, limit: int | None) -> Chunk:
-        """The records from the head on up to the first one that is later than `limit`: at least one."""
+        """Remove and return at least one record from the head, up to the first one that is later than `limit`."""
         assert self.chunk is not None
         chunk, begin, end = self.chunk, self.index, self.index + 1
         if limit is None:

@@ -1,9 +1,9 @@
-"""Fetching from the leaders of many partitions, without a group: one request under way to each leader.
+"""Fetching from the leaders of many partitions, without a group: one request in flight for each leader.
 
-The next request of a leader is sent before its last answer is decoded, so that brokers read while kctl does. An
-answer waits in the socket until it is asked for: memory holds one at a time. Leaders that changed, went away or do
-not answer are looked up again, and connected to beside the reading, so that a host that swallows everything stops
-nobody else's records; what a caller has to decide (an offset out of range) is in the answer.
+The next request is sent to a leader before its last response is decoded, so that brokers read while kctl decodes. A
+response stays in the socket until it is read: memory holds one at a time. Leaders that changed, stopped or do not
+respond are looked up again. Connections are opened in the background, so that an unresponsive host does not delay the
+records of other leaders. An offset out of range is returned to the caller, which decides.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _NO_LEADER = -1
-_PATIENCE_MS = 500
-_PARTITION_BYTES, _ANSWER_BYTES = 1 << 20, 8 << 20
+_MAX_WAIT_MS = 500
+_PARTITION_BYTES, _RESPONSE_BYTES = 1 << 20, 8 << 20
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0)
-_LOOK_S = 5.0  # for an answer to Metadata: the next look may ask another broker
+_LOOKUP_S = 5.0  # for a Metadata response: the next lookup may use another broker
 _DIAL_S = 4.0
-_REDIAL_S = 1.0  # a broker that could not be reached is left alone for so long
-# A new look at the metadata resolves these.
-_LOOK_AGAIN = frozenset(
+_REDIAL_S = 1.0  # pause after a failed connection to a broker
+# A new lookup of the metadata resolves these.
+_RETRIABLE = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.FENCED_LEADER_EPOCH,
@@ -46,12 +46,11 @@ _LOOK_AGAIN = frozenset(
 
 
 class Fetched(NamedTuple):
-    """An answer for one partition. position: what was asked for; next_position: the offset behind it.
+    """A response for one partition.
 
-    aborted: (producer id, first offset) of each transaction.
-
-    end: what can be read ends there (the high watermark, or the last stable offset). error_code: 0, or
-    OFFSET_OUT_OF_RANGE, after which nothing is asked until `seek`.
+    position: the requested offset; next_position: the offset after the data. aborted: the producer id and first offset
+    of each aborted transaction. end: the end of the readable log (the high watermark, or the last stable offset).
+    error_code: 0, or OFFSET_OUT_OF_RANGE, after which the partition is not fetched until `seek`.
     """
 
     tp: TopicPartition
@@ -65,19 +64,19 @@ class Fetched(NamedTuple):
 
 @dataclass
 class _Link:
-    """A connection to a leader, and what it was asked."""
+    """A connection to a leader, and its request in flight. requested: the offset of each partition."""
 
     connection: Connection
     pending: Pending | None = None
-    asked: dict[TopicPartition, int] = field(default_factory=dict)
+    requested: dict[TopicPartition, int] = field(default_factory=dict)
     deadline: Deadline = field(default_factory=lambda: Deadline(0))
 
 
 class Fetcher:
-    """Reads on from a position in each partition. For one thread. `close` it.
+    """A reader of many partitions, each from a position. Not thread-safe. `close` it.
 
-    tell: is called with a line when somebody should know why nothing comes. follow: without a leader it waits for
-    ever; else timeout_s at most.
+    warn: called with one line if records are missing for a reason, e.g. no leader. follow: wait for a leader without a
+    limit; otherwise for at most timeout_s.
     """
 
     def __init__(
@@ -86,56 +85,58 @@ class Fetcher:
         positions: Mapping[TopicPartition, int],
         *,
         read_committed: bool,
-        tell: Callable[[str], None],
+        warn: Callable[[str], None],
         timeout_s: float,
         follow: bool = True,
         partition_bytes: int = _PARTITION_BYTES,
     ) -> None:
-        self._client, self._read_committed, self._tell = client, read_committed, tell
+        self._client, self._read_committed, self._warn = client, read_committed, warn
         self._timeout_s, self._follow, self._partition_bytes = timeout_s, follow, partition_bytes
-        self._positions = dict(positions)  # in the order in which they are asked for
+        self._positions = dict(positions)  # in the order of requests
         self._leaders: dict[TopicPartition, int] = {}
         self._topic_ids: dict[str, str | None] = {}
         self._links: dict[int, _Link] = {}
         self._brokers: dict[int, Broker] = {}
         self._background = Background()  # connections that are being opened, by node
-        self._not_before: dict[int, float] = {}  # when a node may be dialled again
+        self._not_before: dict[int, float] = {}  # when a node may be dialed again
         self._absence = Absence()
-        self._silent: set[TopicPartition] = set()  # not to be asked for now
+        self._paused: set[TopicPartition] = set()  # not to be requested for now
         self._failing: dict[TopicPartition, float] = {}  # since when
-        self._unread = set(positions)  # nothing has been answered about them yet
-        self._told: set[TopicPartition] = set()
-        self._next_look, self._looks = 0.0, 0
-        self._answered = time.monotonic()
+        self._unanswered = set(positions)  # without any response yet
+        self._warned: set[TopicPartition] = set()
+        self._next_lookup, self._lookups = 0.0, 0
+        self._last_response = time.monotonic()
 
     # --- what to read ---------------------------------------------------------------------------------------------
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on at `offset`."""
+        """Continue at `offset`."""
         if tp not in self._positions:
-            self._unread.add(tp)
+            self._unanswered.add(tp)
         self._positions[tp] = offset
-        self._silent.discard(tp)
+        self._paused.discard(tp)
 
     def drop(self, tp: TopicPartition) -> None:
-        """It is read no more."""
+        """Stop reading the partition."""
         self._positions.pop(tp, None)
-        self._silent.discard(tp)
+        self._paused.discard(tp)
         self._failing.pop(tp, None)
-        self._unread.discard(tp)
+        self._unanswered.discard(tp)
 
     def pause(self, tp: TopicPartition) -> None:
-        """Do not ask for it until `resume`."""
-        self._silent.add(tp)
+        """Do not request the partition until `resume`."""
+        self._paused.add(tp)
 
     def resume(self, tp: TopicPartition) -> None:
-        self._silent.discard(tp)
+        self._paused.discard(tp)
 
     @property
     def searching(self) -> bool:
-        """Leaders are being looked for or do not answer, for no longer than timeout_s: that nothing comes does not
-        mean that nothing is there."""
-        if self._unread - self._failing.keys():
+        """Return True while leaders are looked up or do not respond, for at most timeout_s.
+
+        The logs may have more records although none arrive.
+        """
+        if self._unanswered - self._failing.keys():
             return True
         now = time.monotonic()
         if any(now - since <= self._timeout_s for since in self._failing.values()):
@@ -145,11 +146,14 @@ class Fetcher:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def poll(self, timeout_s: float) -> Iterator[Fetched]:
-        """What comes within timeout_s, from one leader after the other. Raises NotAuthorized, OperationFailed when a
-        topic is gone or stays without a leader, ConnectionFailed when no broker answers."""
-        self._take_connections()
+        """Yield the responses that arrive within timeout_s, leader by leader.
+
+        Raises NotAuthorized, OperationFailed if a topic was deleted or remains without a leader, ConnectionFailed if
+        no broker responds.
+        """
+        self._adopt_connections()
         self._find_leaders()
-        self._ask()
+        self._send()
         waiting = {link.connection.fileno(): node for node, link in self._links.items() if link.pending}
         poll = select.poll()
         poll.register(self._background.fd, select.POLLIN)
@@ -162,7 +166,7 @@ class Fetcher:
         for node in waiting.values():
             link = self._links.get(node)
             if link is not None and link.pending is not None and link.deadline.expired:
-                self._lost(node, ConnectionFailed(f"broker {node} did not answer Fetch in time"))
+                self._close_link(node, ConnectionFailed(f"broker {node} did not respond to Fetch in time"))
 
     def _receive(self, node: int) -> Iterator[Fetched]:
         link = self._links[node]
@@ -170,15 +174,15 @@ class Fetcher:
         try:
             response = link.connection.receive_message(link.pending, link.deadline)
         except ConnectionFailed as exc:
-            self._lost(node, exc)
+            self._close_link(node, exc)
             return
-        asked, link.pending, link.asked = link.asked, None, {}
-        self._answered = time.monotonic()
-        found = list(self._parse(response, asked))
-        self._ask()  # before these are decoded
-        yield from found
+        requested, link.pending, link.requested = link.requested, None, {}
+        self._last_response = time.monotonic()
+        results = list(self._parse(response, requested))
+        self._send()  # before these are decoded
+        yield from results
 
-    def _parse(self, response: Any, asked: Mapping[TopicPartition, int]) -> Iterator[Fetched]:
+    def _parse(self, response: Any, requested: Mapping[TopicPartition, int]) -> Iterator[Fetched]:
         from kctl.protocol.client import error_for
 
         code = getattr(response, "error_code", 0)
@@ -188,13 +192,13 @@ class Fetcher:
             for row in topic.partitions:
                 tp = TopicPartition(topic.topic, row.partition_index)
                 position = self._positions.get(tp)
-                if position is None or asked.get(tp) != position:
-                    continue  # dropped, or moved meanwhile
-                if row.error_code in _LOOK_AGAIN:
-                    self._fails(tp, error_for(row.error_code, None, subject=f"partition {tp}"))
+                if position is None or requested.get(tp) != position:
+                    continue  # dropped or moved in the meantime
+                if row.error_code in _RETRIABLE:
+                    self._mark_failing(tp, error_for(row.error_code, None, subject=f"partition {tp}"))
                 elif row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    self._silent.add(tp)
-                    self._unread.discard(tp)
+                    self._paused.add(tp)
+                    self._unanswered.discard(tp)
                     yield Fetched(tp, position, position, b"", (), -1, row.error_code)
                 elif row.error_code:
                     denied = row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -202,27 +206,27 @@ class Fetcher:
                     raise _final(error_for(row.error_code, None, subject=f"partition {tp}", hint=hint))
                 else:
                     self._failing.pop(tp, None)
-                    self._unread.discard(tp)
-                    self._told.discard(tp)
-                    yield self._taken(tp, position, row)
+                    self._unanswered.discard(tp)
+                    self._warned.discard(tp)
+                    yield self._fetched(tp, position, row)
 
-    def _taken(self, tp: TopicPartition, position: int, row: Any) -> Fetched:
+    def _fetched(self, tp: TopicPartition, position: int, row: Any) -> Fetched:
         data = bytes(row.records or b"")
         following = next_offset(data, position)
         if data:
-            # Behind the others, so that each gets its turn when an answer cannot hold all.
+            # Moved to the end, so that every partition gets its turn if a response cannot hold all of them.
             del self._positions[tp]
             self._positions[tp] = following
         aborted = tuple((each.producer_id, each.first_offset) for each in row.aborted_transactions or ())
         end = row.last_stable_offset if self._read_committed else row.high_watermark
         return Fetched(tp, position, following, data, aborted if self._read_committed else (), end)
 
-    def _ask(self) -> None:
-        """Send to each leader that owes no answer what is to be read from it."""
+    def _send(self) -> None:
+        """Send a request to each leader without one in flight."""
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for tp, offset in self._positions.items():
             leader = self._leaders.get(tp, _NO_LEADER)
-            if leader != _NO_LEADER and tp not in self._silent:
+            if leader != _NO_LEADER and tp not in self._paused:
                 by_leader.setdefault(leader, {})[tp] = offset
         idle = [node for node in by_leader if node not in self._links or self._links[node].pending is None]
         self._connect(idle)
@@ -231,24 +235,24 @@ class Fetcher:
             if link is None:
                 continue
             request = fetch_request(
-                by_leader[node], partition_bytes=self._partition_bytes, max_bytes=_ANSWER_BYTES,
-                patience_ms=_PATIENCE_MS, read_committed=self._read_committed,
+                by_leader[node], partition_bytes=self._partition_bytes, max_bytes=_RESPONSE_BYTES,
+                patience_ms=_MAX_WAIT_MS, read_committed=self._read_committed,
             )  # fmt: skip
             try:
                 from kctl.protocol.brokers import negotiate
 
                 version = negotiate(request, None, link.connection)
-                link.deadline = Deadline(self._timeout_s + _PATIENCE_MS / 1000)
+                link.deadline = Deadline(self._timeout_s + _MAX_WAIT_MS / 1000)
                 link.connection.step = "the Fetch request"
                 link.pending = link.connection.send_message(request, version, link.deadline)
-                link.asked = by_leader[node]
+                link.requested = by_leader[node]
             except ConnectionFailed as exc:
-                link.asked = by_leader[node]
-                self._lost(node, exc)
+                link.requested = by_leader[node]
+                self._close_link(node, exc)
 
     def _connect(self, nodes: list[int]) -> None:
         for node in nodes:
-            if node in self._links and not self._links[node].connection.usable:  # closed when idle, or login ended
+            if node in self._links and not self._links[node].connection.usable:  # idle too long, or the login expired
                 self._links.pop(node).connection.close()
         now = time.monotonic()
         for node in nodes:
@@ -257,7 +261,7 @@ class Fetcher:
             if node in self._brokers:
                 self._background.start(node, partial(self._dial, self._brokers[node]))
             else:
-                self._unreached(node, ConnectionFailed(f"no address of broker {node} is known"))
+                self._mark_unreachable(node, ConnectionFailed(f"the address of broker {node} is unknown"))
 
     def _dial(self, broker: Broker) -> Connection:
         outcome = self._client.dial_known([broker], timeout_s=_DIAL_S)[broker.id]
@@ -265,62 +269,62 @@ class Fetcher:
             raise outcome
         return outcome
 
-    def _take_connections(self) -> None:
+    def _adopt_connections(self) -> None:
         for node, outcome in self._background.finished():
-            self._dialled(node, outcome)
+            self._adopt(node, outcome)
 
-    def _dialled(self, node: Any, outcome: Any) -> None:
+    def _adopt(self, node: Any, outcome: Any) -> None:
         if isinstance(outcome, KctlError):
-            self._unreached(node, outcome)
+            self._mark_unreachable(node, outcome)
         else:
             self._links[node] = _Link(outcome)
 
-    def _unreached(self, node: int, why: KctlError) -> None:
+    def _mark_unreachable(self, node: int, why: KctlError) -> None:
         self._not_before[node] = time.monotonic() + _REDIAL_S
         for tp in [tp for tp, leader in self._leaders.items() if leader == node]:
-            self._fails(tp, why)
+            self._mark_failing(tp, why)
 
     # --- leaders --------------------------------------------------------------------------------------------------
 
     def _find_leaders(self) -> None:
-        lost = {tp for tp in self._positions if self._leaders.get(tp, _NO_LEADER) == _NO_LEADER}
-        if not lost or time.monotonic() < self._next_look:
+        leaderless = {tp for tp in self._positions if self._leaders.get(tp, _NO_LEADER) == _NO_LEADER}
+        if not leaderless or time.monotonic() < self._next_lookup:
             return
-        self._next_look = time.monotonic() + _PAUSES_S[min(self._looks, len(_PAUSES_S) - 1)]
-        self._looks += 1
+        self._next_lookup = time.monotonic() + _PAUSES_S[min(self._lookups, len(_PAUSES_S) - 1)]
+        self._lookups += 1
         try:
-            state = self._client.metadata({tp.topic for tp in lost}, timeout_s=_LOOK_S)
+            state = self._client.metadata({tp.topic for tp in leaderless}, timeout_s=_LOOKUP_S)
         except ConnectionFailed:
-            if time.monotonic() - self._answered > self._timeout_s:
+            if time.monotonic() - self._last_response > self._timeout_s:
                 raise
             return
-        self._answered = time.monotonic()
+        self._last_response = time.monotonic()
         self._brokers |= state.brokers
-        self._check_topics(state.topics, {tp.topic for tp in lost})
+        self._check_topics(state.topics, {tp.topic for tp in leaderless})
         leaders = {each.tp: each.leader for topic in state.topics.values() for each in topic.partitions}
-        for tp in sorted(lost):
+        for tp in sorted(leaderless):
             if tp.topic not in state.topics:
                 continue
             self._leaders[tp] = leaders.get(tp, _NO_LEADER)
             if self._leaders[tp] == _NO_LEADER:
-                self._fails(tp, OperationFailed(f"{tp} has no leader"))
-                if tp not in self._told:
-                    self._told.add(tp)
-                    self._tell(f"{tp} has no leader; waiting for one")
-        if not lost & self._failing.keys() and not self._absence:
-            self._looks = 0
+                self._mark_failing(tp, OperationFailed(f"{tp} has no leader"))
+                if tp not in self._warned:
+                    self._warned.add(tp)
+                    self._warn(f"{tp} has no leader; waiting for one")
+        if not leaderless & self._failing.keys() and not self._absence:
+            self._lookups = 0
 
-    def _check_topics(self, found: Mapping[str, TopicState], asked: Collection[str]) -> None:
-        """Raises OperationFailed when one is not there any more, or is another one of the same name."""
-        for name in sorted(asked):
-            topic = found.get(name)
+    def _check_topics(self, topics: Mapping[str, TopicState], names: Collection[str]) -> None:
+        """Raise OperationFailed if a topic was deleted or recreated."""
+        for name in sorted(names):
+            topic = topics.get(name)
             if self._absence.lasts(name, missing=topic is None):
                 raise OperationFailed(f"topic {name} was deleted while it was read")
             if topic is not None and self._topic_ids.setdefault(name, topic.topic_id) != topic.topic_id:
-                raise OperationFailed(f"topic {name} was deleted and made anew while it was read")
+                raise OperationFailed(f"topic {name} was deleted and recreated while it was read")
 
-    def _fails(self, tp: TopicPartition, why: KctlError) -> None:
-        """It cannot be read just now. Raises when that has been so for too long."""
+    def _mark_failing(self, tp: TopicPartition, why: KctlError) -> None:
+        """Record that the partition is unreadable for now. Raises the error after timeout_s."""
         if isinstance(why, NotAuthorized):
             raise why
         self._leaders[tp] = _NO_LEADER
@@ -332,18 +336,18 @@ class Fetcher:
             raise OperationFailed(
                 f"partition {tp} could not be read for {self._timeout_s:g} s: {why.message}", hint=why.hint
             )
-        if waited > 5 and tp not in self._told:
-            self._told.add(tp)
-            self._tell(f"{tp} cannot be read at the moment: {why.message}")
+        if waited > 5 and tp not in self._warned:
+            self._warned.add(tp)
+            self._warn(f"{tp} cannot be read at the moment: {why.message}")
 
-    def _lost(self, node: int, why: KctlError) -> None:
+    def _close_link(self, node: int, why: KctlError) -> None:
         link = self._links.pop(node)
         link.connection.close()
-        for tp in link.asked:
-            self._fails(tp, why)
+        for tp in link.requested:
+            self._mark_failing(tp, why)
 
     def close(self) -> None:
-        """Close its connections; answers and connections under way are not waited for."""
+        """Close all connections, without waiting for responses or for connections being opened."""
         for link in self._links.values():
             link.connection.close()
         self._links.clear()
@@ -353,7 +357,7 @@ class Fetcher:
 
 
 def _final(error: KctlError) -> KctlError:
-    """An error of a partition that no waiting mends."""
+    """Return a partition's error that waiting does not resolve."""
     if isinstance(error, NotAuthorized):
         return error
     return OperationFailed(error.message, hint=error.hint)

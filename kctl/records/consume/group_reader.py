@@ -1,7 +1,7 @@
-"""Reading as a member of a group: kafka-python's consumer is the member, and our fetcher reads what it was given.
+"""Reading as a member of a group: kafka-python's consumer is the member, kctl's fetcher reads its partitions.
 
-Offsets are committed only for records that were handed over and flushed. Where a group goes on whose offset is not in
-the log any more, and where it begins, is decided here and said: the consumer itself jumps nowhere.
+Offsets are committed only for records that were delivered and flushed. The start of a new group, and of a group whose
+offset is no longer in the log, is chosen and reported here: the consumer itself never resets its position.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from kctl.model import TopicPartition
 from kctl.protocol.connection import UNREADABLE
 from kctl.records.chunk import Chunk
 from kctl.records.consume.absence import Absence
-from kctl.records.consume.asking import Question
 from kctl.records.consume.batches import Decoded, decode
 from kctl.records.consume.consumer import (
     Ownership,
     failure,
+    from_kafka,
+    is_settled,
     open_consumer,
-    ours,
     positions,
     set_position,
-    settled,
-    theirs,
+    to_kafka,
     unstick,
 )
 from kctl.records.consume.delivery import Delivery, Sink
-from kctl.records.consume.direct import moved_into
+from kctl.records.consume.direct import clamp_to_log
 from kctl.records.consume.fetcher import Fetched, Fetcher
 from kctl.records.consume.joining import Joining
+from kctl.records.consume.leader_query import LeaderQuery
 from kctl.records.consume.options import EARLIEST, LATEST, ConsumeOptions
 from kctl.records.consume.plan import Plan, log_offsets
 
@@ -42,23 +42,24 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _POLL_S = 0.2
-_SERVE_EVERY_S = 0.1  # poll() of the consumer, which notices rebalances and commits
-_JOIN_MS, _REBALANCE_MS = (
-    50,
-    200,
-)  # how long it may wait; the latter also for the commit before it gives partitions away
-_LOOK_AROUND_S = 5.0  # with nothing to read: are topic and brokers still there?
-_LOOK_AGAIN_S = 0.5
+_SERVE_EVERY_S = 0.1  # between calls of the consumer's poll(), which handles rebalances and commits
+# How long poll() may wait; the second also covers the commit before partitions are revoked.
+_JOIN_MS, _REBALANCE_MS = 50, 200
+_CHECK_EVERY_S = 5.0  # without records: do the topics and brokers still exist?
+_RECHECK_S = 0.5
 _CLOSE_MS = 5000
-# Shown between two flushes. Few bytes at first, less than stdout buffers: what a reader that goes away (`| head`) has
-# got is known.
-_FLUSH_BYTES, _MOST_FLUSH_BYTES = 2 << 10, 16 << 10
-_ASSIGNED_S = 3.0  # a group without others has assigned its partitions by then
+# Written between two flushes. Few bytes at first, less than stdout buffers, so that it is known what a reader that
+# exits (`| head`) has received.
+_FLUSH_BYTES, _MAX_FLUSH_BYTES = 2 << 10, 16 << 10
+_ASSIGNED_S = 3.0  # a group without other members has assigned its partitions by then
 _NO_END = 1 << 63
 
 
 class GroupReader:
-    """One reading. skipped: records that were deleted before they were read; committed: next offsets, at the end."""
+    """A reader as a group member.
+
+    skipped: records that were deleted before they were read. committed: the offsets committed at the end.
+    """
 
     def __init__(
         self, client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink
@@ -67,27 +68,27 @@ class GroupReader:
         self._consumer = open_consumer(client, options)
         self._ownership = Ownership()
         self._fetcher = Fetcher(
-            client, {}, read_committed=options.read_committed, tell=sink.warn, timeout_s=options.timeout_s,
+            client, {}, read_committed=options.read_committed, warn=sink.warn, timeout_s=options.timeout_s,
             follow=not options.finite,
         )  # fmt: skip
-        self._positions: dict[TopicPartition, int] = {}  # of what is its own: the next offset after what was flushed
-        self._unflushed: dict[TopicPartition, int] = {}  # and after what was written
-        self._advanced: set[TopicPartition] = set()  # the consumer does not know their position yet
+        self._positions: dict[TopicPartition, int] = {}  # of owned partitions: the offset after the flushed records
+        self._unflushed: dict[TopicPartition, int] = {}  # the offset after the written records
+        self._advanced: set[TopicPartition] = set()  # their positions are not yet set on the consumer
         self._flush_bytes = _FLUSH_BYTES
         self.skipped = 0
         self.committed: dict[TopicPartition, int] = {}
         now = time.monotonic()
-        self._started = self._last_look = self._last_answer = now
+        self._started = self._last_check = self._last_response = now
         self._served = 0.0
-        self._joined = now  # when it last was a member that has been told its partitions
+        self._joined = now  # when it was last a settled member
         self._absence = Absence()
-        self._cut: dict[TopicPartition, int] = {}  # positions that are not in the log any more
-        self._places = Question(options, follow=not options.finite)
-        self._waiting_told = False
+        self._displaced: dict[TopicPartition, int] = {}  # positions that are no longer in the log
+        self._log_query = LeaderQuery(options, follow=not options.finite)
+        self._wait_reported = False
         self._joining = Joining(client, options.group or "", options.timeout_s)
 
     def run(self) -> str:
-        """Read until it ends: why it did; then commit what was delivered, and leave the group."""
+        """Read until an end is reached, commit the delivered records, leave the group, and return the reason."""
         try:
             try:
                 self._consumer.subscribe(list(self._plan.topics), listener=self._ownership.listener(self._consumer))
@@ -97,10 +98,10 @@ class GroupReader:
                 self._flush()
                 self._commit_interrupted()
                 return "interrupted"
-            except BrokenPipeError:  # `| head` has seen enough: what was flushed before was handed over
+            except BrokenPipeError:  # `| head` exited: everything flushed before was delivered
                 self._commit()
                 raise
-            except KctlError:  # what was shown before the damage is not shown again
+            except KctlError:  # records delivered before the failure are not delivered again
                 self._flush()
                 with suppress(KctlError):
                     self._commit()
@@ -111,7 +112,7 @@ class GroupReader:
         return why
 
     def _at_the_end(self) -> bool:
-        """Every assigned partition has reached the end that its log had at the start."""
+        """Return True if every assigned partition has reached the end that its log had at the start."""
         if not self._options.exit_eof:
             return False
         owned = self._ownership.owned
@@ -120,17 +121,17 @@ class GroupReader:
     # --- the member -----------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Be a member: what is new of it happens in here. Commits are of what the consumer has as its positions."""
-        calm = settled(self._consumer) and self._ownership.owned <= self._positions.keys()
-        if calm and time.monotonic() - self._served < _SERVE_EVERY_S:
+        """Run the consumer's poll(), and adopt changes of the assignment. poll() commits the consumer's positions."""
+        settled = is_settled(self._consumer) and self._ownership.owned <= self._positions.keys()
+        if settled and time.monotonic() - self._served < _SERVE_EVERY_S:
             return
-        self._hand_over()
+        self._sync_positions()
         unstick(self._consumer)
-        wait_ms = 0 if calm else _REBALANCE_MS if self._ownership.owned else _JOIN_MS
+        wait_ms = 0 if settled else _REBALANCE_MS if self._ownership.owned else _JOIN_MS
         self._poll(wait_ms)
-        self._take_up()
+        self._adopt_assignment()
         self._served = time.monotonic()
-        self._say_waiting()
+        self._report_wait()
 
     def _poll(self, wait_ms: int) -> None:
         from kafka.errors import KafkaError, NoOffsetForPartitionError
@@ -138,7 +139,7 @@ class GroupReader:
         try:
             self._consumer.poll(timeout_ms=wait_ms)
         except NoOffsetForPartitionError as exc:
-            self._first_offsets([ours(tp) for tp in exc.args[0]])
+            self._first_offsets([from_kafka(tp) for tp in exc.args[0]])
         except KafkaError as exc:
             raise failure(exc, self._options) from None
         except UNREADABLE as exc:
@@ -146,18 +147,18 @@ class GroupReader:
                 f"group {self._options.group}: cannot parse a response of the coordinator ({type(exc).__name__})"
             ) from None
 
-    def _hand_over(self) -> None:
-        """Let the consumer know what was delivered."""
+    def _sync_positions(self) -> None:
+        """Set the consumer's positions to the delivered offsets."""
         for tp in self._advanced:
             set_position(self._consumer, tp, self._positions[tp])
         self._advanced.clear()
 
-    def _take_up(self) -> None:
-        """Read what was given, from where the group stands; throw away what is on its way of what was taken."""
+    def _adopt_assignment(self) -> None:
+        """Fetch new partitions from the group's offsets, and drop the responses of revoked partitions."""
         for tp in self._ownership.changes():
             self._fetcher.drop(tp)
             self._positions.pop(tp, None)
-            self._cut.pop(tp, None)
+            self._displaced.pop(tp, None)
             self._advanced.discard(tp)
         new = self._ownership.owned - self._positions.keys()
         if new:
@@ -167,72 +168,72 @@ class GroupReader:
                     if offset < self._plan.ends.get(tp, _NO_END):
                         self._fetcher.seek(tp, offset)
 
-    def _say_waiting(self) -> None:
-        """Once: why a member of a group gets nothing."""
-        if self._waiting_told or self._delivery.records:
+    def _report_wait(self) -> None:
+        """Warn once if the group assigns no partitions."""
+        if self._wait_reported or self._delivery.records:
             return
         if time.monotonic() - self._started > _ASSIGNED_S and not self._consumer.assignment():
-            self._waiting_told = True
+            self._wait_reported = True
             self._sink.warn(
-                f"group {self._options.group} has assigned nothing yet: its coordinator may just have begun,"
-                " or waits for other members, or for the session of one that died to end"
+                f"group {self._options.group} has not assigned partitions yet: its coordinator may have just started,"
+                " or is waiting for other members, or for the session of a dead member to expire"
             )
 
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:
-        """A group that has committed nothing starts where the options say."""
+        """Set the start of partitions for which the group has committed nothing, as in the options."""
         options = self._options
         earliest = options.offset_reset == EARLIEST or options.from_beginning
         for tp, log in log_offsets(self._client, sorted(partitions), read_committed=options.read_committed).items():
             set_position(self._consumer, tp, log.start if earliest else log.end)
 
-    # --- its records ----------------------------------------------------------------------------------------------
+    # --- the records ----------------------------------------------------------------------------------------------
 
     def _round(self) -> None:
         self._serve()
-        self._joining.check(is_member=settled(self._consumer))
-        came = False
+        self._joining.check(is_member=is_settled(self._consumer))
+        received = False
         for fetched in self._fetcher.poll(_POLL_S):
             position = self._positions.get(fetched.tp)
             if position is None:
                 continue
-            if fetched.position != position:  # it was given anew while this was on its way
+            if fetched.position != position:  # the partition was reassigned while the response was in flight
                 self._fetcher.seek(fetched.tp, position)
             elif fetched.error_code:
-                self._cut[fetched.tp] = position
+                self._displaced[fetched.tp] = position
             elif fetched.data:
-                came = True
+                received = True
                 self._read(fetched)
                 self._delivery.tick()
                 if self._delivery.full:
                     break
-        self._out_of_range()
-        if came:
-            self._last_look = self._last_answer = time.monotonic()
-        elif time.monotonic() - self._last_look > (_LOOK_AGAIN_S if self._absence else _LOOK_AROUND_S):
-            self._look_around()
+        self._reposition()
+        if received:
+            self._last_check = self._last_response = time.monotonic()
+        elif time.monotonic() - self._last_check > (_RECHECK_S if self._absence else _CHECK_EVERY_S):
+            self._check_topics()
         if self._searching():
             self._delivery.not_idle()
         self._delivery.tick()
 
     def _searching(self) -> bool:
-        """It may not or cannot read just now, for no longer than timeout_s."""
+        """Return True while joining or finding leaders, for at most timeout_s."""
         now = time.monotonic()
-        if settled(self._consumer):
+        if is_settled(self._consumer):
             self._joined = now
         joining = self._joined < now <= self._joined + self._options.timeout_s
-        return joining or self._fetcher.searching or self._places.asking
+        return joining or self._fetcher.searching or self._log_query.pending
 
     def _read(self, fetched: Fetched) -> None:
-        """Up to the partition's end, --max-messages, or until it is taken away."""
+        """Deliver the records, up to the partition's end or --max-messages, or until the partition is revoked."""
         tp = fetched.tp
         for chunk, following in self._decoded(fetched):
             if chunk is not None and not self._deliver(chunk):
                 return
-            if self._go_on(tp, following):
+            if self._advance(tp, following):
                 return
 
-    def _go_on(self, tp: TopicPartition, offset: int) -> bool:
-        """All before `offset` was delivered; whether the partition's end is reached, behind which nothing is."""
+    def _advance(self, tp: TopicPartition, offset: int) -> bool:
+        """Set the position: all records before `offset` were delivered. Return True at the partition's end."""
         end = self._plan.ends.get(tp, _NO_END)
         self._positions[tp] = min(offset, max(end, self._positions[tp]))
         self._advanced.add(tp)
@@ -245,32 +246,32 @@ class GroupReader:
         try:
             yield from decode(fetched.tp, fetched.data, fetched.position, fetched.aborted)
         except OperationFailed as exc:
-            behind = exc.details.get("next_offset", "N")
+            following = exc.details.get("next_offset", "N")
             hint = (
-                f"`kctl group reset-offsets {self._options.group} --topic {fetched.tp.topic}:{fetched.tp.partition}"
-                f" --to-offset {behind}` moves the group behind it"
+                f"skip it with `kctl group reset-offsets {self._options.group} --topic"
+                f" {fetched.tp.topic}:{fetched.tp.partition} --to-offset {following}`"
             )
             raise OperationFailed(exc.message, hint=hint, details=exc.details) from None
 
     def _deliver(self, chunk: Chunk) -> bool:
-        """Some at a time, each flushed before the next; whether more of the partition is to be read."""
+        """Write and flush the chunk in parts. Return True if the partition is to be read further."""
         begin, average = 0, max(1, chunk.size_bytes // chunk.size)
         while begin < chunk.size:
             count = max(1, self._flush_bytes // average)
-            self._flush_bytes = min(2 * self._flush_bytes, _MOST_FLUSH_BYTES)
+            self._flush_bytes = min(2 * self._flush_bytes, _MAX_FLUSH_BYTES)
             part = chunk.part(begin, begin + count)
-            dealt = self._delivery.take(part)
-            if dealt:
-                self._unflushed[chunk.tp] = part.offsets[dealt - 1] + 1
+            handled = self._delivery.take(part)
+            if handled:
+                self._unflushed[chunk.tp] = part.offsets[handled - 1] + 1
                 self._flush()
             if self._delivery.full:
                 return False
-            if dealt < part.size:  # its end
+            if handled < part.size:  # the partition's end
                 return True
             begin += count
             if time.monotonic() - self._served >= _SERVE_EVERY_S:
                 self._serve()
-                if self._positions.get(chunk.tp) != part.offsets[-1] + 1:  # it was taken away
+                if self._positions.get(chunk.tp) != part.offsets[-1] + 1:  # revoked
                     return False
         return True
 
@@ -280,40 +281,45 @@ class GroupReader:
         self._advanced |= self._unflushed.keys()
         self._unflushed.clear()
 
-    def _out_of_range(self) -> None:
-        """Logs were cut under the reader: deleted in front, or truncated behind (unclean election). Until their
-        leaders say where, nothing is asked of these partitions."""
-        if not self._cut or not self._places.due:
-            return
-        for tp, log in self._places.ask(partial(read_log_offsets, self._client), sorted(self._cut)).items():
-            self._positions[tp] = self._moved(tp, self._cut.pop(tp), log)
-            self._fetcher.seek(tp, self._positions[tp])
-            self._go_on(tp, self._positions[tp])
+    def _reposition(self) -> None:
+        """Continue inside the logs after records were deleted or a log was truncated (unclean election).
 
-    def _moved(self, tp: TopicPartition, position: int, log: LogOffsets) -> int:
+        These partitions are not fetched until their leaders return the log offsets.
+        """
+        if not self._displaced or not self._log_query.due:
+            return
+        logs = self._log_query.ask(partial(read_log_offsets, self._client), sorted(self._displaced))
+        for tp, log in logs.items():
+            self._positions[tp] = self._position_in_log(tp, self._displaced.pop(tp), log)
+            self._fetcher.seek(tp, self._positions[tp])
+            self._advance(tp, self._positions[tp])
+
+    def _position_in_log(self, tp: TopicPartition, position: int, log: LogOffsets) -> int:
         if log.start <= position <= log.end:
             return position
         if self._options.offset_reset == LATEST:
             self.skipped += max(0, log.end - max(position, log.start)) + max(0, log.start - position)
-            self._sink.warn(f"{tp}: offset {position} is not in the log any more; it goes on at the end, {log.end}")
+            self._sink.warn(f"{tp}: offset {position} is no longer in the log; continuing at the end, {log.end}")
             return log.end
         if self._options.offset_reset == EARLIEST and position > log.end:
-            self._sink.warn(f"{tp}: the log ends at {log.end}, before the position {position}; it begins anew")
+            self._sink.warn(
+                f"{tp}: the log ends at {log.end}, before the position {position}; continuing at its start, {log.start}"
+            )
             return log.start
-        offset, lost = moved_into(tp, position, log, self._sink)
-        self.skipped += lost
+        offset, skipped = clamp_to_log(tp, position, log, self._sink)
+        self.skipped += skipped
         return offset
 
-    def _look_around(self) -> None:
-        """Nothing came for a while: fail rather than wait for what cannot come."""
-        self._last_look = time.monotonic()
+    def _check_topics(self) -> None:
+        """Raise an error if a topic was deleted or no broker responds, instead of waiting without end."""
+        self._last_check = time.monotonic()
         try:
             topics = self._client.metadata(self._plan.topics).topics
         except ConnectionFailed:
-            if time.monotonic() - self._last_answer > self._options.timeout_s:
+            if time.monotonic() - self._last_response > self._options.timeout_s:
                 raise
             return
-        self._last_answer = time.monotonic()
+        self._last_response = time.monotonic()
         for name in self._plan.topics:
             if self._absence.lasts(name, missing=name not in topics):
                 raise OperationFailed(f"topic {name} was deleted while it was read")
@@ -321,31 +327,31 @@ class GroupReader:
     # --- the end --------------------------------------------------------------------------------------------------
 
     def _commit(self) -> None:
-        """The offsets after what was delivered, of partitions that are still its own.
+        """Commit the offsets after the delivered records, for partitions that are still owned.
 
-        Where nothing came it is the position, as Java's consumers commit it: an unread partition has a lag, too.
+        A partition without records commits its position, as Java's consumers do, so that it has a lag, too.
         """
         from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata
 
-        for tp in self._ownership.changes():  # a poll() that was interrupted: its positions count
+        for tp in self._ownership.changes():  # from an interrupted poll(): the consumer's positions apply
             self._positions.pop(tp, None)
             self._advanced.discard(tp)
-        self._hand_over()
-        own = dict(sorted(positions(self._consumer).items()))
-        if own:
+        self._sync_positions()
+        offsets = dict(sorted(positions(self._consumer).items()))
+        if offsets:
             try:
                 self._consumer.commit(
-                    {theirs(tp): OffsetAndMetadata(offset, "", -1) for tp, offset in own.items()},
+                    {to_kafka(tp): OffsetAndMetadata(offset, "", -1) for tp, offset in offsets.items()},
                     timeout_ms=_CLOSE_MS,
                 )
             except KafkaError as exc:
-                lost = "its offsets were not committed, and will be read again"
-                raise failure(exc, self._options, what=lost) from None
-        self.committed = own
+                consequence = "the offsets were not committed, so the records will be read again"
+                raise failure(exc, self._options, what=consequence) from None
+        self.committed = offsets
 
     def _commit_interrupted(self) -> None:
-        """Commit after Ctrl-C. A failure is a warning: in a rebalance, the coordinator may refuse the commit."""
+        """Commit after Ctrl-C. A failure is a warning: in a rebalance, the coordinator may reject the commit."""
         try:
             self._commit()
         except KctlError as exc:

@@ -38,7 +38,7 @@ class Joining:
                 raise ConnectionTimedOut(
                     f"group {self._group}: its coordinator did not let this member join within {self._limit_s:g} s "
                     f"(the group is {state})",
-                    hint="is the coordinator overloaded? raise --timeout to wait longer",
+                    hint="check the load of the coordinator, or raise --timeout to wait longer",
                 )
 
     def _state(self) -> str:

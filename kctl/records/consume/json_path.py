@@ -1,13 +1,13 @@
-"""Conditions on JSON values, small enough to be learned at a glance: `user.address[0].city == "Paris"`.
+"""Conditions on JSON values, e.g. `user.address[0].city == "Paris"`.
 
-    condition := path [operator literal]            without an operator: something stands there
-    path      := ["$"] step …                       «$» or «.» alone is the whole value
+    condition := path [operator literal]            without an operator: the path exists
+    path      := ["$"] step …                       "$" or "." alone is the whole value
     step      := ["."] name | '.' '"' … '"' | [N] | ["name"] | [*]       N may be negative; [*]: any element or member
-    operator  := == | != | < | <= | > | >= | =~     =~: a regular expression is found in a text
+    operator  := == | != | < | <= | > | >= | =~     =~: a string contains a match of the regular expression
     literal   := JSON: "text", number, true, false, null
 
-Numbers compare with numbers, texts with texts; what does not compare is not equal and not less. With [*] a condition
-holds when it does for any of what is met. != holds where something stands that is not equal, as the others do.
+Numbers compare with numbers, strings with strings; values of different types are neither equal nor less. With [*], a
+condition is true if it is true for any of the values. Every condition, != too, requires that the path exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUOTED = r"\"(?:[^\"\\]|\\.)*\""
 _STEP = re.compile(rf"\.?([A-Za-z_][A-Za-z0-9_-]*)|\.({_QUOTED})|\[\s*(-?\d{{1,9}}|\*|{_QUOTED})\s*\]")
 _OPERATOR = re.compile(r"\s*(==|!=|<=|>=|=~|<|>)\s*")
 _EXAMPLE = "for example 'user.tags[0] == \"new\"', 'amount >= 100' or 'error'"
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 _ANY = object()
 
 
@@ -38,23 +38,23 @@ class Condition:
     text: str
 
     def __call__(self, value: Any) -> bool:
-        found = _at(value, self.steps)
+        values = _at(value, self.steps)
         if self.holds is None:
-            return any(True for _ in found)
-        return any(map(self.holds, found))
+            return any(True for _ in values)
+        return any(map(self.holds, values))
 
 
 def parse_condition(text: str) -> Condition:
-    """Raises UsageError."""
-    if len(text) > _LONGEST:
-        raise _bad(text, f"it is longer than {_LONGEST} characters")
+    """Parse a condition. Raises UsageError."""
+    if len(text) > _MAX_LENGTH:
+        raise _bad(text, f"it is longer than {_MAX_LENGTH} characters")
     source = text.strip()
     root = _ROOT.match(source)
     position = root.end() if root else 0
     steps: list[Any] = []
     while match := _STEP.match(source, position):
         if match[1] is not None and position > 0 and source[position] != ".":
-            break  # a name behind a name
+            break  # two names without a dot between them
         steps.append(_step(match))
         position = match.end()
     rest = source[position:]
@@ -64,12 +64,12 @@ def parse_condition(text: str) -> Condition:
         return Condition(tuple(steps), None, text)
     operator = _OPERATOR.match(rest)
     if operator is None:
-        raise _bad(text, f"what is {rest.strip()[:20]!r}?")
+        raise _bad(text, f"{rest.strip()[:20]!r} is not an operator")
     literal = rest[operator.end() :]
     try:
         expected = json.loads(literal, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise _bad(text, f"{literal[:20]!r} is no JSON value; texts stand in double quotes") from None
+        raise _bad(text, f"{literal[:20]!r} is not a JSON value; strings need double quotes") from None
     return Condition(tuple(steps), _test(operator[1], expected, text), text)
 
 
@@ -87,11 +87,11 @@ def _no_constant(name: str) -> Any:
 
 
 def _bad(text: str, why: str) -> UsageError:
-    return UsageError(f"--json-path {text[:80]!r} is no condition: {why}", hint=_EXAMPLE)
+    return UsageError(f"--json-path {text[:80]!r} is not a condition: {why}", hint=_EXAMPLE)
 
 
 def _at(value: Any, steps: tuple[Any, ...]) -> Iterator[Any]:
-    """What stands at the end of the path: nothing, one thing, or several."""
+    """Yield the values at the end of the path: none, one, or several."""
     for number, step in enumerate(steps):
         if step is _ANY:
             inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -116,14 +116,14 @@ def _test(operator: str, expected: Any, text: str) -> Callable[[Any], bool]:
         try:
             pattern = re.compile(expected)
         except (re.error, OverflowError, RecursionError) as exc:
-            raise _bad(text, f"no regular expression: {exc}") from None
+            raise _bad(text, f"invalid regular expression: {exc}") from None
         return lambda value: isinstance(value, str) and pattern.search(value) is not None
     if operator == "==":
         return lambda value: _same(value, expected)
     if operator == "!=":
         return lambda value: not _same(value, expected)
     if isinstance(expected, bool) or not isinstance(expected, (int, float, str)):
-        raise _bad(text, f"{operator} needs a number or a text")
+        raise _bad(text, f"{operator} needs a number or a string")
     compare: Callable[[Any], bool] = {
         "<": lambda value: value < expected,
         "<=": lambda value: value <= expected,
@@ -134,6 +134,6 @@ def _test(operator: str, expected: Any, text: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds) and not isinstance(value, bool) and compare(value)
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON has it: true is not 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+def _same(left: Any, right: Any) -> bool:
+    """Return True if two JSON values are equal: true is not 1."""
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

@@ -1,4 +1,4 @@
-"""What to read of which topics, from where, until when: the options of consuming, and what exclude each other."""
+"""The options of consuming, and the check for mutually exclusive options."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ EARLIEST, LATEST = "earliest", "latest"
 
 @dataclass(frozen=True, slots=True)
 class ConsumeOptions:
-    """What to read and when to stop.
+    """The options of consuming: what to read, where to start, when to stop.
 
-    Start, in each partition: offset, from_ms (the first record that is not older), tail (the last so many records),
-    from_beginning, else the end. group: read as a member of it, from where it stands; the start then only matters
-    where it has committed nothing. offset_reset: where a group goes on that has committed nothing, or whose offset is
-    gone; None: at the end or with from_beginning at the beginning, and behind deleted records at the log's first.
-    End: exit_eof (the end that the log has at the start), until_offset and until_ms (both left out themselves),
-    idle_ms without a record, max_messages that were shown. merge: all partitions in the order of their timestamps.
-    read_committed: leave out aborted transactions, and stop before open ones. as_classic_member: join a group of the
-    consumer protocol (KIP-848) too.
+    Start of each partition: offset, from_ms (the first record that is not older), tail (the last N records),
+    from_beginning; otherwise the end of the log. group: read as a member, from the committed offsets; the start then
+    only applies to partitions without a commit. offset_reset: the start without a valid committed offset; None: the
+    end, or the beginning with from_beginning, and the oldest record if records were deleted.
+    End: exit_eof (the end of the log when reading starts), until_offset and until_ms (both exclusive), idle_ms without
+    a record, max_messages delivered records. merge: all partitions in timestamp order. read_committed: skip aborted
+    transactions, and stop before open ones. as_classic_member: also join a group of the consumer protocol (KIP-848).
     """
 
     topics: tuple[str, ...]
@@ -47,46 +46,49 @@ class ConsumeOptions:
 
     @property
     def finite(self) -> bool:
-        """It ends by itself where the log does."""
+        """Return True if reading ends at an offset."""
         return self.exit_eof or self.until_offset is not None
 
 
 def check_options(options: ConsumeOptions) -> None:
     """Raise UsageError for options that exclude each other."""
     if not options.topics and not options.patterns:
-        raise UsageError("no topic is given", hint="name topics, or choose some with --match REGEX")
-    starts = {
+        raise UsageError("no topic", hint="add topic names, or select topics with --match REGEX")
+    start_options = {
         "--offset": options.offset is not None,
         "--from": options.from_ms is not None,
         "--tail": options.tail is not None,
         "--from-beginning": options.from_beginning,
     }
-    given = [name for name, there in starts.items() if there]
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} are two different starts")
+    starts = [name for name, is_set in start_options.items() if is_set]
+    if len(starts) > 1:
+        raise UsageError(f"{starts[0]} and {starts[1]} are mutually exclusive")
     if options.group is None:
         if options.offset_reset is not None:
-            raise UsageError("--offset-reset is a group's rule, and there is no --group")
+            raise UsageError("--offset-reset requires --group", hint="add --group NAME")
         if options.as_classic_member:
             raise UsageError("--as-classic-member requires --group", hint="add --group NAME")
         return
     if not options.group:
         raise UsageError("--group is empty")
     if options.partitions is not None or options.offset is not None:
-        raise UsageError("--group gets its partitions and offsets from the group: leave out --partition and --offset")
-    _refuse(options, given[:1] if given not in ([], ["--from-beginning"]) else [])
+        raise UsageError(
+            "--group cannot be combined with --partition or --offset",
+            hint="the group assigns the partitions and has the offsets",
+        )
+    _check_group_options(options, starts[:1] if starts not in ([], ["--from-beginning"]) else [])
     if options.offset_reset is not None and options.from_beginning:
-        raise UsageError("--offset-reset and --from-beginning both say where a new group starts: leave one out")
+        raise UsageError("--offset-reset and --from-beginning are mutually exclusive")
 
 
-def _refuse(options: ConsumeOptions, starts: Sequence[str]) -> None:
+def _check_group_options(options: ConsumeOptions, starts: Sequence[str]) -> None:
     ends = {
         "--merge": options.merge,
         "--until": options.until_ms is not None,
         "--until-offset": options.until_offset is not None,
     }
-    for name in (*starts, *(name for name, there in ends.items() if there)):
+    for name in (*starts, *(name for name, is_set in ends.items() if is_set)):
         raise UsageError(
-            f"{name} does not go with --group, which shares the partitions with others",
-            hint="leave --group out; `kctl group reset-offsets` moves a group",
+            f"{name} cannot be combined with --group, whose members share the partitions",
+            hint="remove --group, or move the group with `kctl group reset-offsets`",
         )

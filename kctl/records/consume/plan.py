@@ -1,4 +1,4 @@
-"""Before anything is read: which partitions, from which offset each, and where each one ends."""
+"""The plan of a read: its partitions, and the first offset and the end of each."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
 _Answer = TypeVar("_Answer")
-# The answers; what is missing; what could not be read, and why.
-Read: TypeAlias = tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]
+# The responses; the partitions that do not exist; why others are unreadable.
+Answers: TypeAlias = tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]
 
 _ABSENT_PAUSE_S = 0.3
-_MOST_COUNTED = 100_000  # records that --tail counts backwards, in all partitions; beyond, offsets are as good
+_MAX_COUNTED = 100_000  # records that --tail counts in all partitions; beyond, it uses offsets
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """starts: the first offset of each partition; ends: the one before which it ends, of those that end."""
+    """The partitions to read. starts: the first offset of each; ends: the exclusive end of those that have one."""
 
     topics: tuple[str, ...]
     partitions: tuple[TopicPartition, ...]
@@ -40,9 +40,9 @@ class Plan:
 
 
 def choose_topics(client: ClusterClient, options: ConsumeOptions) -> ClusterState:
-    """The state of the topics that are named and of those that match, Kafka's own only when they are named.
+    """Return the state of the topics by name or pattern; internal topics only by name.
 
-    Raises UsageError for impossible names and patterns, NotFound.
+    Raises UsageError for invalid names and patterns, NotFound.
     """
     if not options.patterns:
         return known_topics(client, options.topics)
@@ -55,8 +55,8 @@ def choose_topics(client: ClusterClient, options: ConsumeOptions) -> ClusterStat
     )
 
 
-def plan(client: ClusterClient, options: ConsumeOptions) -> Plan:
-    """Raises NotFound, Refused for a start outside of a log, what ClusterClient raises."""
+def make_plan(client: ClusterClient, options: ConsumeOptions) -> Plan:
+    """Return the plan. Raises NotFound, Refused for a start outside a log, the errors of ClusterClient."""
     state = choose_topics(client, options)
     topics = tuple(dict.fromkeys((*options.topics, *sorted(state.topics))))
     chosen = list(_partitions(state, topics, options))
@@ -71,61 +71,63 @@ def plan(client: ClusterClient, options: ConsumeOptions) -> Plan:
 def _partitions(state: ClusterState, topics: Sequence[str], options: ConsumeOptions) -> Iterator[TopicPartition]:
     for topic in topics:
         count = len(state.topics[topic].partitions)
-        wanted = range(count) if options.partitions is None else sorted(set(options.partitions))
-        missing = [number for number in wanted if number >= count]
+        numbers = range(count) if options.partitions is None else sorted(set(options.partitions))
+        missing = [number for number in numbers if number >= count]
         if missing:
             raise no_partition(topic, missing, count)
-        yield from (TopicPartition(topic, number) for number in wanted)
+        yield from (TopicPartition(topic, number) for number in numbers)
 
 
 def log_offsets(
     client: ClusterClient, partitions: Sequence[TopicPartition], *, read_committed: bool
 ) -> dict[TopicPartition, LogOffsets]:
-    """Both ends of each log. Raises NotFound when a topic is being deleted, Refused when a partition cannot be read."""
-    return _every(lambda wanted: read_log_offsets(client, wanted, read_committed=read_committed), partitions)
+    """Return both ends of each log. Raises NotFound if a topic is being deleted, Refused for unreadable partitions."""
+    return _read_all(lambda pending: read_log_offsets(client, pending, read_committed=read_committed), partitions)
 
 
-def _every(
-    read: Callable[[Sequence[TopicPartition]], Read[_Answer]], partitions: Sequence[TopicPartition]
+def _read_all(
+    read: Callable[[Sequence[TopicPartition]], Answers[_Answer]], partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, _Answer]:
-    """What `read` says about each partition; about missing ones it is asked again."""
+    """Return the response of `read` for each partition; missing partitions are read again."""
     answers: dict[TopicPartition, _Answer] = {}
-    absence, wanted = Absence(), partitions
+    absence, pending = Absence(), partitions
     while True:
-        found, gone, unread = read(wanted)
-        answers |= found
-        lasting = {tp for tp in gone if absence.lasts(tp.topic, missing=True)}
-        if lasting or unread or not gone:
-            _raise_missing(lasting, unread, nothing=not answers)
+        more, missing, failures = read(pending)
+        answers |= more
+        deleted = {tp for tp in missing if absence.lasts(tp.topic, missing=True)}
+        if deleted or failures or not missing:
+            _raise_unreadable(deleted, failures, no_answers=not answers)
             return answers
-        wanted = sorted(gone)
+        pending = sorted(missing)
         time.sleep(_ABSENT_PAUSE_S)
 
 
-def _raise_missing(
-    gone: Collection[TopicPartition], unread: Mapping[TopicPartition, KctlError], *, nothing: bool
+def _raise_unreadable(
+    deleted: Collection[TopicPartition], failures: Mapping[TopicPartition, KctlError], *, no_answers: bool
 ) -> None:
-    if gone:
-        raise NotFound(f"topic {min(gone).topic} is being deleted")
-    if unread:
-        tp, reason = min(unread.items(), key=lambda each: each[0])
-        if nothing and isinstance(reason, ConnectionFailed):
+    if deleted:
+        raise NotFound(f"topic {min(deleted).topic} is being deleted")
+    if failures:
+        tp, reason = min(failures.items(), key=lambda each: each[0])
+        if no_answers and isinstance(reason, ConnectionFailed):
             raise reason
-        raise Refused(f"partition {tp} cannot be read: {reason.message}", hint="--partition reads the others only")
+        raise Refused(
+            f"partition {tp} cannot be read: {reason.message}", hint="read only other partitions with --partition"
+        )
 
 
 def offsets_at(
     client: ClusterClient, log: Mapping[TopicPartition, LogOffsets], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """The first offset in each log whose record is not older; its end where there is none."""
-    return within_logs(_every(lambda wanted: read_offsets_at(client, wanted, time_ms), list(log)), log)
+    """Return the first offset in each log whose record is not older; the end of the log if there is none."""
+    return within_logs(_read_all(lambda pending: read_offsets_at(client, pending, time_ms), list(log)), log)
 
 
 def within_logs(
-    found: Mapping[TopicPartition, int], log: Mapping[TopicPartition, LogOffsets]
+    offsets: Mapping[TopicPartition, int], log: Mapping[TopicPartition, LogOffsets]
 ) -> dict[TopicPartition, int]:
-    """Answers to a question for the offset at a time, where none (−1) is the end of the log."""
-    return {tp: offset if 0 <= offset < log[tp].end else log[tp].end for tp, offset in found.items()}
+    """Return the offsets at a time, with the end of the log instead of −1 (no record)."""
+    return {tp: offset if 0 <= offset < log[tp].end else log[tp].end for tp, offset in offsets.items()}
 
 
 def _starts(
@@ -146,7 +148,7 @@ def _start(tp: TopicPartition, log: LogOffsets, options: ConsumeOptions) -> int:
     if not log.start <= options.offset <= log.end:
         raise Refused(
             f"offset {options.offset} is not in partition {tp}",
-            hint=f"its log begins at {log.start} and ends before {log.end}",
+            hint=f"use an offset from {log.start} to {log.end}",
         )
     return options.offset
 
@@ -168,25 +170,25 @@ def _ends(
 def tail_starts(
     client: ClusterClient, log: Mapping[TopicPartition, LogOffsets], count: int, options: ConsumeOptions
 ) -> dict[TopicPartition, int]:
-    """Where the last `count` records of each partition begin.
+    """Return the offset at which the last `count` records of each partition begin.
 
-    By offsets first; where compaction or markers left fewer than that, further in front, counting what is there. With
-    very many to count it stays at the offsets.
+    Offsets alone suffice if there are no gaps. After compaction and with markers, records are read and counted from
+    further back. Beyond _MAX_COUNTED records, the offsets are used as they are.
     """
     starts = {tp: max(offsets.start, offsets.end - count) for tp, offsets in log.items()}
-    if count == 0 or count * len(log) > _MOST_COUNTED:
+    if count == 0 or count * len(log) > _MAX_COUNTED:
         return starts
-    found = {tp: starts[tp] for tp in log if log[tp].start == starts[tp]}
-    pending, back = {tp: starts[tp] for tp in log if tp not in found}, count
+    tails = {tp: starts[tp] for tp in log if log[tp].start == starts[tp]}
+    pending, back = {tp: starts[tp] for tp in log if tp not in tails}, count
     while pending:
-        seen = _offsets_between(client, pending, {tp: log[tp].end for tp in pending}, options)
+        offsets = _offsets_between(client, pending, {tp: log[tp].end for tp in pending}, options)
         for tp, start in list(pending.items()):
-            if len(seen[tp]) >= count or start == log[tp].start:
-                found[tp] = seen[tp][-count] if len(seen[tp]) >= count else start
+            if len(offsets[tp]) >= count or start == log[tp].start:
+                tails[tp] = offsets[tp][-count] if len(offsets[tp]) >= count else start
                 del pending[tp]
         back *= 4
         pending = {tp: max(log[tp].start, log[tp].end - back) for tp in pending}
-    return found
+    return tails
 
 
 def _offsets_between(
@@ -195,29 +197,30 @@ def _offsets_between(
     ends: Mapping[TopicPartition, int],
     options: ConsumeOptions,
 ) -> dict[TopicPartition, list[int]]:
-    """The offsets of the records that a consumer sees in these parts of logs; the last so many of each."""
-    most = options.tail or 0
-    seen: dict[TopicPartition, list[int]] = {tp: [] for tp in starts}
+    """Return the offsets of the visible records in these ranges, at most the last `options.tail` of each partition."""
+    limit = options.tail or 0
+    offsets: dict[TopicPartition, list[int]] = {tp: [] for tp in starts}
     fetcher = Fetcher(
-        client, starts, read_committed=options.read_committed, tell=lambda _: None, timeout_s=options.timeout_s,
+        client, starts, read_committed=options.read_committed, warn=lambda _: None, timeout_s=options.timeout_s,
         follow=False,
     )  # fmt: skip
-    left = {tp for tp in starts if starts[tp] < ends[tp]}
+    remaining = {tp for tp in starts if starts[tp] < ends[tp]}
     try:
-        while left:
+        while remaining:
             for fetched in fetcher.poll(0.2):
                 tp = fetched.tp
-                if fetched.error_code:  # cut meanwhile
-                    left.discard(tp)
+                if fetched.error_code:  # out of range: the log was cut in the meantime
+                    remaining.discard(tp)
                     fetcher.drop(tp)
                     continue
                 for chunk, following in decode(tp, fetched.data, fetched.position, fetched.aborted):
                     if chunk is not None:
-                        seen[tp] = [*seen[tp], *(offset for offset in chunk.offsets if offset < ends[tp])][-most:]
+                        visible = (offset for offset in chunk.offsets if offset < ends[tp])
+                        offsets[tp] = [*offsets[tp], *visible][-limit:]
                     if following >= ends[tp]:
-                        left.discard(tp)
+                        remaining.discard(tp)
                         fetcher.drop(tp)
                         break
     finally:
         fetcher.close()
-    return seen
+    return offsets

@@ -1,6 +1,6 @@
-"""Which records are shown: conditions on key, value, headers and JSON, all of which have to hold.
+"""Filtering of records by conditions on key, value, headers and JSON, all of which must match.
 
-Keys and values are matched as they are shown: as decoders have them, else their bytes. What is null matches nothing.
+Keys and values are matched in the form in which they are shown: decoded, or their bytes. Null matches nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kctl.records.consume.json_path import Condition
 from kctl.records.decode.decoding import UTF8, AsIs
 from kctl.segment.format.record import Header
 
-_SEARCH_S = 10  # of CPU time, for the records that are decoded at once: some MB
+_SEARCH_S = 10  # of CPU time for one chunk of records, a few MB
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderMatch:
-    """A header of this name is there, and its value matches (None: whatever it is)."""
+    """A condition on a header: it exists, and its value matches the pattern (None: any value)."""
 
     name: bytes
     pattern: re.Pattern[bytes] | None
@@ -36,18 +36,20 @@ class HeaderMatch:
 
 
 def parse_header(text: str) -> HeaderMatch:
-    """«NAME=REGEX», or «NAME». Raises UsageError."""
+    """Parse "NAME=REGEX" or "NAME". Raises UsageError."""
     from kctl.segment.log.ranges import parse_pattern
 
-    name, found, pattern = text.partition("=")
+    name, separator, pattern = text.partition("=")
     if not name:
-        raise UsageError(f"--header {text!r} has no name", hint="write NAME=REGEX, or NAME alone")
-    return HeaderMatch(name.encode("utf-8", "surrogateescape"), parse_pattern("--header", pattern) if found else None)
+        raise UsageError(f"--header {text!r} has no name", hint="use NAME=REGEX, or NAME alone")
+    return HeaderMatch(
+        name.encode("utf-8", "surrogateescape"), parse_pattern("--header", pattern) if separator else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All conditions. Regular expressions are found anywhere in what they are for."""
+    """All conditions. Regular expressions match anywhere in the text."""
 
     key: re.Pattern[bytes] | None = None
     value: re.Pattern[bytes] | None = None
@@ -55,41 +57,41 @@ class Selection:
     json: tuple[Condition, ...] = ()
 
     @property
-    def everything(self) -> bool:
-        """Nothing is left out."""
+    def is_empty(self) -> bool:
+        """Return True if there are no conditions."""
         return not (self.key or self.value or self.headers or self.json)
 
-    def of(self, chunk: Chunk) -> Chunk:
-        """The records for which all conditions hold. Raises OperationFailed when a pattern takes for ever."""
+    def matching(self, chunk: Chunk) -> Chunk:
+        """Return the records that match all conditions. Raises OperationFailed if a pattern takes too long."""
 
         def too_slow() -> OperationFailed:
             return OperationFailed(
                 f"a regular expression took more than {_SEARCH_S} s for offsets {chunk.offsets[0]} to"
                 f" {chunk.offsets[-1]} of {chunk.tp}",
-                hint="repeats within repeats, as (a+)+b, and .* in front need that for long texts: write it without",
+                hint="avoid nested repeats such as (a+)+b, and a leading .*, which are slow for long texts",
             )
 
         with cpu_limit(_SEARCH_S, too_slow):
-            return chunk.chosen(self._kept(chunk))
+            return chunk.select(self._matches(chunk))
 
-    def _kept(self, chunk: Chunk) -> list[bool]:
+    def _matches(self, chunk: Chunk) -> list[bool]:
         keep = [True] * chunk.size
         for pattern, column in ((self.key, chunk.keys), (self.value, chunk.values)):
             if pattern is not None:
-                texts = column if chunk.shown is None else _shown(chunk, column is chunk.keys)
-                found = pattern.search
-                keep = [k and t is not None and found(t) is not None for k, t in zip(keep, texts, strict=True)]
+                texts = column if chunk.decoded is None else _decoded_bytes(chunk, column is chunk.keys)
+                search = pattern.search
+                keep = [k and t is not None and search(t) is not None for k, t in zip(keep, texts, strict=True)]
         for match in self.headers:
             keep = [k and match(chunk.headers_of(index)) for index, k in enumerate(keep)]
         if self.json:
-            keep = [k and self._json_holds(chunk, index) for index, k in enumerate(keep)]
+            keep = [k and self._json_matches(chunk, index) for index, k in enumerate(keep)]
         return keep
 
-    def _json_holds(self, chunk: Chunk, index: int) -> bool:
-        shown = None if chunk.shown is None else chunk.shown[index]
+    def _json_matches(self, chunk: Chunk, index: int) -> bool:
+        decoded = None if chunk.decoded is None else chunk.decoded[index]
         value: Any
-        if shown is not None and shown.value_encoding != UTF8 and not isinstance(shown.value, AsIs):
-            value = shown.value
+        if decoded is not None and decoded.value_encoding != UTF8 and not isinstance(decoded.value, AsIs):
+            value = decoded.value
         else:
             try:
                 value = json.loads(chunk.values[index] or b"")
@@ -98,12 +100,12 @@ class Selection:
         return all(condition(value) for condition in self.json)
 
 
-def _shown(chunk: Chunk, keys: bool) -> list[bytes | None]:
-    """As decoders have them, as bytes; where one gave up, the record's own."""
-    assert chunk.shown is not None
+def _decoded_bytes(chunk: Chunk, keys: bool) -> list[bytes | None]:
+    """Return decoded keys or values as bytes; undecoded ones unchanged."""
+    assert chunk.decoded is not None
     texts: list[bytes | None] = []
-    for index, shown in enumerate(chunk.shown):
-        value = shown.key if keys else shown.value
+    for index, decoded in enumerate(chunk.decoded):
+        value = decoded.key if keys else decoded.value
         if value is None or isinstance(value, AsIs):
             texts.append(chunk.keys[index] if keys else chunk.values[index])
         else:
@@ -112,7 +114,7 @@ def _shown(chunk: Chunk, keys: bool) -> list[bytes | None]:
 
 
 def text_bytes(value: Any) -> bytes:
-    """What a decoder made, as a line has it: a text as it is, all else as compact JSON."""
+    """Return a decoded value as bytes for a line: a string unchanged, anything else as compact JSON."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
 """Avro's logical types in JSON: dates and times in ISO 8601, decimals and UUIDs as text.
 
-A type that does not fit what it annotates is none (specification, "Logical Types"), and a value that no calendar has
-is shown as the number that was written.
+A logical type that does not fit the type that it annotates is ignored (specification, "Logical Types"). A date or time
+out of range is shown as its number.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kctl.base.binary_layout import LITTLE_ENDIAN, UINT32, Layout
 
 Show = Callable[[Any], Any]
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times have no zone, and for the others it is put behind
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times have no zone; others get it as a suffix
 _DAY = 86_400
-_LONGEST_DECIMAL = 1024  # bytes
-_LARGEST_SCALE = 10_000
+_MAX_DECIMAL = 1024  # bytes
+_MAX_SCALE = 10_000
 _DURATION = Layout(LITTLE_ENDIAN, months=UINT32, days=UINT32, milliseconds=UINT32)
-_UNITS = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}  # of them a second has
+_UNITS = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}  # per second
 
 
 def logical_type(schema: dict[str, Any], kind: str) -> Show | None:
@@ -83,11 +83,11 @@ def _decimal(schema: dict[str, Any]) -> Show | None:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
         return None
-    if precision <= 0 or scale > _LARGEST_SCALE:
+    if precision <= 0 or scale > _MAX_SCALE:
         return None
 
     def show(data: bytes) -> str:
-        if len(data) > _LONGEST_DECIMAL:
+        if len(data) > _MAX_DECIMAL:
             return base64.b64encode(data).decode()
         unscaled = int.from_bytes(data, "big", signed=True)
         digits = tuple(map(int, str(abs(unscaled))))

@@ -1,7 +1,7 @@
 """A reader of Avro values for a schema (Avro 1.12 specification, "Schema Declaration" and "Encoding").
 
-Only what a reader needs is looked at: defaults, aliases, docs and the characters of names decide nothing about the
-bytes, and Java's registries hold schemas in which they are wrong.
+Only the parts that a reader needs are checked. Defaults, aliases, docs and the characters of names do not affect the
+bytes, and registries contain schemas in which they are invalid.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kctl.records.decode.avro_logical import logical_type
 
 Read = Callable[["Cursor"], Any]
 
-_DEEPEST = 200  # levels of a value, and of a schema
-_MOST_VALUES = 10_000_000
-_VALUES_BESIDE = 10_000  # that need no bytes
+_MAX_DEPTH = 200  # levels of a value, and of a schema
+_MAX_VALUES = 10_000_000
+_FREE_VALUES = 10_000  # allowed without bytes
 _VALUES_PER_BYTE = 4
 _INT_MAX = 1 << 31
 _LONG_BYTES = 10
@@ -37,7 +37,7 @@ class Cursor:
 
     def __init__(self, data: bytes) -> None:
         self.data, self.position, self.depth = data, 0, 0
-        self.values_left = min(_MOST_VALUES, _VALUES_BESIDE + _VALUES_PER_BYTE * len(data))
+        self.values_left = min(_MAX_VALUES, _FREE_VALUES + _VALUES_PER_BYTE * len(data))
 
     def take(self, size: int) -> bytes:
         start, end = self.position, self.position + size
@@ -53,8 +53,8 @@ class Cursor:
 
     def enter(self) -> None:
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        if self.depth > _MAX_DEPTH:
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
 
 
 def read_value(read: Read, data: bytes) -> tuple[Any, int]:
@@ -72,7 +72,7 @@ def read_value(read: Read, data: bytes) -> tuple[Any, int]:
 def schema_reader(text: str, references: tuple[str, ...]) -> Read:
     """Return a reader of values for a schema. references: the schemas that it needs, in order.
 
-    Raises ValueError for text that is no Avro schema.
+    Raises ValueError for text that is not an Avro schema.
     """
     parser = _Parser()
     try:
@@ -169,8 +169,8 @@ class _Parser:
         self._names: dict[str, _Named] = {}
 
     def parse(self, schema: Any, namespace: str, depth: int) -> Read:
-        if depth > _DEEPEST:
-            raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
         if isinstance(schema, str):
             return self._reference(schema, namespace)
         if isinstance(schema, list):
@@ -214,8 +214,8 @@ class _Parser:
             raise ValueError(f"a type {kind} has no name")
         space, _, simple = name.rpartition(".")
         if not space:
-            given = schema.get("namespace")
-            space = given if isinstance(given, str) else namespace
+            explicit = schema.get("namespace")
+            space = explicit if isinstance(explicit, str) else namespace
         full = f"{space}.{simple}" if space else simple
         if full in self._names:
             if self._names[full].schema == schema:
@@ -306,7 +306,7 @@ def _map(read_item: Read) -> Read:
 
 
 def _with_logical_type(schema: dict[str, Any], kind: str, plain: Read, raw: Callable[[Cursor], bytes] | None) -> Read:
-    """plain: reads the underlying value; raw: reads its bytes, for types made of bytes."""
+    """Return a reader that formats logical types. plain: reads the base value; raw: reads the bytes of byte types."""
     show = logical_type(schema, kind)
     if show is None:
         return plain

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class DecoderSettings:
-    """What a decoder may need.
+    """The settings that a decoder may use.
 
-    schema_registry: a URL, or several with commas; registry_user_info: "user:password" for it, or registry_token;
-    registry_ca, _cert, _key: PEM files. timeout_s: for all that one schema needs. schema_id_bytes: "4" or "8" of an id
-    in front of the data; schema_id_kind: "content" or "global", of Apicurio; or "auto".
+    schema_registry: a URL, or several with commas. registry_user_info: its login, "user:password"; or registry_token.
+    registry_ca, _cert, _key: PEM files. timeout_s: for one schema with its references. schema_id_bytes: the size of an
+    id before the data, "4", "8" or "auto". schema_id_kind: "content" or "global" (Apicurio), or "auto".
     """
 
     schema_registry: str | None = None

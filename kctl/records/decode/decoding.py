@@ -1,9 +1,9 @@
-"""Decoders of keys and values: bytes into what JSON can hold. Built-in ones by name, others by entry point.
+"""Decoders that turn keys and values into JSON values. Built-in decoders have names, others are entry points.
 
-A package adds one under the entry point group `kctl.decoders`: a function that takes DecoderSettings and gives a
-ValueDecoder. That gets the bytes (never null), the topic and "key" or "value", and gives what JSON can hold; any
-exception of it says why the bytes are none of its kind: the record is then shown as it is, and counted. A decoder with
-the attribute `takes_headers` gets the record's headers as well.
+A package adds a decoder in the entry point group `kctl.decoders`: a function that takes DecoderSettings and returns a
+ValueDecoder. The ValueDecoder takes the bytes (never null), the topic, and "key" or "value", and returns a JSON value.
+An exception is the reason why the bytes cannot be decoded: the record is then shown undecoded, and counted. A decoder
+with the attribute `takes_headers` also gets the record's headers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kctl.segment.format.record import Record as LogRecord
 GROUP = "kctl.decoders"  # of entry points
 UTF8 = "utf-8"
 REGISTRY_DECODERS = ("avro", "protobuf", "json-schema", "registry")
-_LONGEST_REASON = 200
+_MAX_REASON = 200
 
-ValueDecoder = Callable[..., Any]  # data, topic, part; see above
+ValueDecoder = Callable[..., Any]  # of data, topic, part; see above
 RecordDecoder = Callable[[Record], Shown]
 
 
@@ -37,13 +37,13 @@ Factory = Callable[[DecoderSettings], ValueDecoder]
 
 
 class AsIs(str):
-    """Bytes that no decoder touched, as text or base64."""
+    """Undecoded bytes as text or base64."""
 
     __slots__ = ()
 
 
 def as_is(data: bytes | None) -> tuple[AsIs | None, str | None]:
-    """(text, encoding)."""
+    """Return undecoded bytes as text, and the encoding."""
     text, encoding = encoded(data)
     return None if text is None else AsIs(text), encoding
 
@@ -60,7 +60,7 @@ def _number(name: str, layout: Struct) -> Factory:
 
     def decode(data: bytes, _topic: str, _part: str) -> Any:
         if len(data) != layout.size:
-            raise ValueError(f"{len(data)} bytes are no {name}, which has {layout.size}")
+            raise ValueError(f"it has {len(data)} bytes; the size of {name} is {layout.size}")
         (value,) = layout.unpack(data)
         # JSON has neither NaN nor infinity.
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value
@@ -92,15 +92,15 @@ BUILT_IN: dict[str, Factory] = {
 
 
 def may_need_registry(name: str | None) -> bool:
-    """Whether a decoder of this name asks a schema registry, or may (a plug-in's)."""
+    """Return True if a decoder of this name uses a schema registry, or may use one (a plug-in)."""
     return name is not None and (name in REGISTRY_DECODERS or name not in {*BUILT_IN, *INTERNAL_TOPICS})
 
 
 def record_decoder(key: str | None, value: str | None, settings: DecoderSettings) -> RecordDecoder | None:
-    """A decoder of whole records by the names for keys and for values (None: as they are); None for neither.
+    """Return a decoder of records for the names of a key and a value decoder (None: undecoded); None without names.
 
-    One of Kafka's own topics' (row_decoders.INTERNAL_TOPICS) decodes both, and is given for both. Raises UsageError
-    for a name that is none, NotSupported for one whose library is missing.
+    A decoder of an internal topic (row_decoders.INTERNAL_TOPICS) decodes both, and must be the name of both. Raises
+    UsageError for an unknown name, NotSupported if a library is missing.
     """
     if key is None and value is None:
         return None
@@ -119,45 +119,45 @@ def _encoding(name: str) -> str:
 def _internal(key: str | None, value: str | None) -> RecordDecoder:
     name = key if key in INTERNAL_TOPICS else value
     if key != value:
-        raise UsageError(f"{name} decodes keys and values together", hint=f"write --decoder {name}")
+        raise UsageError(f"{name} decodes keys and values together", hint=f"use --decoder {name}")
     decode = INTERNAL_TOPICS[str(name)]
 
     def both(record: Record) -> Shown:
         log_record = LogRecord(record.offset, record.timestamp_ms or 0, NO_SEQUENCE, record.key, record.value)
         try:
-            shown = decode(log_record)
-        except Exception as exc:  # noqa: BLE001 - whatever it stumbles over: the record is shown as it is
+            decoded = decode(log_record)
+        except Exception as exc:  # noqa: BLE001 - whatever the reason, the record is shown undecoded
             return Shown(*as_is(record.key), *as_is(record.value), _reason(exc))
-        return shown if shown.error is None else Shown(*as_is(record.key), *as_is(record.value), shown.error)
+        return decoded if decoded.error is None else Shown(*as_is(record.key), *as_is(record.value), decoded.error)
 
     return both
 
 
 def load(name: str, settings: DecoderSettings) -> ValueDecoder:
-    """The decoder of a name, built in or a plug-in's. Raises UsageError, NotSupported."""
+    """Return the decoder of a name, built-in or from a plug-in. Raises UsageError, NotSupported."""
     factory = BUILT_IN.get(name)
     if factory is not None:
         return factory(settings)
     from importlib.metadata import entry_points
 
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in found:
-        known = [*BUILT_IN, *sorted(found.keys() - BUILT_IN.keys()), *INTERNAL_TOPICS]
-        raise UsageError(f"{name!r} is no decoder", hint=f"use one of {', '.join(known)}")
+    plugins = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in plugins:
+        names = [*BUILT_IN, *sorted(plugins.keys() - BUILT_IN.keys()), *INTERNAL_TOPICS]
+        raise UsageError(f"decoder {name!r} is unknown", hint=f"use one of {', '.join(names)}")
     try:
-        made = found[name].load()(settings)
+        decoder = plugins[name].load()(settings)
     except KctlError:
         raise
-    except Exception as exc:  # a plug-in can raise anything
-        raise NotSupported(f"the decoder {name} of {found[name].value} cannot be used: {_reason(exc)}") from exc
-    if not callable(made):
-        raise NotSupported(f"the decoder {name} of {found[name].value} cannot be used: it is no function")
-    decoder: ValueDecoder = made
-    return decoder
+    except Exception as exc:  # a plug-in may raise anything
+        raise NotSupported(f"the decoder {name} of {plugins[name].value} cannot be used: {_reason(exc)}") from exc
+    if not callable(decoder):
+        raise NotSupported(f"the decoder {name} of {plugins[name].value} cannot be used: it is not a function")
+    value_decoder: ValueDecoder = decoder
+    return value_decoder
 
 
 class _Parts:
-    """Key and value apart; what is null stays so."""
+    """A decoder with separate decoders for key and value. Null stays null."""
 
     def __init__(self, key: tuple[str, ValueDecoder] | None, value: tuple[str, ValueDecoder] | None) -> None:
         self._key, self._value = key, value
@@ -171,7 +171,7 @@ class _Parts:
 def _decoded(
     record: Record, data: bytes | None, decoder: tuple[str, ValueDecoder] | None, part: str
 ) -> tuple[Any, str | None, str | None]:
-    """(what to show, its encoding, why it could not be decoded)."""
+    """Return the value to show, its encoding, and why it could not be decoded."""
     if data is None or decoder is None:
         return *as_is(data), None
     name, decode = decoder
@@ -179,11 +179,11 @@ def _decoded(
     try:
         return decode(data, record.topic, part, *more), name, None
     except KctlError:
-        raise  # not the record's fault: the registry cannot be asked
-    except Exception as exc:  # noqa: BLE001 - a decoder may raise anything; that is how it says no
+        raise  # a failure of the registry, not of the record
+    except Exception as exc:  # noqa: BLE001 - a decoder may raise anything for invalid data
         return *as_is(data), f"{part}: {_reason(exc)}"
 
 
 def _reason(exc: Exception) -> str:
-    text = " ".join(str(exc).split())[:_LONGEST_REASON]
+    text = " ".join(str(exc).split())[:_MAX_REASON]
     return text or type(exc).__name__

@@ -1,8 +1,8 @@
 """Protobuf messages with a registry's schema, shown as ProtoJSON (https://protobuf.dev/programming-guides/json).
 
-Which message of the schema it is stands in front of it: Confluent's serializer writes the path of indexes to it
-(zigzag varints behind their number, a single 0 for the first message), Apicurio's a Ref message with its name. The
-schema is taken as a descriptor from registries that offer one; elsewhere protoc makes one of the text.
+The data begins with a reference to the message of the schema. Confluent's serializer writes the path of indexes to the
+message (a count and zigzag varints, a single 0 for the first message); Apicurio's writes a Ref message with its name.
+The schema is fetched as a descriptor from registries that offer one; otherwise protoc compiles the text.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from kctl.records.decode.schema_registry import NoSchema, Schema, SchemaText
 
 _MAIN = "kctl_main.proto"
 _WELL_KNOWN = re.compile(r"google/(protobuf|type)/[a-z_]+\.proto")
-_MOST_INDEXES = 100
+_MAX_INDEXES = 100
 _REF_NAME = 0x0A  # field 1, a string
 
 
 def check_library() -> None:
     """Raise NotSupported without google.protobuf."""
     try:
-        there = find_spec("google.protobuf") is not None
+        is_installed = find_spec("google.protobuf") is not None
     except ModuleNotFoundError:
-        there = False
-    if not there:
+        is_installed = False
+    if not is_installed:
         raise NotSupported(
-            "the library for Protobuf is not installed", hint="install kctl with it: pip install 'kctl[protobuf]'"
+            "the Protobuf library is not installed", hint="install kctl with it: pip install 'kctl[protobuf]'"
         )
 
 
@@ -69,7 +69,7 @@ class _Reader:
         return MessageToDict(message, descriptor_pool=self._pool)
 
     def _message(self, framed: Framed) -> tuple[str, bytes]:
-        """The full name of the message, and its bytes."""
+        """Return the full name of the message, and its bytes."""
         if framed.header_rest is not None:
             indexes, _ = _indexes(framed.header_rest) if framed.header_rest else ([0], b"")
             return self._name(indexes), framed.data
@@ -84,21 +84,21 @@ class _Reader:
         return self._name(indexes), data
 
     def _names(self, messages: Sequence[Any], prefix: str) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for message in messages:
             name = f"{prefix}.{message.name}" if prefix else str(message.name)
-            found |= {name} | self._names(message.nested_type, name)
-        return found
+            names |= {name} | self._names(message.nested_type, name)
+        return names
 
     def _name(self, indexes: Sequence[int]) -> str:
-        """Skip map entries, which are messages for protoc but not for Confluent's serializer."""
+        """Return the name of the message at a path. Confluent's serializer does not count map entries."""
         messages, names = self._file.message_type, [self._file.package] if self._file.package else []
         for index in indexes:
-            own = [each for each in messages if not each.options.map_entry]
-            if not 0 <= index < len(own):
+            candidates = [each for each in messages if not each.options.map_entry]
+            if not 0 <= index < len(candidates):
                 raise ValueError(f"{self._what} has no message {'.'.join(map(str, indexes))}")
-            names.append(own[index].name)
-            messages = own[index].nested_type
+            names.append(candidates[index].name)
+            messages = candidates[index].nested_type
         return ".".join(names)
 
     def _class(self, name: str) -> Any:
@@ -114,7 +114,7 @@ def _indexes(data: bytes) -> tuple[list[int], bytes]:
     count, position = _varint(data, 0)
     if count == 0:
         return [0], data[position:]
-    if not 0 < count <= _MOST_INDEXES:
+    if not 0 < count <= _MAX_INDEXES:
         raise ValueError("it does not begin with the indexes of a message")
     indexes = []
     for _ in range(count):
@@ -171,27 +171,27 @@ def _parsed(file: SchemaText) -> Any:
 
 
 def _add(pool: Any, name: str, files: dict[str, Any], added: set[str], what: str, depth: int) -> bool:
-    """Put a file into the pool, behind what it imports; whether there is such a file."""
+    """Add a file to the pool, after its imports. Return True if the file exists."""
     if name in added:
         return True
     file = files.get(name) or _well_known(name)
     if file is None or depth > len(files) + 20:
         return False
     added.add(name)
-    # Imports for options alone (confluent/meta.proto) are not missed; a type that is missing is reported below.
-    there = [each for each in file.dependency if _add(pool, each, files, added, what, depth + 1)]
-    missing = [each for each in file.dependency if each not in there]
+    # A missing import is harmless if it only defines options (confluent/meta.proto); missing types are reported below.
+    present = [each for each in file.dependency if _add(pool, each, files, added, what, depth + 1)]
+    missing = [each for each in file.dependency if each not in present]
     if missing:
         file = type(file).FromString(file.SerializeToString())
-        file.dependency[:] = there
+        file.dependency[:] = present
         file.public_dependency[:] = []
         file.weak_dependency[:] = []
     try:
         pool.Add(file)
         pool.FindFileByName(name)
     except (TypeError, KeyError, ValueError) as exc:
-        beside = f"; it imports {', '.join(missing)[:100]}, which the registry does not have" if missing else ""
-        raise NoSchema(f"{what} is not a Protobuf schema: {' '.join(str(exc).split())[:120]}{beside}") from None
+        imports = f"; it imports {', '.join(missing)[:100]}, which the registry does not have" if missing else ""
+        raise NoSchema(f"{what} is not a Protobuf schema: {' '.join(str(exc).split())[:120]}{imports}") from None
     return True
 
 

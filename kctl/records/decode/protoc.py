@@ -1,6 +1,6 @@
-"""Descriptors of .proto texts, compiled by protoc (from grpcio-tools) in a temporary folder.
+"""Descriptors of .proto texts, compiled by protoc (from grpcio-tools) in a temporary directory.
 
-The texts come from a registry, and names of files with them: only relative ones without `..` are written.
+The texts and file names come from a registry: only relative names without `..` are accepted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def compile_files(texts: dict[str, str], main: str, what: str) -> dict[str, Any]
 
     if find_spec("grpc_tools") is None:
         raise NotSupported(
-            "the registry gives Protobuf schemas as text, and protoc is not installed",
+            "the registry returns Protobuf schemas as text, and protoc is not installed",
             hint="install kctl with it: pip install 'kctl[protobuf]'",
         )
     with tempfile.TemporaryDirectory(prefix="kctl-protoc-") as folder:
@@ -67,12 +67,12 @@ def compile_files(texts: dict[str, str], main: str, what: str) -> dict[str, Any]
             "--include_imports", main,
         ]  # fmt: skip
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMPILE_S, check=False, cwd=folder
             )
         except subprocess.TimeoutExpired:
             raise NoSchema(f"{what}: protoc took more than {_COMPILE_S} s") from None
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").replace(main, "line")
-            raise NoSchema(f"{what} is not a Protobuf schema: {' '.join(said.split())[:150]}")
+        if process.returncode != 0:
+            message = process.stderr.decode("utf-8", "replace").replace(main, "line")
+            raise NoSchema(f"{what} is not a Protobuf schema: {' '.join(message.split())[:150]}")
         return {file.name: file for file in FileDescriptorSet.FromString(out.read_bytes()).file}

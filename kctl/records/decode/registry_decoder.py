@@ -1,4 +1,4 @@
-"""Values with a schema of a registry: avro, protobuf, json-schema, or registry for whatever the registry says it is."""
+"""Decoders with schemas from a registry: avro, protobuf, json-schema, or registry for the type of the schema."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kctl.records.json_value import parse_json
 
 Read = Callable[[Framed], Any]
 
-# Names of decoders, and the kind of schema that they take
+# The names of decoders, and the type of their schemas
 DECODERS: dict[str, str | None] = {"avro": AVRO, "protobuf": PROTOBUF, "json-schema": JSON, "registry": None}
-_MOST_READERS = 1000
+_MAX_READERS = 1000
 
 
 def registry_decoder(name: str, settings: DecoderSettings) -> RegistryDecoder:
-    """Raises UsageError without a registry, NotSupported for protobuf without its library."""
+    """Return a decoder. Raises UsageError without a registry, NotSupported for protobuf without its library."""
     if not settings.schema_registry:
         raise UsageError(
-            f"the decoder {name} needs a schema registry", hint="set --schema-registry URL, or KCTL_SCHEMA_REGISTRY"
+            f"the decoder {name} requires a schema registry", hint="set --schema-registry URL, or KCTL_SCHEMA_REGISTRY"
         )
     if name == "protobuf":
         from kctl.records.decode.protobuf import check_library
@@ -54,17 +54,17 @@ class RegistryDecoder:
 
     def __call__(self, data: bytes, _topic: str, part: str, headers: Headers = ()) -> Any:
         framed = find_schema_id(data, part, headers, self._id_size, self._id_kind)
-        read = self._readers.get(framed.schema_id)
-        if read is None:
+        reader = self._readers.get(framed.schema_id)
+        if reader is None:
             try:
-                read = self._reader(framed.schema_id)
+                reader = self._reader(framed.schema_id)
             except NoSchema as exc:
-                read = exc
-            if len(self._readers) < _MOST_READERS:
-                self._readers[framed.schema_id] = read
-        if isinstance(read, NoSchema):
-            raise read
-        return read(framed)
+                reader = exc
+            if len(self._readers) < _MAX_READERS:
+                self._readers[framed.schema_id] = reader
+        if isinstance(reader, NoSchema):
+            raise reader
+        return reader(framed)
 
     def _reader(self, schema_id: SchemaId) -> Read:
         schema = self._registry.schema(schema_id)
@@ -78,21 +78,21 @@ class RegistryDecoder:
             from kctl.records.decode.protobuf import message_reader
 
             return message_reader(schema, f"schema {schema_id}")
-        raise NoSchema(f"schema {schema_id} is of type {schema.kind}, which kctl does not know")
+        raise NoSchema(f"schema {schema_id} is of type {schema.kind}, which kctl does not support")
 
 
 def _avro(schema: Schema, schema_id: SchemaId) -> Read:
     try:
-        read = schema_reader(schema.main.text, tuple(each.text for each in schema.references))
+        reader = schema_reader(schema.main.text, tuple(each.text for each in schema.references))
     except ValueError as exc:
         raise NoSchema(f"schema {schema_id} is not an Avro schema: {exc}") from None
 
     def decode(framed: Framed) -> Any:
         if framed.json_encoded:
             return parse_json(framed.data)  # Avro's JSON encoding, which names the types of unions
-        value, left = read_value(read, framed.data)
-        if left:
-            raise ValueError(f"{left} bytes are left after the value of schema {schema_id}")
+        value, remaining = read_value(reader, framed.data)
+        if remaining:
+            raise ValueError(f"{remaining} bytes are left after the value of schema {schema_id}")
         return value
 
     return decode

@@ -55,10 +55,10 @@ class HttpAnswer(NamedTuple):
 
 
 class RegistryHttp:
-    """One registry at one URL or several (`http://a:8081,http://b:8081`), tried in order until one answers."""
+    """One registry at one URL or several (`http://a:8081,http://b:8081`), tried in order until one responds."""
 
     def __init__(self, urls: str, access: RegistryAccess, timeout_s: float) -> None:
-        """Raises UsageError for an invalid registry URL, and for unusable files."""
+        """Raise UsageError for an invalid registry URL, and for unusable files."""
         self.urls = check_urls(urls)
         self._access, self._timeout_s = access, timeout_s
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", **_login(access)}
@@ -70,7 +70,7 @@ class RegistryHttp:
         return self.urls[0]
 
     def get(self, path: str, deadline: Deadline, rebase: Callable[[str], str] = str) -> HttpAnswer:
-        """The answer of the first registry that gives one. rebase: makes the URL of another API of the same host.
+        """Return the response of the first registry that responds. rebase: returns another API's URL of the same host.
 
         Raises ConnectionFailed's subclasses, Refused.
         """
@@ -78,7 +78,7 @@ class RegistryHttp:
         for index, url in enumerate(self.urls):
             last = index == len(self.urls) - 1
             try:
-                # A dead registry leaves time for the others.
+                # An unresponsive registry must leave time for the others.
                 answer = self._ask(rebase(url), path, deadline if last else deadline.at_most(deadline.left_s / 2))
             except ConnectionFailed as exc:
                 failure = failure or exc
@@ -124,7 +124,7 @@ class RegistryHttp:
             if proxy is not None:
                 _open_tunnel(sock, host, port, proxy, deadline)
             assert self._context is not None
-            sock.settimeout(_left(deadline))
+            sock.settimeout(_remaining_s(deadline))
             with self._context.wrap_socket(sock, server_hostname=host) as tls:
                 return _get(tls, host, port, parts.path + path, self._headers, deadline, url)
 
@@ -137,7 +137,7 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self._sock.settimeout(_left(self._deadline))
+        self._sock.settimeout(_remaining_s(self._deadline))
         return self._sock.recv_into(buffer)
 
 
@@ -148,7 +148,7 @@ class _TimedSocket:
         self._sock, self._deadline = sock, deadline
 
     def sendall(self, data: bytes) -> None:
-        self._sock.settimeout(_left(self._deadline))
+        self._sock.settimeout(_remaining_s(self._deadline))
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -158,7 +158,7 @@ class _TimedSocket:
         pass
 
 
-def _left(deadline: Deadline) -> float:
+def _remaining_s(deadline: Deadline) -> float:
     if deadline.expired:
         raise TimeoutError
     return deadline.left_s
@@ -172,7 +172,7 @@ def _connect(parts: SplitResult, deadline: Deadline) -> socket.socket:
     for index, (family, kind, protocol, _, address) in enumerate(addresses):
         sock = socket.socket(family, kind, protocol)
         try:
-            sock.settimeout(max(0.001, _left(deadline) / (len(addresses) - index)))
+            sock.settimeout(max(0.001, _remaining_s(deadline) / (len(addresses) - index)))
             sock.connect(address)
         except OSError as exc:
             sock.close()
@@ -211,8 +211,8 @@ def _proxy(parts: SplitResult) -> SplitResult | None:
     from urllib.request import getproxies, proxy_bypass
 
     host = str(parts.hostname)
-    found = getproxies()
-    text = found.get(parts.scheme) or found.get("all")
+    proxies = getproxies()
+    text = proxies.get(parts.scheme) or proxies.get("all")
     if not text or proxy_bypass(host) or proxy_bypass(f"{host}:{parts.port or _PORTS[parts.scheme]}"):
         return None
     proxy = urlsplit(text if "://" in text else f"http://{text}")
@@ -237,7 +237,7 @@ def _open_tunnel(sock: socket.socket, host: str, port: int, proxy: SplitResult, 
     connection.request("CONNECT", f"{name}:{port}", headers=_proxy_login(proxy))
     status = connection.getresponse().status
     if status != 200:
-        raise OSError(f"the proxy {proxy.hostname} answered HTTP {status}")
+        raise OSError(f"the proxy {proxy.hostname} returned HTTP {status}")
 
 
 def _login(access: RegistryAccess) -> dict[str, str]:
@@ -317,7 +317,7 @@ def _checked(url: str) -> str:
         )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "the schema registry's URL has a user or password in it, which others can see",
+            "the schema registry's URL contains a user or password, which others can see",
             hint="set KCTL_SCHEMA_REGISTRY_USER_INFO to user:password, or use --schema-registry-user-info-file FILE",
         )
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):

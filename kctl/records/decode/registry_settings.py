@@ -26,19 +26,19 @@ _SECRETS = ("password", "user.info", "token", f"{_PREFIX}url")
 
 
 class _Keys:
-    """The keys of one file; a value is resolved when it is asked for. Raises InvalidFile."""
+    """The keys of one file. Values are resolved on access, which raises InvalidFile."""
 
     def __init__(self, properties: Mapping[str, str], source: str) -> None:
         self.properties, self.source = properties, source
         self._providers = Providers(properties, source)
 
     def get(self, key: str) -> str | None:
-        """None for a key that is not there, and for one without a value."""
+        """Return the value; None if the key is missing or empty."""
         value = self.properties.get(key)
         return self._providers.resolve(key, value, secret=key.endswith(_SECRETS)) or None if value else None
 
     def either(self, key: str) -> str | None:
-        """With the prefix, as Kafka Connect and ksqlDB have it, or without, as clients do."""
+        """Return the value of a key with the prefix (Kafka Connect, ksqlDB), or without (clients)."""
         return self.get(_PREFIX + key) or self.get(key)
 
 
@@ -62,47 +62,49 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
 
     _check_choice("--schema-id-bytes", options.id_bytes, IdSize)
     _check_choice("--schema-id-kind", options.id_kind, IdKind)
-    found = DecoderSettings(timeout_s=timeout_s, schema_id_bytes=options.id_bytes, schema_id_kind=options.id_kind)
+    settings = DecoderSettings(timeout_s=timeout_s, schema_id_bytes=options.id_bytes, schema_id_kind=options.id_kind)
     user_info = _from_environment("KCTL_SCHEMA_REGISTRY_USER_INFO")
     if options.user_info_file is not None:
         user_info = read_secret("--schema-registry-user-info-file", None, options.user_info_file)
     token = _from_environment("KCTL_SCHEMA_REGISTRY_TOKEN")
     if options.token_file is not None:
         token = read_secret("--schema-registry-token-file", None, options.token_file)
-    given = user_info is not None or token is not None  # one login takes the place of another
+    has_login = user_info is not None or token is not None  # replaces the login of the file
     if command_config is not None and Path(command_config).expanduser().is_file():
         # A pipe can be read once, and the connection to the brokers needs it.
         from kctl.contexts.command_config import read_properties
 
-        found = _from_properties(found, _Keys(read_properties(command_config), command_config), login=not given)
-    if given:
-        found = replace(found, registry_user_info=user_info, registry_token=token)
+        keys = _Keys(read_properties(command_config), command_config)
+        settings = _from_properties(settings, keys, login=not has_login)
+    if has_login:
+        settings = replace(settings, registry_user_info=user_info, registry_token=token)
+    key_password = _from_environment("KCTL_SCHEMA_REGISTRY_KEY_PASSWORD") or settings.registry_key_password
     return replace(
-        found,
-        schema_registry=options.url or found.schema_registry,
-        registry_ca=options.ca or found.registry_ca,
-        registry_cert=options.cert or found.registry_cert,
-        registry_key=options.key or (None if options.cert else found.registry_key),
-        registry_key_password=_from_environment("KCTL_SCHEMA_REGISTRY_KEY_PASSWORD") or found.registry_key_password,
+        settings,
+        schema_registry=options.url or settings.schema_registry,
+        registry_ca=options.ca or settings.registry_ca,
+        registry_cert=options.cert or settings.registry_cert,
+        registry_key=options.key or (None if options.cert else settings.registry_key),
+        registry_key_password=key_password,
     )
 
 
 def _check_choice(option: str, value: str, choices: type[Enum]) -> None:
-    known = [str(each.value) for each in choices]
-    if value not in known:
-        raise UsageError(f"{option} {value!r} is not a valid value", hint=f"use one of {', '.join(known)}")
+    values = [str(each.value) for each in choices]
+    if value not in values:
+        raise UsageError(f"{option} {value!r} is not a valid value", hint=f"use one of {', '.join(values)}")
 
 
 def _from_environment(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
-def _from_properties(found: DecoderSettings, keys: _Keys, *, login: bool) -> DecoderSettings:
-    """What the keys say; login: who logs in as well."""
+def _from_properties(settings: DecoderSettings, keys: _Keys, *, login: bool) -> DecoderSettings:
+    """Return the settings with the values of the keys. login: including the login."""
     urls, in_url = _urls(keys.get(f"{_PREFIX}url") or "")
     algorithm = f"{_PREFIX}ssl.endpoint.identification.algorithm"
     return replace(
-        found,
+        settings,
         schema_registry=urls or None,
         registry_user_info=_user_info(keys, in_url) if login else None,
         registry_token=_token(keys) if login else None,
@@ -122,15 +124,15 @@ def _user_info(keys: _Keys, in_url: str | None) -> str | None:
         security = security_from_properties(keys.properties, source=keys.source)
         if security.sasl_username is None:
             raise InvalidFile(
-                f"{keys.source}: basic.auth.credentials.source is SASL_INHERIT, and there is no SASL login"
+                f"{keys.source}: basic.auth.credentials.source is SASL_INHERIT, but there is no SASL login"
             )
         return f"{security.sasl_username}:{security.sasl_password}"
     if kind not in {"URL", "USER_INFO"}:
         raise InvalidFile(
             f"{keys.source}: basic.auth.credentials.source {kind[:40]} is unknown",
-            hint="USER_INFO, URL or SASL_INHERIT",
+            hint="use USER_INFO, URL or SASL_INHERIT",
         )
-    # Java's clients take basic.auth.user.info only for USER_INFO; a login that is given is meant.
+    # Java's clients use basic.auth.user.info only with USER_INFO; an explicit login is intended, so kctl always does.
     return keys.either("basic.auth.user.info") or in_url
 
 
@@ -153,7 +155,7 @@ def _urls(text: str) -> tuple[str, str | None]:
             parts = urlsplit(url)
             user, password = parts.username, parts.password
         except ValueError:
-            user, parts, password = None, urlsplit(""), None  # reported as no URL
+            user, parts, password = None, urlsplit(""), None  # reported as an invalid URL
         if user is None:
             urls.append(url)
             continue

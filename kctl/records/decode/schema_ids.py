@@ -1,12 +1,12 @@
 """The schema id of a key or value: an id or GUID before the data, or in a header of the record.
 
-    in front    0, id (4 bytes)         Confluent's serializers, Apicurio's since 3
+    data        0, id (4 bytes)         Confluent's serializers, Apicurio's since 3
                 0, id (8 bytes)         Apicurio's before 3, and its Legacy8ByteIdHandler
                 1, GUID (16 bytes)      Confluent's, if configured
-    headers     __key_schema_id, __value_schema_id        either of the first and the last (Confluent 8)
+    headers     __key_schema_id, __value_schema_id        in the first or the last form above (Confluent 8)
                 apicurio.value.globalId, .contentId (8 bytes), .encoding, apicurio.key. …
 
-With Protobuf, Confluent's id is followed by the indexes of the message, wherever the id stands.
+With Protobuf, Confluent's id is followed by the indexes of the message, in data and headers.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class IdSize(str, Enum):
 
 
 class IdKind(str, Enum):
-    """Apicurio counts artifacts and contents. auto: what the header says; else global for 8 bytes (its default before
-    3), content for 4 bytes."""
+    """The kind of an id: Apicurio numbers artifacts (global) and contents separately.
+
+    auto: the kind of the header; otherwise global for 8 bytes (the default before 3), content for 4 bytes.
+    """
 
     AUTO = "auto"
     CONTENT = "content"
@@ -43,7 +45,7 @@ class IdKind(str, Enum):
 
 
 class SchemaId(NamedTuple):
-    """number: an id; guid: instead of one. kind: as declared. wide: it had 8 bytes."""
+    """The id of a schema. number: None if there is a guid instead. kind: as declared. wide: the id had 8 bytes."""
 
     number: int | None
     guid: UUID | None = None
@@ -58,13 +60,16 @@ class SchemaId(NamedTuple):
 
     @property
     def is_global(self) -> bool:
-        """Return the kind, for an API that distinguishes kinds."""
+        """Return True for a global id, for APIs that distinguish kinds."""
         return self.wide if self.kind is IdKind.AUTO else self.kind is IdKind.GLOBAL
 
 
 class Framed(NamedTuple):
-    """Data without its id. header_rest: what follows the id where it stands in Confluent's header (the indexes of a
-    Protobuf message). apicurio: the id stands in one of Apicurio's headers. json_encoded: Avro is JSON text."""
+    """Data without its schema id.
+
+    header_rest: the bytes after an id in Confluent's header (the indexes of a Protobuf message). apicurio: the id was
+    in one of Apicurio's headers. json_encoded: Avro data is JSON text.
+    """
 
     schema_id: SchemaId
     data: bytes
@@ -74,7 +79,10 @@ class Framed(NamedTuple):
 
 
 def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize, kind: IdKind = IdKind.AUTO) -> Framed:
-    """part: "key" or "value". kind: of ids in front of the data. Raises ValueError for data without an id."""
+    """Return the data and its schema id. part: "key" or "value". kind: of ids before the data.
+
+    Raises ValueError for data without an id.
+    """
     confluent = _last(headers, _CONFLUENT_HEADER.format(part=part))
     if confluent is not None:
         schema_id, rest = _leading_id(confluent, IdSize.FOUR, f"the header {_CONFLUENT_HEADER.format(part=part)}")
@@ -93,7 +101,7 @@ def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize, kind:
 
 
 def _is_json(headers: Headers, part: str) -> bool:
-    """Apicurio's AvroSerdeHeaders: JSON or BINARY."""
+    """Return True for JSON, False for BINARY (Apicurio's AvroSerdeHeaders)."""
     return (_last(headers, f"apicurio.{part}.encoding") or b"").upper() == b"JSON"
 
 

@@ -1,13 +1,13 @@
 """Schema registries: schemas by id, with their references. Each schema is fetched once.
 
-Confluent's REST API, which others (Apicurio's /apis/ccompat, Karapace, Redpanda) have too:
+Confluent's REST API, also in other registries (Apicurio's /apis/ccompat, Karapace, Redpanda):
 
     GET URL/schemas/ids/ID, URL/schemas/guids/GUID     {"schema": text, "schemaType": …, "references": [{name, subject,
     GET URL/subjects/SUBJECT/versions/VERSION           version}]}; with ?format=serialized Protobuf as a descriptor
 
-Apicurio's own, where the URL is one of it (…/apis/registry/v2 or v3):
+Apicurio's native API, for its URLs (…/apis/registry/v2 or v3):
 
-    GET URL/ids/globalIds/ID, URL/ids/contentIds/ID    the text itself; …/references has what it refers to
+    GET URL/ids/globalIds/ID, URL/ids/contentIds/ID    the text itself; …/references has its references
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ from kctl.records.decode.registry_http import MAX_ANSWER_BYTES, NO_LOGIN, HttpAn
 from kctl.records.decode.schema_ids import IdKind, SchemaId
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
-_MOST_SCHEMAS = 10_000  # that are remembered; ids come with the records
-_MOST_REFERENCES = 200  # of one schema, the references' own included
+_MAX_SCHEMAS = 10_000  # in the cache; the ids come from records
+_MAX_REFERENCES = 200  # of one schema, including indirect ones
 _NOT_FOUND = 404
 _NATIVE = re.compile(r"/apis/registry/v\d+$")
-_CONTENT = re.compile(r"/v[3-9]$")  # where a version's text has a path of its own
+_CONTENT = re.compile(r"/v[3-9]$")  # versions with a separate path for the text
 _COMPATIBLE = re.compile(r"/apis/ccompat/v\d+$")
 
 
 class NoSchema(ValueError):
-    """The registry has no such schema, or none that can be used: why."""
+    """The registry does not have the schema, or the schema is unusable."""
 
 
 class SchemaText(NamedTuple):
-    """A schema as it is written. name: by which the schema that refers to it does (Protobuf: imports it).
-    serialized: Protobuf as a FileDescriptorProto in base64, from registries that offer it."""
+    """The text of a schema.
+
+    name: as used by references (Protobuf: imports). serialized: a FileDescriptorProto in base64, for Protobuf from
+    registries that offer it.
+    """
 
     name: str
     text: str
@@ -46,7 +49,7 @@ class SchemaText(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """kind: AVRO, PROTOBUF, JSON or another. references: those that it refers to, each behind what it needs itself."""
+    """A schema. kind: AVRO, PROTOBUF, JSON or another. references: all of them, each after its own references."""
 
     kind: str
     main: SchemaText
@@ -54,44 +57,44 @@ class Schema(NamedTuple):
 
 
 class SchemaRegistry:
-    """Asks one registry, and remembers what it said. For one thread."""
+    """A client of one registry, with a cache of schemas. Not thread-safe."""
 
     def __init__(self, url: str, *, access: RegistryAccess = NO_LOGIN, timeout_s: float = 10.0) -> None:
         """timeout_s: for one schema with its references. Raises UsageError for an invalid registry URL."""
         self._http, self._timeout_s = RegistryHttp(url, access, timeout_s), timeout_s
-        self._known: dict[SchemaId, Schema | NoSchema] = {}
+        self._schemas: dict[SchemaId, Schema | NoSchema] = {}
 
     def schema(self, schema_id: SchemaId) -> Schema:
         """Return a schema by its id. Raises NoSchema, ConnectionFailed's subclasses, Refused."""
-        found = self._known.get(schema_id)
-        if found is None:
+        schema = self._schemas.get(schema_id)
+        if schema is None:
             try:
-                found = _Question(self._http, Deadline(self._timeout_s)).ask(schema_id)
+                schema = _SchemaFetch(self._http, Deadline(self._timeout_s)).fetch(schema_id)
             except NoSchema as exc:
-                found = exc
-            if len(self._known) < _MOST_SCHEMAS:
-                self._known[schema_id] = found
-        if isinstance(found, NoSchema):
-            raise found
-        return found
+                schema = exc
+            if len(self._schemas) < _MAX_SCHEMAS:
+                self._schemas[schema_id] = schema
+        if isinstance(schema, NoSchema):
+            raise schema
+        return schema
 
 
-class _Question:
-    """Fetches one schema and its references within one deadline."""
+class _SchemaFetch:
+    """The requests for one schema and its references, within one deadline."""
 
     def __init__(self, http: RegistryHttp, deadline: Deadline) -> None:
         self._http, self._deadline = http, deadline
         self._references: dict[tuple[str, ...], SchemaText] = {}
-        self._under_way: set[tuple[str, ...]] = set()
+        self._pending: set[tuple[str, ...]] = set()
 
-    def ask(self, schema_id: SchemaId) -> Schema:
+    def fetch(self, schema_id: SchemaId) -> Schema:
         what, url = f"schema {schema_id}", self._http.url
         if schema_id.guid is not None:
             return self._confluent(f"/schemas/guids/{schema_id.guid}", what)
         if _NATIVE.search(url):
             return self._apicurio(schema_id, what, str)
         if schema_id.kind is IdKind.GLOBAL and _COMPATIBLE.search(url):
-            # The compatible API has content ids only; Apicurio's own is beside it.
+            # The compatible API only has content ids; Apicurio's native API is on the same host.
             return self._apicurio(schema_id, what, lambda base: _COMPATIBLE.sub("/apis/registry/v2", base))
         return self._confluent(f"/schemas/ids/{schema_id.number}", what)
 
@@ -116,12 +119,12 @@ class _Question:
             raise NoSchema(f"{what} has no text")
         if kind != PROTOBUF:
             return SchemaText(name, text)
-        serialized = self._http.get(f"{path}?format=serialized", self._deadline)  # which not every registry knows
+        serialized = self._http.get(f"{path}?format=serialized", self._deadline)  # not supported by every registry
         parsed = _parsed(serialized) if serialized.status == 200 and not serialized.too_large else None
-        given = parsed.get("schema") if isinstance(parsed, dict) else None
-        return SchemaText(name, text, given if isinstance(given, str) and given != text else None)
+        data = parsed.get("schema") if isinstance(parsed, dict) else None
+        return SchemaText(name, text, data if isinstance(data, str) and data != text else None)
 
-    # --- Apicurio's own -----------------------------------------------------------------------------------------------
+    # --- Apicurio's native API ----------------------------------------------------------------------------------------
 
     def _apicurio(self, schema_id: SchemaId, what: str, rebase: Callable[[str], str]) -> Schema:
         collection = "globalIds" if schema_id.is_global else "contentIds"
@@ -148,7 +151,7 @@ class _Question:
             return []
         return _parsed(self._checked(answer, what))
 
-    # --- both ---------------------------------------------------------------------------------------------------------
+    # --- both APIs ----------------------------------------------------------------------------------------------------
 
     def _follow(
         self, references: object, kind: str, what: str, fetch: Callable[[dict[str, Any], str], SchemaText]
@@ -161,15 +164,15 @@ class _Question:
                 at = tuple(str(each.get(key)) for key in ("groupId", "subject", "artifactId", "version"))
                 if at in self._references:
                     continue
-                if at in self._under_way or len(self._under_way) + len(self._references) >= _MOST_REFERENCES:
-                    raise NoSchema(f"{what} refers to itself, or to more than {_MOST_REFERENCES} schemas")
-                self._under_way.add(at)
+                if at in self._pending or len(self._pending) + len(self._references) >= _MAX_REFERENCES:
+                    raise NoSchema(f"{what} refers to itself, or to more than {_MAX_REFERENCES} schemas")
+                self._pending.add(at)
                 text = fetch(each, kind)
             except (AttributeError, TypeError, KeyError, ValueError) as exc:
                 if isinstance(exc, NoSchema):
                     raise
                 raise NoSchema(f"{what} has references that cannot be read") from None
-            self._under_way.discard(at)
+            self._pending.discard(at)
             self._references[at] = text
 
     def _json(self, path: str, what: str) -> dict[str, Any]:
@@ -177,7 +180,7 @@ class _Question:
         parsed = _parsed(answer)
         if not isinstance(parsed, dict):
             raise ConnectionFailed(
-                f"{answer.url} does not respond like a schema registry", hint="is this the URL of the registry?"
+                f"{answer.url} does not respond like a schema registry", hint="check the URL of the registry"
             )
         return parsed
 
@@ -185,18 +188,18 @@ class _Question:
         return self._checked(self._http.get(path, self._deadline, rebase), what)
 
     def _checked(self, answer: HttpAnswer, what: str) -> HttpAnswer:
-        """Raises NoSchema, AuthenticationFailed, ConnectionFailed for an answer that is none."""
+        """Return the response. Raises NoSchema, AuthenticationFailed, ConnectionFailed for errors."""
         if answer.status == _NOT_FOUND:
             raise NoSchema(f"the registry has no {what}")
         if answer.status in {401, 403}:
             raise AuthenticationFailed(
-                f"the schema registry {answer.url} refused the login (HTTP {answer.status})",
+                f"the schema registry {answer.url} rejected the login (HTTP {answer.status})",
                 hint="set KCTL_SCHEMA_REGISTRY_USER_INFO to user:password, or --schema-registry-user-info-file FILE",
             )
         if answer.status != 200:
             moved = "; redirects are not followed" if 300 <= answer.status < 400 else ""
             raise ConnectionFailed(
-                f"the schema registry {answer.url} answered HTTP {answer.status} for {what}{moved}",
+                f"the schema registry {answer.url} returned HTTP {answer.status} for {what}{moved}",
                 hint="use the new URL of the registry" if moved else None,
             )
         if answer.too_large:
@@ -219,7 +222,7 @@ def _decoded(answer: HttpAnswer, what: str) -> str:
 
 
 def _guessed_kind(text: str) -> str:
-    """Of a registry that does not say: JSON text with "$schema" or "properties" is JSON Schema."""
+    """Return the type of a schema if the registry does not: JSON text with e.g. "$schema" is JSON Schema."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

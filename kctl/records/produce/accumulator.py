@@ -1,6 +1,7 @@
-"""The batches of a topic's partitions that records are collected in until they are sent.
+"""Collection of records in one batch per partition until the batches are sent.
 
-Records go to the partition that they name, to that of their key, or, without a key, to the sticky partition (KIP-480).
+A record goes to the partition that it names, otherwise to the partition of its key. Records without a key go to the
+sticky partition (KIP-480).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from kctl.records.produce.partitioner import partition_of
 
 
 class RecordAccumulator:
-    """lanes: by partition; busy: those that have batches, in the order in which they are sent; bytes: of all batches
-    that are not released."""
+    """The queues of all partitions.
+
+    queues: by partition; busy: the queues with batches, in sending order; bytes: of all batches not yet released.
+    """
 
     def __init__(self, options: SenderOptions, partitions: Sequence[PartitionState]) -> None:
         self._options = options
@@ -28,7 +31,7 @@ class RecordAccumulator:
         self._sticky: PartitionQueue | None = None
 
     def add(self, record: Outgoing, number: int) -> None:
-        """Take a record. Its partition, when it names one, is one that the topic has."""
+        """Add a record. Its partition, if set, must exist."""
         if record.partition is not None:
             queue = self.queues[record.partition]
         elif record.key is not None:
@@ -47,19 +50,19 @@ class RecordAccumulator:
             self.close_batch(queue)
 
     def add_values(self, values: Sequence[bytes], start: int, end: int, number: int, partition: int | None) -> None:
-        """Take values[start:end] as records without keys; `number` is that of the first."""
+        """Add values[start:end] as records without keys. number: the input line of the first value."""
         while start < end:
             queue = self._sticky_queue() if partition is None else self.queues[partition]
             batch = self._open_batch(queue)
             before = batch.size
-            behind = batch.add_values(values, start, end, number)
+            following = batch.add_values(values, start, end, number)
             self.bytes += batch.size - before
-            number, start = number + behind - start, behind
+            number, start = number + following - start, following
             if start < end or batch.full:
                 self.close_batch(queue)
 
     def add_batch(self, batch: ClosedBatch) -> None:
-        """Take a whole batch, which is sent as it is. A partition gets either batches or single records."""
+        """Add a complete batch, which is sent unchanged. A partition gets either batches or single records."""
         queue = self.queues[batch.partition]
         queue.waiting.append(batch)
         self.bytes += batch.size
@@ -73,7 +76,7 @@ class RecordAccumulator:
         return queue.open
 
     def close_batch(self, queue: PartitionQueue) -> None:
-        """Close the open batch of a lane: it waits to be sent."""
+        """Move the open batch of a queue to the waiting batches."""
         assert queue.open is not None
         queue.waiting.append(queue.open.close(self._options.codec, self._options.compress))
         queue.open = None
@@ -81,15 +84,15 @@ class RecordAccumulator:
             self._sticky = None
 
     def release(self, batch: ClosedBatch) -> None:
-        """Forget a batch that has its outcome."""
+        """Release a batch that has an outcome."""
         self.bytes -= batch.size
         if not self.queues[batch.partition].busy:
             self.busy.pop(batch.partition, None)
 
     def _sticky_queue(self) -> PartitionQueue:
-        """Records without a key fill one batch after the other, where the fewest batches wait and a leader is."""
+        """Return the queue for records without a key: the one with the fewest batches among those with a leader."""
         if self._sticky is None or (self._sticky.open is None and self._sticky.leader < 0):
-            able = [queue for queue in self.queues if queue.leader >= 0] or self.queues
-            shortest = min(queue.length for queue in able)
-            self._sticky = random.choice([queue for queue in able if queue.length == shortest])  # noqa: S311 - no secret
+            queues = [queue for queue in self.queues if queue.leader >= 0] or self.queues
+            shortest = min(queue.length for queue in queues)
+            self._sticky = random.choice([each for each in queues if each.length == shortest])  # noqa: S311 - no secret
         return self._sticky

@@ -1,7 +1,7 @@
-"""Record batches of magic 2, as brokers take them in Produce requests (layout: kctl.segment.format.batch and .record).
+"""Record batches of magic 2 for Produce requests (layout: kctl.segment.format.batch and .record).
 
-A batch is filled record by record, then closed: its records become one piece of bytes, compressed when asked for, and
-the header is made at each sending, because it carries the producer's sequence number.
+A batch is filled record by record, then closed: its records become one block of bytes, compressed if requested. The
+header is built for each attempt to send, because it contains the producer's sequence number.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kctl.segment.format.record import records_of
 
 MAX_RECORDS = 16_384
 _NULL = b"\x01"  # −1 as a varint
-_ROOM = 32  # a record's own fields at most: length, attributes, deltas, two lengths, number of headers
+_OVERHEAD = 32  # a record's fields at most: length, attributes, deltas, two lengths, number of headers
 
 Compress = Callable[[bytes], bytes]
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, 7 bits a byte, the lowest first."""
+    """Encode as zigzag varint: 7 bits per byte, the lowest first."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 0x80:
         return bytes((rest,))
@@ -39,33 +39,33 @@ def varint(value: int) -> bytes:
 _DELTAS = [varint(number) for number in range(MAX_RECORDS)]
 
 
-class _Remembered(dict[int, bytes]):
-    """A varint with what stands beside it, for lengths that come again."""
+class _VarintCache(dict[int, bytes]):
+    """A cache of varints with the bytes before and after them, by number."""
 
     def __init__(self, before: bytes, after: bytes) -> None:
         super().__init__()
         self._before, self._after = before, after
 
     def __missing__(self, number: int) -> bytes:
-        made = self._before + varint(number) + self._after
+        encoded = self._before + varint(number) + self._after
         if number < 1 << 16:
-            self[number] = made
-        return made
+            self[number] = encoded
+        return encoded
 
 
-_VALUE_LENGTH = _Remembered(_NULL, b"")  # behind a null key
-# Record length, attributes, timestamp delta 0; before it the number of headers, 0, of the record before.
-_HEAD = _Remembered(b"\0", b"\0\0")
+_VALUE_LENGTH = _VarintCache(_NULL, b"")  # after a null key
+# Record length, attributes, timestamp delta 0; preceded by the number of headers, 0, of the previous record.
+_HEAD = _VarintCache(b"\0", b"\0\0")
 
 
-def record_room(record: Outgoing) -> int:
-    """The most bytes that `record` takes in a batch."""
-    size = _ROOM + len(record.key or b"") + len(record.value or b"")
+def max_record_size(record: Outgoing) -> int:
+    """Return an upper bound of the bytes that `record` takes in a batch."""
+    size = _OVERHEAD + len(record.key or b"") + len(record.value or b"")
     return size + sum(10 + len(name) + len(value or b"") for name, value in record.headers)
 
 
 def smallest_batch(record: Outgoing) -> int:
-    """The size of a batch with nothing but `record`, in bytes: what max.message.bytes limits."""
+    """Return the bytes of a batch with only `record`, which max.message.bytes limits."""
     return V2_HEADER + len(_encode(record, 0, 0))
 
 
@@ -88,15 +88,18 @@ def _headers(headers: Headers) -> bytes:
 
 
 class OpenBatch:
-    """The batch of one partition that is being filled. limit: the size in bytes at which it is full; a first record
-    may be larger. numbers: where the records stand in the input, for the report."""
+    """The batch of one partition that is being filled.
+
+    limit: the size in bytes at which it is full; a single record may be larger. numbers: the input lines of the
+    records, for the report. created: monotonic time.
+    """
 
     def __init__(self, partition: int, limit: int) -> None:
         self.partition = partition
         self.count = 0
         self.size = V2_HEADER
         self.content_bytes = 0
-        self.begun = time.monotonic()
+        self.created = time.monotonic()
         self._now_ms = int(time.time() * 1000)
         self._base_ms = self._max_ms = self._now_ms
         self._limit = limit
@@ -104,15 +107,15 @@ class OpenBatch:
         self.numbers = array("q")
 
     def add(self, record: Outgoing, number: int) -> bool:
-        """Take `record`; false when it does not fit any more."""
-        if self.count and (self.size + record_room(record) > self._limit or self.count == MAX_RECORDS):
+        """Add `record`. Return False if it does not fit."""
+        if self.count and (self.size + max_record_size(record) > self._limit or self.count == MAX_RECORDS):
             return False
-        moment = self._now_ms if record.timestamp_ms is None else record.timestamp_ms
+        timestamp = self._now_ms if record.timestamp_ms is None else record.timestamp_ms
         if not self.count:
-            self._base_ms = self._max_ms = moment
-        data = _encode(record, self.count, moment - self._base_ms)
+            self._base_ms = self._max_ms = timestamp
+        data = _encode(record, self.count, timestamp - self._base_ms)
         self._parts.append(data)
-        self._max_ms = max(self._max_ms, moment)
+        self._max_ms = max(self._max_ms, timestamp)
         self.count += 1
         self.size += len(data)
         self.content_bytes += len(record.key or b"") + len(record.value or b"")
@@ -120,13 +123,13 @@ class OpenBatch:
         return True
 
     def add_values(self, values: Sequence[bytes], start: int, end: int, number: int) -> int:
-        """Take values[start:end] as records without keys as far as they fit; the index behind the last one taken.
+        """Add values[start:end] as records without keys, as many as fit. Return the index after the last one added.
 
-        `number` is that of values[start]. This is where the time goes when lines are sent, so it makes no calls.
+        number: the input line of values[start]. This is the hot loop of sending lines, so it avoids function calls.
         """
         if self._parts and self._base_ms != self._now_ms:
             return self._add_each(values, start, end, number)
-        count, size, limit = self.count, self.size, self._limit - _ROOM
+        count, size, limit = self.count, self.size, self._limit - _OVERHEAD
         first, content = count, 0
         pieces: list[bytes] = []
         for value in values[start : min(end, start + MAX_RECORDS - count)]:
@@ -141,13 +144,13 @@ class OpenBatch:
             size += body + len(head) - 3
             content += length
             count += 1
-        taken = count - first
-        if taken:
+        added = count - first
+        if added:
             self._parts.append(b"".join(pieces)[1:] + b"\0")
-            self.numbers.extend(range(number, number + taken))
+            self.numbers.extend(range(number, number + added))
         self.count, self.size = count, size
         self.content_bytes += content
-        return start + taken
+        return start + added
 
     def _add_each(self, values: Sequence[bytes], start: int, end: int, number: int) -> int:
         for index in range(start, end):
@@ -157,25 +160,25 @@ class OpenBatch:
 
     @property
     def full(self) -> bool:
-        """Whether another record would hardly fit."""
-        return self.size + _ROOM >= self._limit or self.count >= MAX_RECORDS
+        """Return True if another record would hardly fit."""
+        return self.size + _OVERHEAD >= self._limit or self.count >= MAX_RECORDS
 
     def close(self, codec: str, compress: Compress | None) -> ClosedBatch:
-        """The batch as it will be sent."""
+        """Return the batch in the form in which it is sent."""
         payload = b"".join(self._parts)
         data = compress(payload) if compress else payload
         return ClosedBatch(
             self.partition, self.count, payload, data, CODECS.index(codec), self._base_ms, self._max_ms,
-            numbers=self.numbers, content_bytes=self.content_bytes, begun=self.begun,
+            numbers=self.numbers, content_bytes=self.content_bytes, created=self.created,
         )  # fmt: skip
 
 
 class ClosedBatch:
-    """A batch that is sent until it is answered. sequence: NO_SEQUENCE until it has one; then it keeps it.
+    """A batch to be sent until it has an outcome.
 
-    perhaps_written: a sending whose answer was lost, or that only some replicas took. base_offset: where it is in the
-    log, −1 while that is not known; expected_offset: where the writer expects it, −1 without an expectation. epoch:
-    added to the producer's.
+    sequence: NO_SEQUENCE until it is assigned; never changed afterwards. perhaps_written: a response was lost, or only
+    some replicas have the batch. base_offset: in the log, −1 while unknown; expected_offset: as expected by the
+    writer, −1 without an expectation. epoch: added to the producer's epoch.
     """
 
     def __init__(
@@ -190,27 +193,29 @@ class ClosedBatch:
         *,
         numbers: array[int] | None = None,
         content_bytes: int = 0,
-        begun: float | None = None,
+        created: float | None = None,
     ) -> None:
-        """payload: the records; data: the same, compressed with `codec`. A batch whose `records` nobody needs can have
-        `data` as its payload."""
+        """payload: the records; data: the payload, compressed with `codec`.
+
+        If `records` is never called, payload may be the compressed data as well.
+        """
         self.partition, self.count = partition, count
         self.numbers = array("q") if numbers is None else numbers
         self.content_bytes = content_bytes
-        self.begun = time.monotonic() if begun is None else begun
+        self.created = time.monotonic() if created is None else created
         self.size = V2_HEADER + len(payload)
         self.sequence = NO_SEQUENCE
         self.epoch = 0
         self.base_offset = self.expected_offset = -1
         self.sent = False
-        self.turn = -1  # in which order it was first sent
+        self.turn = -1  # the position in the order of first attempts
         self.perhaps_written = False
         self.tries = 0
         self._payload, self._data, self._codec = payload, data, codec
         self._base_ms, self._max_ms = base_ms, max_ms
 
     def encode(self, producer_id: int, epoch: int) -> tuple[bytes, bytes]:
-        """Header and records."""
+        """Return the header and the records."""
         header = encode_v2(
             self._data,
             attributes=self._codec,
@@ -229,7 +234,7 @@ class ClosedBatch:
         return V2_HEADER + len(self._data)
 
     def records(self) -> Iterator[tuple[int, Outgoing]]:
-        """What it holds, with the numbers that the records had in the input."""
+        """Yield the records with their input lines."""
         batch = Batch(
             position=0, size=self.size, magic=2, base_offset=0, partition_leader_epoch=-1, crc=0, attributes=0,
             last_offset_delta=self.count - 1, base_timestamp=self._base_ms, max_timestamp=self._max_ms, producer_id=-1,
@@ -241,7 +246,7 @@ class ClosedBatch:
 
 
 def compressor(codec: str) -> Compress | None:
-    """What compresses a batch's records; None for «none». Raises NotSupported when its library is not installed."""
+    """Return the compression function of a codec; None for "none". Raises NotSupported if its library is missing."""
     if codec == "none":
         return None
     prepare_codecs()
@@ -249,7 +254,7 @@ def compressor(codec: str) -> Compress | None:
 
     if not getattr(codecs, f"has_{codec}")():
         raise NotSupported(
-            f"the library for {codec} is not installed", hint="install kctl with its codecs: pip install 'kctl[codecs]'"
+            f"the {codec} library is not installed", hint="install kctl with its codecs: pip install 'kctl[codecs]'"
         )
     if codec == "gzip":
         return _gzip
@@ -269,10 +274,10 @@ def _gzip(data: bytes) -> bytes:
 def _zstd() -> Compress:
     import zstandard
 
-    made = zstandard.ZstdCompressor(level=3)  # the level of Java's producer
-    return lambda data: bytes(made.compress(data))
+    compressor = zstandard.ZstdCompressor(level=3)  # the level of Java's producer
+    return lambda data: bytes(compressor.compress(data))
 
 
 def numbers_of(batches: Iterable[ClosedBatch]) -> list[int]:
-    """Where their records stand in the input, in order."""
+    """Return the input lines of the records, in order."""
     return sorted(number for batch in batches for number in batch.numbers)

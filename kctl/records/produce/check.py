@@ -1,4 +1,4 @@
-"""What a run would write, without writing: every line looked at, and the topic, the right to write, the partitions."""
+"""The dry run of producing: check every line, the topic, the right to write, and the partitions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kctl.records.produce.partitioner import partition_of
 if TYPE_CHECKING:
     from kctl.protocol.client import ClusterClient
 
-_MOST_BAD_LINES = 20
+_MAX_BAD_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRecords:
-    """How many records there are for a partition."""
+    """The number of records for a partition."""
 
     partition: int
     records: int
@@ -33,12 +33,12 @@ class PartitionRecords:
 
 @dataclass
 class ProduceCheck:
-    """What lines would become. records: those that can be records; bytes: their keys and values.
+    """The result of checking lines.
 
-    partitions: those that records name or that their keys have; any_partition_count: records that go wherever a batch
-    is filled. tombstone_count: without a value. largest_bytes: key and value of the largest. bad_line_count: lines that
-    can be no record, of which bad_lines has the first reasons. max_batch_bytes: the largest batch that the topic takes;
-    None when it may not be read.
+    records: the valid ones; bytes: their keys and values. partitions: by explicit partition or key;
+    any_partition_count: records without either. tombstone_count: records without a value. largest_bytes: key and value
+    of the largest record. bad_line_count: invalid lines; bad_lines: the first reasons. max_batch_bytes: the largest
+    batch that the topic accepts; None if unreadable.
     """
 
     topic: str
@@ -61,75 +61,75 @@ def check_lines(
     *,
     progress: Callable[[ProduceCheck], None] | None = None,
 ) -> ProduceCheck:
-    """Look at all lines (of made values at options.count), whatever is wrong with some. Raises InvalidFile.
+    """Check all lines, including those after an invalid line, or options.count generated values. Raises InvalidFile.
 
-    progress: told now and then what was found so far.
+    progress: called repeatedly with the result so far.
     """
-    found = ProduceCheck(options.topic, max_batch_bytes=destination.max_batch_bytes)
+    result = ProduceCheck(options.topic, max_batch_bytes=destination.max_batch_bytes)
     counts: Counter[int] = Counter()
     fitting = Fitting(destination, options, supply, parse)
     try:
-        while not supply.ended and found.records + found.bad_line_count != options.count:
+        while not supply.ended and result.records + result.bad_line_count != options.count:
             if supply.at >= len(supply.lines):
                 if supply.fd is not None:
                     select.select([supply.fd], [], [])  # a pipe's writer
                 supply.fill()
                 if progress is not None:
-                    progress(found)
+                    progress(result)
                 continue
-            if fitting.plain and _count_values(found, counts, fitting, options, supply):
+            if fitting.plain and _count_values(result, counts, fitting, options, supply):
                 continue
             line, number = supply.lines[supply.at], supply.number
             supply.at, supply.number = supply.at + 1, number + 1
             try:
-                _count(found, counts, fitting.record(line, number), fitting.partitions)
+                _count(result, counts, fitting.record(line, number), fitting.partitions)
             except Unfit as exc:
-                found.bad_line_count += 1
-                if len(found.bad_lines) < _MOST_BAD_LINES:
-                    found.bad_lines.append(fitting.why(number, exc))
+                result.bad_line_count += 1
+                if len(result.bad_lines) < _MAX_BAD_LINES:
+                    result.bad_lines.append(fitting.why(number, exc))
     finally:
         supply.close()
-    found.partitions = [PartitionRecords(*each) for each in sorted(counts.items())]
-    return found
+    result.partitions = [PartitionRecords(*each) for each in sorted(counts.items())]
+    return result
 
 
 def _count_values(
-    found: ProduceCheck, counts: Counter[int], fitting: Fitting, options: ProduceOptions, supply: Supply
+    result: ProduceCheck, counts: Counter[int], fitting: Fitting, options: ProduceOptions, supply: Supply
 ) -> bool:
-    """Take all lines that are there as values, when they are small enough; whether they are."""
+    """Count all buffered lines as values if they are small enough. Return True if they are."""
     start, end = supply.at, len(supply.lines)
     if options.count is not None:
-        end = min(end, start + options.count - found.records - found.bad_line_count)
+        end = min(end, start + options.count - result.records - result.bad_line_count)
     if not fitting.all_fit(start, end):
         return False
     sizes = list(map(len, supply.lines[start:end]))
-    found.records += len(sizes)
-    found.bytes += sum(sizes)
-    found.largest_bytes = max(found.largest_bytes, *sizes)
+    result.records += len(sizes)
+    result.bytes += sum(sizes)
+    result.largest_bytes = max(result.largest_bytes, *sizes)
     if options.partition is None:
-        found.any_partition_count += len(sizes)
+        result.any_partition_count += len(sizes)
     else:
         counts[options.partition] += len(sizes)
     supply.at, supply.number = end, supply.number + len(sizes)
     return True
 
 
-def _count(found: ProduceCheck, counts: Counter[int], record: Outgoing, partitions: int) -> None:
+def _count(result: ProduceCheck, counts: Counter[int], record: Outgoing, partitions: int) -> None:
     size = len(record.key or b"") + len(record.value or b"")
-    found.records += 1
-    found.bytes += size
-    found.tombstone_count += record.value is None
-    found.largest_bytes = max(found.largest_bytes, size)
+    result.records += 1
+    result.bytes += size
+    result.tombstone_count += record.value is None
+    result.largest_bytes = max(result.largest_bytes, size)
     partition = record.partition
     if partition is None and record.key is not None:
         partition = partition_of(record.key, partitions)
     if partition is None:
-        found.any_partition_count += 1
+        result.any_partition_count += 1
     else:
         counts[partition] += 1
 
 
 def check_right_to_write(client: ClusterClient, topic: str) -> None:
-    """Raise NotAuthorized when brokers say that the user may not write to the topic; before 2.3 they do not tell."""
+    """Raise NotAuthorized if the user may not write to the topic. Brokers before 2.3 do not report this."""
     if topics_denied(client, [topic], WRITE):
         raise NotAuthorized(f"not authorized to write to topic {topic}", hint="ask for the ACL operation Write on it")

@@ -1,4 +1,4 @@
-"""The topic that records are written to: whether it is there, what it takes, and what it lacks."""
+"""The topic that records are written to: its existence, its size limits, and what prevents writes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from kctl.model import ClusterState
     from kctl.protocol.client import ClusterClient
 
-MAX_RECORD_BYTES = 64 << 20  # where a topic's limit does not say less
+MAX_RECORD_BYTES = 64 << 20  # unless the topic's limit is lower
 _LIMITS = ("max.message.bytes", "segment.bytes")
-_ENCODED = 6  # bytes of JSON for a byte of a record at most (\\u0000)
-_LINE_BESIDE = 64 * 1024  # JSON's other fields
-_CONFIGS_S = 3.0  # the size limit is good to know, and no reason to wait
+_ENCODED = 6  # bytes of JSON for one byte of a record, at most (\\u0000)
+_LINE_OVERHEAD = 64 * 1024  # other JSON fields
+_CONFIGS_S = 3.0  # the size limit is useful, but not worth a long wait
 
 
 class Destination(NamedTuple):
-    """The topic that is written to. max_batch_bytes: the largest batch that it takes, of which limit_name is the
-    config; None when it may not be read."""
+    """The topic to write to.
+
+    max_batch_bytes: the largest batch that the topic accepts, None if unreadable; limit_name: its config.
+    """
 
     state: ClusterState
     max_batch_bytes: int | None
@@ -31,41 +33,41 @@ class Destination(NamedTuple):
 
 
 def check_topic(client: ClusterClient, options: ProduceOptions) -> Destination:
-    """The topic with its limit, after checking that it and the partition exist.
+    """Return the topic with its limit, after checking that the topic and the partition exist.
 
-    Raises NotFound for an unknown topic or partition, Refused for a topic of Kafka's own, UsageError for options that
-    exclude each other.
+    Raises NotFound for an unknown topic or partition, Refused for an internal topic, UsageError for mutually exclusive
+    options.
     """
     if options.idempotent and options.acks != "all":
-        raise UsageError("idempotence needs --acks all", hint="add --no-idempotence, or leave --acks out")
+        raise UsageError("idempotence requires --acks all", hint="add --no-idempotence, or remove --acks")
     state = known_topics(client, [options.topic])
     topic = state.topics[options.topic]
     if topic.internal:  # ReplicaManager.appendToLocalLog: INVALID_TOPIC_EXCEPTION
-        raise Refused(f"topic {options.topic} is Kafka's own: brokers take no records for it from clients")
+        raise Refused(f"topic {options.topic} is internal: brokers reject records from clients")
     count = len(topic.partitions)
     if options.partition is not None and options.partition >= count:
-        raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"it has 0 to {count - 1}")
+        raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"use 0 to {count - 1}")
     configs = fetch_topic_configs(
         client, [options.topic], state.brokers, names=_LIMITS, defaults=True, limit_s=_CONFIGS_S
     )[options.topic]
     if isinstance(configs, KctlError):
-        return Destination(state, None)  # not allowed to look: the broker will say
-    # A batch has to fit into a segment, too (UnifiedLog.append: RecordBatchTooLargeException).
+        return Destination(state, None)  # unreadable: the broker will decide
+    # A batch must also fit into a segment (UnifiedLog.append: RecordBatchTooLargeException).
     limits = [(int(e.value), e.name) for e in configs if e.name in _LIMITS and e.value and e.value.isdigit()]
     return Destination(state, *min(limits)) if limits else Destination(state, None)
 
 
 def longest_line(destination: Destination, options: ProduceOptions, *, encoded: bool) -> int:
-    """The most bytes that a line can have and still be a record. encoded: as JSON, hex or base64."""
+    """Return the maximum length of a line that can be a record. encoded: as JSON, hex or base64."""
     limit = destination.max_batch_bytes
-    largest = max(limit or 0, MAX_RECORD_BYTES)  # what fits without a codec fits with one
+    largest = max(limit or 0, MAX_RECORD_BYTES)  # a record that fits uncompressed also fits compressed
     if limit is None or options.compression != "none":
         limit = largest
-    return min(limit * _ENCODED + _LINE_BESIDE, largest * 2) if encoded else limit
+    return min(limit * _ENCODED + _LINE_OVERHEAD, largest * 2) if encoded else limit
 
 
 def shortage(client: ClusterClient, topic: str) -> str | None:
-    """Why brokers may be refusing acks=all just now, in a line: too few replicas in sync, or no leader."""
+    """Return why brokers may reject acks=all now: too few replicas in sync, or no leader. None: no reason."""
     try:
         state = known_topics(client, [topic])
         configs = fetch_topic_configs(client, [topic], state.brokers)[topic]
@@ -73,8 +75,8 @@ def shortage(client: ClusterClient, topic: str) -> str | None:
         return None
     partitions = state.topics[topic].partitions
     offline = [str(p.partition) for p in partitions if p.offline]
-    least = 0 if isinstance(configs, KctlError) else min_isr_in(configs)
-    short = [str(p.partition) for p in partitions if under_min_isr(p, least) and not p.offline]
+    min_isr = 0 if isinstance(configs, KctlError) else min_isr_in(configs)
+    short = [str(p.partition) for p in partitions if under_min_isr(p, min_isr) and not p.offline]
     if offline:
         return f"partitions without a leader: {', '.join(offline)}"
     if short:

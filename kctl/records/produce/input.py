@@ -1,4 +1,4 @@
-"""Where records to be written come from: lines of stdin or files, or as many as are wanted of a template."""
+"""Input of producing: lines of stdin or files, or an endless supply for generated values."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MARK_LOOK = 4  # bytes: a UTF-16 mark and one character
 
 
 class Supply(Protocol):
-    """Lines by number, the first is 1. `lines[at:]` can be taken at once; when there are none `fill` gets more.
+    """Numbered lines, the first is 1. `lines[at:]` are buffered; if there are none, `fill` reads more.
 
-    fd: what `fill` would read from, when it may have to wait; None when it never does. max_bytes: a longer line is not
-    whole, and no record.
+    fd: the descriptor from which `fill` reads; None if it never waits. max_bytes: a longer line is cut off, and
+    invalid as a record.
     """
 
     max_bytes: int
@@ -45,10 +45,11 @@ class Supply(Protocol):
 
 
 class Lines:
-    """The lines of some files, one file after the other. A line ends with LF, CR or CRLF, as for Java's readLine, and
-    the last one may lack its end. A UTF-8 byte order mark at the start of a file is left out.
+    """The lines of files, one file after the other.
 
-    A line longer than max_bytes is cut behind the first byte too many, so that it takes no more memory than that.
+    A line ends with LF, CR or CRLF, as in Java's readLine; the last line needs no line break. A UTF-8 byte order mark
+    at the start of a file is skipped. A line longer than max_bytes is cut off after the first excess byte to limit
+    memory.
     """
 
     def __init__(
@@ -61,17 +62,17 @@ class Lines:
         self._on_mark = on_mark
         self.max_bytes = max_bytes
         self._files = list(files)
-        self._begun: list[tuple[int, Path]] = []  # the number of each file's first line
-        self._rest: list[bytes] = []  # of a line whose end has not been read
+        self._opened: list[tuple[int, Path]] = []  # the number of each file's first line
+        self._rest: list[bytes] = []  # the start of a line whose end has not been read
         self._rest_bytes = 0
         self._fd: int | None = None
-        self._start = b""  # the first bytes of a file, while they may be a part of a byte order mark
+        self._start = b""  # the first bytes of a file, while they may be part of a byte order mark
         self._at_start = self._after_cr = False
         self._next_file()
 
     @property
     def ended(self) -> bool:
-        """Nothing is left to take or to read."""
+        """Return True if there are no more lines."""
         return self._fd is None and self.at >= len(self.lines)
 
     @property
@@ -90,12 +91,12 @@ class Lines:
             self.lines, self.at = [], 0
             return
         except OSError as exc:
-            raise InvalidFile(f"cannot read {self._begun[-1][1]}: {exc.strerror}") from None
+            raise InvalidFile(f"cannot read {self._opened[-1][1]}: {exc.strerror}") from None
         self.at = 0
         self._take(data)
 
     def _take(self, data: bytes) -> None:
-        """Divide what was read into lines; nothing was read at the end of a file."""
+        """Split data into lines; b"" means the end of a file."""
         ended = not data
         if self._at_start:
             data = self._without_mark(data)
@@ -105,14 +106,14 @@ class Lines:
         lines = self._divided(data) if data else []
         if ended:
             if self._rest:
-                lines.append(self._taken_rest())
+                lines.append(self._pop_rest())
             self.lines = lines
             self._next_file(self.number + len(lines))
             return
         self.lines = lines
 
     def _divided(self, data: bytes) -> list[bytes]:
-        """The lines that end in `data`; what follows the last end is kept for the next piece."""
+        """Return the lines that end in `data`; the start of the next line is buffered."""
         if b"\r" not in data:
             *lines, last = data.split(b"\n")
         else:
@@ -120,21 +121,21 @@ class Lines:
             self._after_cr = data.endswith(b"\r")
             last = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
         if lines and self._rest:
-            self._keep(lines[0])
-            lines[0] = self._taken_rest()
+            self._buffer(lines[0])
+            lines[0] = self._pop_rest()
         if last:
-            self._keep(last)
+            self._buffer(last)
         return lines
 
     def _without_mark(self, data: bytes) -> bytes:
-        """Raises InvalidFile for UTF-16, in which lines and separators cannot be found."""
+        """Return data without a byte order mark. Raises InvalidFile for UTF-16, whose lines cannot be split."""
         start = self._start + data
         self._start = b""
         if data and len(start) < _MARK_LOOK and any(mark.startswith(start[: len(mark)]) for mark in _MARKS):
             self._start = start
             return b""
         self._at_start = False
-        path = self._begun[-1][1]
+        path = self._opened[-1][1]
         name = "stdin" if str(path) == "-" else str(path)
         if start.startswith(_UTF16) and b"\0" in start[2:_MARK_LOOK]:
             raise InvalidFile(f"{name} is UTF-16 text", hint="convert it first: iconv -f UTF-16 -t UTF-8")
@@ -143,13 +144,13 @@ class Lines:
             return start[len(codecs.BOM_UTF8) :]
         return start
 
-    def _keep(self, piece: bytes) -> None:
-        room = self.max_bytes + 1 - self._rest_bytes
-        if room > 0:
-            self._rest.append(piece[:room])
+    def _buffer(self, piece: bytes) -> None:
+        limit = self.max_bytes + 1 - self._rest_bytes
+        if limit > 0:
+            self._rest.append(piece[:limit])
             self._rest_bytes += len(self._rest[-1])
 
-    def _taken_rest(self) -> bytes:
+    def _pop_rest(self) -> bytes:
         line = b"".join(self._rest)
         self._rest, self._rest_bytes = [], 0
         return line
@@ -158,19 +159,19 @@ class Lines:
         self.close()
         if self._files:
             path = self._files.pop(0)
-            self._begun.append((number, path))
+            self._opened.append((number, path))
             self._fd = sys.stdin.fileno() if str(path) == "-" else _opened(path)
             self._start, self._at_start, self._after_cr = b"", True, False
 
     def where(self, number: int) -> str:
-        """«line 3», and of which file when there are several."""
-        if len(self._begun) + len(self._files) == 1:
+        """Return "line 3", with the file if there are several."""
+        if len(self._opened) + len(self._files) == 1:
             return f"line {number}"
-        first, path = next((first, path) for first, path in reversed(self._begun) if first <= number)
+        first, path = next((first, path) for first, path in reversed(self._opened) if first <= number)
         return f"{path} line {number - first + 1}"
 
     def close(self) -> None:
-        """Close the file that is open."""
+        """Close the current file."""
         fd, self._fd = self._fd, None
         if fd is not None and fd != 0:
             with suppress(OSError):
@@ -178,7 +179,7 @@ class Lines:
 
 
 class Endless:
-    """Empty lines without an end, to be filled by a template."""
+    """An endless supply of empty lines, to be filled by a template."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -199,30 +200,30 @@ class Endless:
 
 
 def check_files(files: Sequence[Path]) -> None:
-    """Raise NotFound, InvalidFile or UsageError for what cannot be read, before anything is written."""
+    """Raise NotFound, InvalidFile or UsageError for unreadable files, before anything is written."""
     for path in files:
         if str(path) == "-":
             if sys.stdin is None or sys.stdin.closed:
                 raise UsageError(
-                    "stdin is closed: there is nothing to read", hint="for example: kctl produce TOPIC < FILE"
+                    "stdin is closed: there is nothing to read", hint="redirect a file: kctl produce TOPIC < FILE"
                 )
             continue
         try:
             mode = path.stat().st_mode
         except FileNotFoundError:
-            raise NotFound(f"there is no file {path}") from None
+            raise NotFound(f"file {path} does not exist") from None
         except OSError as exc:
             raise InvalidFile(f"cannot read {path}: {exc.strerror}") from None
         if stat.S_ISDIR(mode):
-            raise InvalidFile(f"{path} is a folder", hint="name the files in it")
+            raise InvalidFile(f"{path} is a directory", hint="use --file with each file in it")
         if not os.access(path, os.R_OK):
             raise InvalidFile(f"cannot read {path}: Permission denied")
     if sum(str(path) == "-" for path in files) > 1:
-        raise UsageError("stdin («-») can be read only once")
+        raise UsageError("stdin (-) can be read only once")
 
 
 def _opened(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe's writer is waited for by `fd`
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # `fd` is polled for a pipe's writer
     except OSError as exc:
         raise InvalidFile(f"cannot read {path}: {exc.strerror}") from None

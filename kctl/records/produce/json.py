@@ -1,10 +1,10 @@
-"""Records as JSON Lines, the format of `kctl consume -o json`: read here, and written for what was not acknowledged.
+"""Records as JSON Lines, the format of `kctl consume -o json`: parsed as input, written for unacknowledged records.
 
     {"value": text or null (a tombstone), "value_encoding": "utf-8" or "base64", "key": …, "key_encoding": …,
      "headers": [{"key": text, "value": text or null, "encoding": …}], "timestamp_ms": ms, "partition": number}
 
-Only value has to be there. What a record gets from its new log (topic, offset) is read and left out, and so is what a
-file of unacknowledged records says of their fate (line, outcome). Other fields are refused: they are misspelt.
+Only value is required. Fields that a record gets from its new log (topic, offset) are ignored, as are those of a file
+of unacknowledged records (line, outcome). Other fields are rejected as misspelled.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from kctl.records.produce.outgoing import Headers, Outgoing, Unfit
 from kctl.records.record import BASE64, UTF8, text_of
 
-_READ = frozenset({"value", "value_encoding", "key", "key_encoding", "headers", "timestamp_ms", "partition"})
+_INPUT_FIELDS = frozenset({"value", "value_encoding", "key", "key_encoding", "headers", "timestamp_ms", "partition"})
 _IGNORED = frozenset({"topic", "offset", "timestamp", "line", "outcome"})
-_KNOWN = _READ | _IGNORED
+_ALL_FIELDS = _INPUT_FIELDS | _IGNORED
 _HEADER_FIELDS = frozenset({"key", "value", "encoding"})
 
 
@@ -32,22 +32,22 @@ def json_parser(
     partition: int | None = None,
     repartition: bool = False,
 ) -> Callable[[bytes], Outgoing]:
-    """What makes a record of a line. It raises Unfit.
+    """Return a function that parses a line into a record, or raises Unfit.
 
-    headers: added to each record's. key: of records that have none. timestamp_ms, partition: instead of the line's.
-    repartition: do not take the line's partition.
+    headers: added to those of each record. key: for records without one. timestamp_ms, partition: override the line's.
+    repartition: ignore the line's partition.
     """
 
     def parse(line: bytes) -> Outgoing:
         fields = _object(line)
-        found = _bytes(fields.get("key"), fields.get("key_encoding"), "key")
-        moment = _number(fields, "timestamp_ms", 2**63 - 1) if timestamp_ms is None else timestamp_ms
-        chosen = partition
-        if chosen is None and not repartition:
-            chosen = _number(fields, "partition", 2**31 - 1)
+        line_key = _bytes(fields.get("key"), fields.get("key_encoding"), "key")
+        timestamp = _number(fields, "timestamp_ms", 2**63 - 1) if timestamp_ms is None else timestamp_ms
+        number = partition
+        if number is None and not repartition:
+            number = _number(fields, "partition", 2**31 - 1)
         value = _bytes(fields["value"], fields.get("value_encoding"), "value")
         return Outgoing(
-            key if found is None else found, value, _headers(fields.get("headers")) + headers, moment, chosen
+            key if line_key is None else line_key, value, _headers(fields.get("headers")) + headers, timestamp, number
         )
 
     return parse
@@ -57,17 +57,17 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError:
-        raise Unfit("is not UTF-8, so not JSON", hint="--format text takes any bytes") from None
+        raise Unfit("is not UTF-8, so not JSON", hint="use --format text for arbitrary bytes") from None
     except json.JSONDecodeError as exc:
         raise Unfit(f"is not JSON: {exc.msg} at column {exc.colno}") from None
     except (RecursionError, ValueError):
-        raise Unfit("is not JSON that can be read: nested too deep, or a number too long") from None
+        raise Unfit("is JSON that is nested too deep, or has a number that is too long") from None
     if not isinstance(fields, dict):
         raise Unfit("is JSON, but not an object")
-    if not fields.keys() <= _KNOWN:
+    if not fields.keys() <= _ALL_FIELDS:
         raise Unfit(
-            f"has a field that is none: {min(fields.keys() - _KNOWN)[:40]!r}",
-            hint=f"fields are {', '.join(sorted(_READ))}",
+            f"has an unknown field: {min(fields.keys() - _ALL_FIELDS)[:40]!r}",
+            hint=f"fields are {', '.join(sorted(_INPUT_FIELDS))}",
         )
     if "value" not in fields:
         raise Unfit("has no value", hint='a tombstone is {"key": …, "value": null}')
@@ -80,13 +80,13 @@ def _bytes(text: Any, encoding: Any, what: str) -> bytes | None:
     if not isinstance(text, str):
         raise Unfit(
             f"has a {what} that is neither a string nor null",
-            hint="JSON in a value is written as a string, as `kctl consume -o json` without a decoder does",
+            hint="write JSON in a value as a string, as `kctl consume -o json` without a decoder does",
         )
     if encoding in (None, UTF8):
         try:
             return text.encode("utf-8")
         except UnicodeEncodeError:
-            raise Unfit(f"has a {what} with half of a surrogate pair, which UTF-8 has not") from None
+            raise Unfit(f"has a {what} with half of a surrogate pair, which is not valid UTF-8") from None
     if encoding != BASE64:
         raise Unfit(f"has a {what}_encoding that is neither {UTF8} nor {BASE64}")
     try:
@@ -109,7 +109,7 @@ def _headers(value: Any) -> Headers:
         return ()
     if not isinstance(value, list):
         raise Unfit("has headers that are not a list")
-    found: list[tuple[bytes, bytes | None]] = []
+    headers: list[tuple[bytes, bytes | None]] = []
     for header in value:
         if (
             not isinstance(header, dict)
@@ -119,12 +119,12 @@ def _headers(value: Any) -> Headers:
             raise Unfit("has a header that is not an object of key, value and encoding")
         name = _bytes(header["key"], None, "header's key")
         assert name is not None
-        found.append((name, _bytes(header.get("value"), header.get("encoding"), "header")))
-    return tuple(found)
+        headers.append((name, _bytes(header.get("value"), header.get("encoding"), "header")))
+    return tuple(headers)
 
 
 def json_line(record: Outgoing, *, topic: str, line: int, outcome: str) -> str:
-    """`record` as a line that json_parser reads. line: where it stood in the input; outcome: «failed» or «unknown»."""
+    """Return `record` as a line for json_parser. line: its number in the input; outcome: "failed" or "unknown"."""
     key, key_encoding = text_of(record.key)
     value, value_encoding = text_of(record.value)
     headers = []

@@ -1,4 +1,4 @@
-"""A connection to one broker that never blocks: requests out, answers in, several under way at once."""
+"""A non-blocking connection to one broker, with several requests in flight."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 MAX_REQUESTS = 5
 _CHUNK = 64 * 1024
 _MAX_PIECES = 64
-_UNANSWERED_BYTES = 1 << 20  # with acks=0 nothing else bounds what is under way
-_THROTTLED_BEHIND = 6  # from this version on a broker answers first and is deaf for the throttle time then (KIP-219)
+_UNANSWERED_BYTES = 1 << 20  # the limit of unsent bytes with acks=0, where responses do not limit them
+_THROTTLED_AFTER = 6  # since this version, a broker responds first and is then mute for the throttle time (KIP-219)
 
 
 class Broken(Exception):
-    """The connection is of no use any more."""
+    """The connection is unusable."""
 
 
 class Request(NamedTuple):
-    """Batches under way. written_at: how many bytes this connection has written when all of it is written."""
+    """Batches in flight. written_at: the connection's count of written bytes when the request is fully written."""
 
     correlation_id: int
     batches: tuple[ClosedBatch, ...]
@@ -41,7 +41,7 @@ class Request(NamedTuple):
 
 
 class Link:
-    """Not for several threads. With acks=0 there are no answers: a request is over when it has been written."""
+    """A connection to one broker. Not thread-safe. With acks=0, a request is complete once it is written."""
 
     def __init__(self, node: int, connection: Connection, version: int, acks: int) -> None:
         self.node = node
@@ -54,8 +54,8 @@ class Link:
         self._in = bytearray()
         self._ids = itertools.count(1)
         self.requests: deque[Request] = deque()
-        self.life = time.monotonic()  # when it last took or gave something; in the future while it is throttled
-        self.ended: str | None = None  # why it is of no use any more, behind the answers that were read
+        self.life = time.monotonic()  # the last read or write; in the future while throttled
+        self.ended: str | None = None  # why it is unusable once the responses so far are read
 
     @property
     def socket(self) -> socket.socket:
@@ -67,7 +67,7 @@ class Link:
 
     @property
     def has_room(self) -> bool:
-        """Whether another request may be sent."""
+        """Return True if another request may be sent."""
         now = time.monotonic()
         if now > self.login_ends or now < self.life:
             return False
@@ -77,16 +77,16 @@ class Link:
 
     @property
     def waited_s(self) -> float:
-        """How long the broker has neither taken nor answered what it has to; the time of a quota does not count."""
+        """Return how long the broker has neither read nor responded, not counting the throttle time of a quota."""
         return time.monotonic() - max(self.requests[0].sent, self.life) if self.requests else 0.0
 
     @property
     def worn_out(self) -> bool:
-        """The login has ended, and nothing is under way: close it and open another (KIP-368)."""
+        """Return True if the login has expired and nothing is in flight, so that it must be replaced (KIP-368)."""
         return not self.requests and time.monotonic() > self.login_ends
 
     def send(self, topic: str, timeout_ms: int, batches: Sequence[ClosedBatch], producer: tuple[int, int]) -> None:
-        """Begin a request."""
+        """Queue a request."""
         correlation_id = next(self._ids)
         encoded = [(batch.partition, *batch.encode(*producer)) for batch in batches]
         pieces = produce_wire.encode(self.version, correlation_id, topic, self._acks, timeout_ms, encoded)
@@ -95,7 +95,7 @@ class Link:
         self.requests.append(Request(correlation_id, tuple(batches), time.monotonic(), self._queued))
 
     def write(self) -> list[ClosedBatch]:
-        """Write what the socket takes; with acks=0, the batches that are thereby done. Raises Broken."""
+        """Write what the socket accepts. Return the batches completed thereby, with acks=0. Raises Broken."""
         try:
             while self._out:
                 if isinstance(self._sock, ssl.SSLSocket):
@@ -122,11 +122,11 @@ class Link:
             count -= len(self._out.popleft())
 
     def is_written(self, request: Request) -> bool:
-        """Whether the broker may have all of it: one that is cut short is not carried out."""
+        """Return True if the broker may have the whole request; brokers ignore incomplete requests."""
         return self._written >= request.written_at
 
     def read(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
-        """The answers that have come; `ended` says whether and why nothing will follow them."""
+        """Return the responses received; `ended` is set if no others will follow."""
         try:
             while data := self._sock.recv(_CHUNK):
                 self._in += data
@@ -138,11 +138,11 @@ class Link:
         return self._answers()
 
     def _answers(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
-        found: list[tuple[Request, list[produce_wire.Answer]]] = []
+        responses: list[tuple[Request, list[produce_wire.Answer]]] = []
         while len(self._in) >= INT32.size:
             (size,) = INT32.unpack_from(self._in)
             if not INT32.size <= size <= MAX_RESPONSE_BYTES:
-                self.ended = "an answer that makes no sense"
+                self.ended = "invalid size of a response"
                 break
             end = INT32.size + size
             if len(self._in) < end:
@@ -151,19 +151,19 @@ class Link:
             body = bytes(self._in[RESPONSE_HEADER.size : end])
             del self._in[:end]
             if not self.requests or self.requests[0].correlation_id != correlation_id:
-                self.ended = "an answer that nobody asked for"
+                self.ended = "unexpected correlation id of a response"
                 break
             try:
                 answers, throttle_ms = produce_wire.decode(body, self.version)
             except WireError:
-                self.ended = "an answer that cannot be read"
+                self.ended = "cannot parse a response"
                 break
-            throttle_s = throttle_ms / 1000 if self.version >= _THROTTLED_BEHIND else 0.0
+            throttle_s = throttle_ms / 1000 if self.version >= _THROTTLED_AFTER else 0.0
             self.life = max(self.life, time.monotonic() + throttle_s)
-            found.append((self.requests.popleft(), answers))
-        return found
+            responses.append((self.requests.popleft(), answers))
+        return responses
 
     def close(self) -> None:
-        """Close it; what is under way stays in `requests`."""
+        """Close the connection; requests in flight stay in `requests`."""
         with suppress(OSError):
             self._sock.close()

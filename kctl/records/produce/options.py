@@ -1,4 +1,4 @@
-"""What is asked of a run that writes records, and what becomes of them."""
+"""The options and the result of producing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ ACKS = {"all": -1, "1": 1, "0": 0}
 
 @dataclass(frozen=True, slots=True)
 class ProduceOptions:
-    """How to produce. partition: None lets the key decide (murmur2, as Kafka's own producers do).
+    """The options of producing.
 
-    idempotent: no duplicates and no reordering after retries; needs acks=all. linger_ms: wait for fuller batches.
-    timeout_s: how long a partition may take nothing. count: stop after so many lines. per_s: records a second at most.
-    skip_bad_lines: go on behind a line that cannot be a record.
+    partition: None to partition by key (murmur2, as in Kafka's producers). idempotent: no duplicates and no reordering
+    after retries; requires acks=all. linger_ms: wait for fuller batches. timeout_s: how long a partition may accept
+    nothing. count: the maximum number of lines. per_s: the maximum number of records per second. skip_bad_lines:
+    continue after an invalid line.
     """
 
     topic: str
@@ -34,11 +35,12 @@ class ProduceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SenderOptions:
-    """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
+    """The options of sending batches.
 
-    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on: send on
-    after a batch is lost. resend: without idempotence, send as producers with retries do: five batches under way, and
-    again what got no answer. That duplicates and reorders.
+    acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
+    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on:
+    continue after a lost batch. resend: without idempotence, behave like producers with retries: five batches in
+    flight, and retries after lost responses, which may duplicate and reorder records.
     """
 
     topic: str
@@ -55,13 +57,13 @@ class SenderOptions:
 
 @dataclass
 class ProduceResult:
-    """What became of the lines. acknowledged is None with acks=0, where brokers acknowledge nothing.
+    """The outcome of all lines.
 
-    sent: records taken from the input, each of them acknowledged, failed (not in the log) or unknown (perhaps in the
-    log); not_acknowledged: the numbers of both kinds of lines, in order. skipped: lines that could not be a record.
-    partitions: acknowledged records by partition. error: the first reason, also why no more could be read. bad_line:
-    why the first line that could not be a record could not. interrupted: Ctrl-C. failed_file: where those not
-    acknowledged were written.
+    acknowledged: None with acks=0, where brokers acknowledge nothing. sent: records from the input, each acknowledged,
+    failed (not in the log) or unknown (may be in the log). not_acknowledged: the line numbers of failed and unknown
+    records, in order. skipped: invalid lines. partitions: acknowledged records by partition. error: the first error, of
+    a record or of reading the input. bad_line: why the first invalid line is invalid. interrupted: by Ctrl-C.
+    failed_file: the file with the records that were not acknowledged.
     """
 
     topic: str
@@ -82,17 +84,17 @@ class ProduceResult:
 
     @property
     def changed(self) -> bool:
-        """Whether records are in the log, or may be; with acks=0 that is unknown of each record sent."""
+        """Return True if records are or may be in the log, which with acks=0 is true of every record sent."""
         return bool(self.sent if self.acknowledged is None else self.acknowledged or self.unknown)
 
     @property
     def complete(self) -> bool:
-        """All lines were sent (but those skipped as asked), and all that were sent were acknowledged."""
+        """Return True if all lines were sent or skipped on request, and all records were acknowledged."""
         return not (self.not_acknowledged or self.interrupted or self.error)
 
 
-class Lost(NamedTuple):
-    """A record that was not acknowledged, its line, and «failed» or «unknown»."""
+class UnacknowledgedRecord(NamedTuple):
+    """A record that was not acknowledged, its line number, and the outcome: "failed" or "unknown"."""
 
     line: int
     record: Outgoing

@@ -1,4 +1,4 @@
-"""A record on its way into a topic, before it has an offset."""
+"""A record to be written, which has no offset yet."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 class Outgoing(NamedTuple):
-    """What to write. value None is a tombstone; timestamp_ms None: the time when it is taken; partition None: the key
-    decides, or without a key the batch that is being filled."""
+    """A record to be written.
+
+    value: None for a tombstone. timestamp_ms: None for the current time. partition: None to partition by key, or
+    without a key to use the sticky partition.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -19,7 +22,7 @@ class Outgoing(NamedTuple):
 
 
 class Unfit(ValueError):
-    """Why a line cannot be a record, in words that follow «line 3 …»."""
+    """A line is not a valid record. reason: continues the text "line 3 …"."""
 
     def __init__(self, reason: str, *, hint: str | None = None) -> None:
         super().__init__(reason)

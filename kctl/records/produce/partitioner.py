@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: as Java's producer decides it (org.apache.kafka.common.utils.Utils.murmur2)."""
+"""The partition of a key, as in Java's producer (org.apache.kafka.common.utils.Utils.murmur2)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kctl.base.binary_layout import UINT32_LE
 
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
-_SHORT = 64  # longer keys are not remembered: they may be of any size
+_MAX_CACHED = 64  # bytes; longer keys are not cached, to limit memory
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash, unsigned."""
+    """Return the unsigned 32-bit hash."""
     length = len(data)
     whole = length & ~3
     h = 0x9747B28C ^ length
@@ -29,10 +29,10 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of `key` in a topic with so many."""
-    return (_remembered(key) if len(key) <= _SHORT else murmur2(key) & 0x7FFFFFFF) % partitions
+    """Return the partition of `key` in a topic with this many partitions."""
+    return (_cached_hash(key) if len(key) <= _MAX_CACHED else murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 @lru_cache(maxsize=1 << 15)
-def _remembered(key: bytes) -> int:
+def _cached_hash(key: bytes) -> int:
     return murmur2(key) & 0x7FFFFFFF

@@ -1,8 +1,8 @@
-"""Writing a stream of records with bounded memory, and knowing at the end what became of each.
+"""Writing a stream of records with bounded memory and a known outcome for each record.
 
-A record is acknowledged, failed (it is not in the log: a broker refused it, or none got it), or unknown (it was sent
-and no answer came: it may be in the log). After the first that is not acknowledged nothing new is sent: the records
-that follow would overtake it.
+A record is acknowledged, failed (not in the log: rejected or never received by a broker), or unknown (sent without a
+response, so it may be in the log). After the first record that is not acknowledged, nothing new is sent: later records
+would overtake it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kctl.records.background import Background
 from kctl.records.produce.batch import ClosedBatch, compressor, numbers_of
 from kctl.records.produce.destination import Destination
 from kctl.records.produce.fitting import Fitting, Parse
-from kctl.records.produce.options import ACKS, Lost, ProduceOptions, ProduceResult, SenderOptions
+from kctl.records.produce.options import ACKS, ProduceOptions, ProduceResult, SenderOptions, UnacknowledgedRecord
 from kctl.records.produce.outgoing import Unfit
 from kctl.records.produce.pace import Pace
 from kctl.records.produce.producer_id import producer_id
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES = 128 * 1024
 _UNKNOWN_LIMIT_BATCH_BYTES = 16 * 1024
-_AT_ONCE = 1000  # records without looking at the brokers
+_TAKE_RECORDS = 1000  # between two steps of the sender
 _INTERRUPTED_S = 5.0
-_TELL_S = 0.2
+_PROGRESS_S = 0.2
 
 
 class Producing:
-    """One run: `prepare`, then `run`. `interrupt` may be called meanwhile, also in a signal handler."""
+    """One run: `prepare`, then `run`. `interrupt` may be called during the run, also in a signal handler."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Producing:
         *,
         progress: Callable[[ProduceResult], None] | None = None,
     ) -> None:
-        """parse: as Fitting has it."""
+        """parse: see Fitting."""
         self._client, self._destination, self._options = client, destination, options
         self._supply, self._progress = supply, progress
         self._fitting = Fitting(destination, options, supply, parse)
@@ -57,23 +57,22 @@ class Producing:
         self._lost: list[tuple[ClosedBatch, str]] = []
         self._interrupted = self._bad = self._cut_short = False
         self._input_error: KctlError | None = None
-        self.unexpected: Exception | None = None  # what ended it that nobody foresaw; to be raised when all is told
-        self._told = 0.0
+        self.unexpected: Exception | None = None  # to be raised once the result is reported
+        self._reported = 0.0
         self.result = ProduceResult(topic=options.topic, acks=options.acks)
         self._sender: Sender
 
     def interrupt(self) -> None:
-        """Take nothing more, and end within a few seconds; the second time, wait no longer for answers.
+        """End within a few seconds without reading more lines. A second call stops waiting for responses.
 
-        It only sets flags: what is lost has to be told, whatever is pressed.
+        It only sets flags: unacknowledged records must be reported in any case.
         """
         self._cut_short, self._interrupted = self._interrupted, True
         self._background.wake()
 
     def prepare(self) -> None:
-        """Get ready to send.
-
-        Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed.
+        """Prepare the sender and connect. Raises NotSupported for a codec, OperationFailed without a producer id,
+        ConnectionFailed.
         """
         options, limit = self._options, self._destination.max_batch_bytes
         compress = compressor(options.compression)
@@ -93,13 +92,15 @@ class Producing:
         self._sender.connect()
 
     def run(self) -> ProduceResult:
-        """Send lines until they end, one cannot be a record, one is not acknowledged, or it is interrupted; then wait
-        for the rest. Never raises: everything is in the result, and what nobody foresaw in `unexpected`."""
+        """Send lines until the end, an invalid line, an unacknowledged record or an interrupt; then wait for responses.
+
+        Never raises: errors are in the result, unexpected ones in `unexpected`.
+        """
         started = time.monotonic()
         result = self.result
         try:
             self._send_all()
-        except Exception as exc:  # noqa: BLE001 - raised by the command, behind the account of what was sent
+        except Exception as exc:  # noqa: BLE001 - raised by the command, after the result
             self.unexpected = exc
             result.error = result.error or f"unexpected error: {exc!r}"
         self._sender.abandon()
@@ -118,44 +119,44 @@ class Producing:
 
     @property
     def cause(self) -> KctlError | None:
-        """The first error, which stopped the sending."""
+        """Return the first error, which stopped the run."""
         return self._sender.stopped
 
-    def lost(self) -> Iterator[Lost]:
-        """What was not acknowledged, in the order of the input."""
+    def unacknowledged(self) -> Iterator[UnacknowledgedRecord]:
+        """Yield the unacknowledged records, in input order."""
 
-        def rows(batch: ClosedBatch, outcome: str) -> Iterator[Lost]:
+        def rows(batch: ClosedBatch, outcome: str) -> Iterator[UnacknowledgedRecord]:
             for number, record in batch.records():
-                yield Lost(number, record, outcome)
+                yield UnacknowledgedRecord(number, record, outcome)
 
         yield from heapq.merge(*(rows(batch, outcome) for batch, outcome in self._lost), key=lambda row: row.line)
 
     def _send_all(self) -> None:
         sender = self._sender
         while not self._interrupted:
-            if not self._more_wanted():
+            if not self._needs_input():
                 sender.flushing = True
                 if sender.idle:
                     return
-            self._turn()
-            self._tell()
+            self._step()
+            self._report()
         sender.flushing = True
         deadline = Deadline(min(_INTERRUPTED_S, self._options.timeout_s))
         while not (sender.idle or deadline.expired or self._cut_short):
             sender.step(min(0.1, deadline.left_s))
 
-    def _more_wanted(self) -> bool:
-        enough = self._options.count is not None and self._supply_taken() >= self._options.count
-        return not (enough or self._bad or self._sender.stopped or self._supply.ended)
+    def _needs_input(self) -> bool:
+        complete = self._options.count is not None and self._line_count() >= self._options.count
+        return not (complete or self._bad or self._sender.stopped or self._supply.ended)
 
-    def _supply_taken(self) -> int:
+    def _line_count(self) -> int:
         return self.result.sent + self.result.skipped
 
-    def _turn(self) -> None:
-        """Take some lines, or wait for them; let the sender work."""
+    def _step(self) -> None:
+        """Take some lines or wait for input, and let the sender work."""
         supply, sender = self._supply, self._sender
         wait_s, readable = 1.0, None
-        if self._more_wanted() and sender.has_room:
+        if self._needs_input() and sender.has_room:
             due = self._pace.due()
             if not due:
                 wait_s = self._pace.wait_s()
@@ -173,14 +174,14 @@ class Producing:
     def _fill(self) -> None:
         try:
             self._supply.fill()
-        except KctlError as exc:  # ends the input, as a bad line does
+        except KctlError as exc:  # ends the input, like an invalid line
             self._input_error, self._bad = exc, True
 
     def _take(self, due: int) -> None:
         supply, result = self._supply, self.result
         count = min(due, len(supply.lines) - supply.at)
         if self._options.count is not None:
-            count = min(count, self._options.count - self._supply_taken())
+            count = min(count, self._options.count - self._line_count())
         if self._fitting.plain and self._fitting.all_fit(supply.at, supply.at + count):
             end = supply.at + count
             self._sender.add_values(supply.lines, supply.at, end, supply.number, self._options.partition)
@@ -188,7 +189,7 @@ class Producing:
             result.sent += count
             self._pace.took(count)
             return
-        for _ in range(min(count, _AT_ONCE)):
+        for _ in range(min(count, _TAKE_RECORDS)):
             line, number = supply.lines[supply.at], supply.number
             supply.at, supply.number = supply.at + 1, number + 1
             self._take_one(line, number)
@@ -226,8 +227,8 @@ class Producing:
         if result.error is None and error is not None:
             result.error = error.message
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         now = time.monotonic()
-        if self._progress is not None and now - self._told >= _TELL_S:
-            self._told = now
+        if self._progress is not None and now - self._reported >= _PROGRESS_S:
+            self._reported = now
             self._progress(self.result)

@@ -1,4 +1,4 @@
-"""A producer id, by which brokers know a batch that is sent again (KIP-98)."""
+"""Producer ids, by which brokers recognize a retried batch (KIP-98)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _COORDINATOR_POLL_S = 0.1
 
 
 def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
-    """A new producer id and its epoch, which idempotence needs (KIP-98).
+    """Return a new producer id and its epoch, for idempotence.
 
-    Raises OperationFailed when no broker gives one in time, NotAuthorized.
+    Raises OperationFailed if no broker returns one in time, NotAuthorized.
     """
     from kafka.protocol.producer import InitProducerIdRequest
 
@@ -31,7 +31,7 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
         )
         try:
             answer = client.send(request, timeout_s=max(0.1, deadline.left_s))
-        except (ConnectionFailed, OutcomeUnknown) as exc:  # an id that nobody uses does no harm
+        except (ConnectionFailed, OutcomeUnknown) as exc:  # an unused id does no harm
             why = exc
         else:
             if not answer.error_code:
@@ -41,14 +41,14 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
                 raise NotAuthorized(
                     "not authorized to write with idempotence (CLUSTER_AUTHORIZATION_FAILED)",
                     hint="ask for the ACL operation Write on the topic (before 2.8: IdempotentWrite on the cluster);"
-                    " --no-idempotence does without",
+                    " or add --no-idempotence",
                 )
             if answer.error_code not in LOOK_UP_AGAIN:
                 raise why
         if deadline.expired:
             raise OperationFailed(
-                f"the brokers gave no producer id within {timeout_s:g} s: nothing was sent ({why.message})",
-                hint="they need the controller, and it ZooKeeper, for a new one;"
-                " --no-idempotence does without, and stops at the first answer that is lost",
+                f"no broker returned a producer id within {timeout_s:g} s: nothing was sent ({why.message})",
+                hint="check the controller and ZooKeeper, which assign the ids;"
+                " or add --no-idempotence, which stops at the first lost response",
             )
         time.sleep(min(_COORDINATOR_POLL_S, deadline.left_s))

@@ -1,9 +1,9 @@
-"""Payloads for load: text with a few placeholders, each filled anew for every record. Nothing is ever evaluated.
+"""Generated payloads: text with a few placeholders, filled in for every record. Nothing is evaluated as code.
 
 {n}          the record's number, from 1
 {uuid}       a random UUID
 {now}        milliseconds since the epoch
-{random:N}   N random letters and digits (of base64)
+{random:N}   N random base64 characters
 {int:A:B}    a random number from A to B
 {{ and }}    the braces themselves
 """
@@ -28,7 +28,7 @@ Render = Callable[[int], bytes]
 
 
 def template(text: str) -> Render:
-    """What makes the payload of a record from its number. Raises UsageError."""
+    """Return a function that renders the payload of a record from its number. Raises UsageError."""
     try:
         parts = [_part(match) for match in _PART.finditer(text)]
     except UsageError as exc:
@@ -39,20 +39,20 @@ def template(text: str) -> Render:
 
 
 def random_text(size: int) -> Render:
-    """`size` random characters of base64. Raises UsageError for more than MAX_RANDOM."""
+    """Return a function that renders `size` random base64 characters. Raises UsageError above MAX_RANDOM."""
     if size > MAX_RANDOM:
-        raise UsageError(f"{size} random bytes are more than {MAX_RANDOM}, the most that a record gets")
+        raise UsageError(f"{size} random bytes exceed the maximum of {MAX_RANDOM} per record")
     raw = (size * 3 + 3) // 4
     return lambda _number: b64encode(os.urandom(raw))[:size]
 
 
 def _doubled(text: str) -> str:
-    """What to write instead of JSON as it is: its braces doubled, but those of placeholders. "" where it was tried."""
+    """Return a hint with all braces doubled except those of placeholders; "" if the text already has double braces."""
     if "{{" in text or len(text) > 200:
         return ""
     pieces = _PLACEHOLDER.split(text)
     pieces[::2] = [piece.replace("{", "{{").replace("}", "}}") for piece in pieces[::2]]
-    return f"braces of JSON are doubled: {''.join(pieces)}; "
+    return f"double the braces of JSON: {''.join(pieces)}; "
 
 
 def _part(match: re.Match[str]) -> Render:
@@ -76,7 +76,7 @@ def _placeholder(text: str) -> Render:
         if name == "int" and len(numbers) == 2 and numbers[0] <= numbers[1]:
             low, high = numbers
             return lambda _number: b"%d" % random.randint(low, high)  # noqa: S311 - no secret
-    raise UsageError(f"the template has {{{text}}}, which is no placeholder")
+    raise UsageError(f"the template has {{{text}}}, which is not a placeholder")
 
 
 def _uuid(_number: int) -> bytes:

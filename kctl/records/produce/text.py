@@ -1,4 +1,4 @@
-"""Lines of text as records: headers, key and value of one line, as Kafka's console producer divides it.
+"""Lines of text as records: headers, key and value in one line, as in Kafka's console producer.
 
 [headers <headers delimiter>] [key <key separator>] value        headers: key:value,key:value
 """
@@ -19,11 +19,12 @@ Decode = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How a line is divided. key: of every record, when lines have none. Separators as bytes, None for "there are
-    none"; null_marker: the text that stands for null. encoding: text, hex or base64 (of keys and values).
+    """The format of a line.
 
-    accept_missing: a line without a separator is a record without what would stand before it, and a header without
-    its separator has no value (Kafka's ignore.error)."""
+    encoding: text, hex or base64 (of keys and values). key_separator: None if lines have no key. key: of every record
+    if lines have none. null_marker: the text that means null. accept_missing: a line without a separator is a record
+    without a key or headers, and a header without a separator has a null value (Kafka's ignore.error).
+    """
 
     encoding: str = "text"
     key_separator: bytes | None = None
@@ -40,7 +41,7 @@ class TextFormat:
 
     @property
     def plain(self) -> bool:
-        """Whether a line is the value, and a record nothing else."""
+        """Return True if a line is the value, and records have nothing else."""
         return (
             self.encoding == "text" and self.key_separator is None and self.key is None and not self.parse_headers
             and self.null_marker is None and not self.headers and self.timestamp_ms is None
@@ -48,15 +49,15 @@ class TextFormat:
 
 
 def parse_header(text: str) -> tuple[bytes, bytes | None]:
-    """--header K=V. Raises UsageError."""
-    name, found, value = text.partition("=")
-    if not found or not name:
-        raise UsageError(f"--header {text!r} is not a header", hint="for example --header source=backfill")
+    """Parse --header K=V. Raises UsageError."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"--header {text!r} is not a header", hint="e.g. --header source=backfill")
     return name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape")
 
 
 def check_separators(how: TextFormat) -> None:
-    """Raise UsageError for two that are the same text, as Kafka's console producer does (LineMessageReader)."""
+    """Raise UsageError for equal separators, as Kafka's console producer does (LineMessageReader)."""
     headers = {
         "--headers-delimiter": how.headers_delimiter,
         "--headers-separator": how.headers_separator,
@@ -70,23 +71,23 @@ def check_separators(how: TextFormat) -> None:
         pairs += [(marker, each) for each in (*keys.items(), *in_use.items())]
     for (name, text), (other, other_text) in pairs:
         if text == other_text:
-            raise UsageError(f"{name} and {other} are both {_shown(text)}", hint="choose two different texts")
+            raise UsageError(f"{name} and {other} are both {_quoted(text)}", hint="choose two different texts")
 
 
 def text_parser(how: TextFormat) -> Callable[[bytes], Outgoing]:
-    """Return a function that makes a record of a line, or raises Unfit."""
+    """Return a function that parses a line into a record, or raises Unfit."""
     decode = _DECODERS[how.encoding]
     marker = how.null_marker
 
     def parse(line: bytes) -> Outgoing:
         headers = how.headers
         if how.parse_headers:
-            before, line = _divided(line, how.headers_delimiter, "headers delimiter", how)
+            before, line = _split(line, how.headers_delimiter, "headers delimiter", how)
             if before is not None and before != marker:
                 headers += _headers(before, how)
         key = how.key
         if how.key_separator is not None:
-            text, line = _divided(line, how.key_separator, "key separator", how)
+            text, line = _split(line, how.key_separator, "key separator", how)
             key = None if text is None or text == marker else decode(text)
         value = None if line == marker else decode(line)
         return Outgoing(key, value, headers, how.timestamp_ms, how.partition)
@@ -94,18 +95,18 @@ def text_parser(how: TextFormat) -> Callable[[bytes], Outgoing]:
     return parse
 
 
-def _divided(line: bytes, separator: bytes, name: str, how: TextFormat) -> tuple[bytes | None, bytes]:
-    """The text before the separator (None without one), and the rest."""
-    before, separator_there, rest = line.partition(separator)
-    if separator_there:
+def _split(line: bytes, separator: bytes, name: str, how: TextFormat) -> tuple[bytes | None, bytes]:
+    """Return the text before the separator (None without one), and the rest."""
+    before, match, rest = line.partition(separator)
+    if match:
         return before, rest
     if how.accept_missing:
         return None, line
-    raise Unfit(f"has no {name} {_shown(separator)}")
+    raise Unfit(f"has no {name} {_quoted(separator)}")
 
 
 def _headers(text: bytes, how: TextFormat) -> Headers:
-    """Headers in order. An empty text is no header at all; separators at the end count for nothing, as in Java."""
+    """Return the headers in order. An empty text has no headers; trailing separators are ignored, as in Java."""
     parsed: list[tuple[bytes, bytes | None]] = []
     parts = text.split(how.headers_separator) if text else []
     while parts and not parts[-1]:
@@ -113,9 +114,9 @@ def _headers(text: bytes, how: TextFormat) -> Headers:
     for part in parts:
         name, between, value = part.partition(how.headers_key_separator)
         if not between and not how.accept_missing:
-            raise Unfit(f"has a header without {_shown(how.headers_key_separator)}: {_shown(part)}")
+            raise Unfit(f"has a header without {_quoted(how.headers_key_separator)}: {_quoted(part)}")
         if between and name == how.null_marker:
-            raise Unfit(f"has a header whose name is the null marker {_shown(name)}; a name cannot be null")
+            raise Unfit(f"has a header whose name is the null marker {_quoted(name)}; a name cannot be null")
         try:
             name.decode()
         except UnicodeDecodeError:
@@ -124,7 +125,7 @@ def _headers(text: bytes, how: TextFormat) -> Headers:
     return tuple(parsed)
 
 
-def _shown(data: bytes) -> str:
+def _quoted(data: bytes) -> str:
     text = data[:40].decode("utf-8", "backslashreplace")
     return repr(text) + ("…" if len(data) > 40 else "")
 

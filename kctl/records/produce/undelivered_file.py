@@ -13,7 +13,7 @@ from kctl.errors import AlreadyExists, InvalidFile, OperationFailed
 from kctl.records.produce.json import json_line
 
 if TYPE_CHECKING:
-    from kctl.records.produce.options import Lost
+    from kctl.records.produce.options import UnacknowledgedRecord
 
 _FLUSH_EVERY = 100
 
@@ -48,12 +48,12 @@ class UndeliveredFile:
                 hint="use another file, or move this one away",
             )
 
-    def write(self, topic: str, lost: Iterable[Lost]) -> int:
+    def write(self, topic: str, records: Iterable[UnacknowledgedRecord]) -> int:
         """Write records to disk and return their number. Raises OperationFailed."""
         try:
             with os.fdopen(os.dup(self._fd), "w", encoding="utf-8") as file:
                 count = 0
-                for count, (line, record, outcome) in enumerate(lost, 1):
+                for count, (line, record, outcome) in enumerate(records, 1):
                     file.write(json_line(record, topic=topic, line=line, outcome=outcome) + "\n")
                     if count % _FLUSH_EVERY == 0:
                         file.flush()

@@ -1,4 +1,4 @@
-"""Produce requests and their answers, versions 3 to 8 (0.11 to 2.4 and newer; brokers of 4.x take 3 and up).
+"""Produce requests and responses, versions 3 to 8 (0.11 to 2.4 and newer; brokers of 4.x support 3 and up).
 
     request   nullable string transactional_id | int16 acks | int32 timeout_ms | array of: string topic, array of:
               int32 partition, int32 size, record batch
@@ -6,7 +6,7 @@
               int64 log_append_time_ms, [v5 int64 log_start_offset], [v8 array of: int32 batch_index, nullable string
               message; nullable string error_message] | int32 throttle_time_ms
 
-The layouts are those of kctl.protocol.wire; records are not copied into a request, but sent as they are.
+The layouts are those of kctl.protocol.wire. Records are sent without copying them into a request.
 """
 
 from __future__ import annotations
@@ -49,8 +49,11 @@ _TRANSIENT = frozenset(
 
 
 class Answer(NamedTuple):
-    """The broker's answer to one batch. message: the broker's reason for a refusal. base_offset: -1 if the batch was
-    not appended; an error after the append (DelayedProduce) comes with the offset."""
+    """The response for one batch.
+
+    message: the broker's reason for rejecting it. base_offset: −1 if the batch was not appended; an error after the
+    append (DelayedProduce) has the offset.
+    """
 
     partition: int
     error_code: int
@@ -59,37 +62,37 @@ class Answer(NamedTuple):
 
     @property
     def in_log(self) -> bool:
-        """Now, or since it was sent before."""
+        """Return True if the batch was written, now or by an earlier attempt."""
         return self.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
     @property
     def out_of_sequence(self) -> bool:
-        """A batch that was sent before it is not in the log."""
+        """Return True if an earlier batch is missing in the log."""
         return self.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     @property
     def perhaps_in_log(self) -> bool:
-        """Whatever its offset is: the leader has the batch, or its disk may."""
+        """Return True if the leader has the batch, or may have it on disk."""
         return self.error_code in MAY_BE_APPLIED or self.base_offset >= 0
 
     @property
     def leader_moved(self) -> bool:
-        """It can be sent again, to the leader that metadata names then."""
+        """Return True if the batch can be retried after a lookup of the leader."""
         return self.error_code in _MOVED
 
     @property
     def transient(self) -> bool:
-        """It can be sent again after a while."""
+        """Return True if the batch can be retried after a pause."""
         return self.error_code in _TRANSIENT
 
 
 def version_for(versions: tuple[int, int] | None, codec: str) -> int | None:
-    """The version to speak with a broker that has these; None when there is none."""
+    """Return the version to use with a broker that supports this range; None if there is none."""
     if versions is None:
         return None
     version = min(HIGHEST, versions[1])
-    least = max(LOWEST if codec != "zstd" else _ZSTD_SINCE, versions[0])
-    return version if version >= least else None
+    lowest = max(LOWEST if codec != "zstd" else _ZSTD_SINCE, versions[0])
+    return version if version >= lowest else None
 
 
 def encode(
@@ -100,7 +103,7 @@ def encode(
     timeout_ms: int,
     batches: Sequence[tuple[int, bytes, bytes]],
 ) -> list[bytes]:
-    """A whole request in pieces. batches: (partition, header, records), at most one of each partition."""
+    """Return a complete request in pieces. batches: partition, header, records; at most one per partition."""
     head = wire.request_header(ApiKey.PRODUCE, version, correlation_id)
     head += _REQUEST.pack(-1, acks, timeout_ms, 1) + wire.string(topic) + INT32.pack(len(batches))
     pieces = [head]
@@ -111,7 +114,7 @@ def encode(
 
 
 def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
-    """The answers in a response's body, and throttle_time_ms. Raises kctl.protocol.wire.WireError."""
+    """Return the rows of a response body, and throttle_time_ms. Raises kctl.protocol.wire.WireError."""
     reader = wire.Reader(data)
     answers = []
     for _ in range(reader.int32()):
@@ -121,11 +124,11 @@ def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
             reader.int64()  # log_append_time_ms
             if version >= 5:
                 reader.int64()  # log_start_offset
-            said: list[str] = []
+            messages: list[str] = []
             if version >= 8:
                 for _ in range(reader.int32()):
                     reader.int32()
-                    said.append(reader.string())
-                said.insert(0, reader.string())
-            answers.append(Answer(partition, code, next(filter(None, said), None), base_offset))
+                    messages.append(reader.string())
+                messages.insert(0, reader.string())
+            answers.append(Answer(partition, code, next(filter(None, messages), None), base_offset))
     return answers, reader.int32()

@@ -43,7 +43,7 @@ class BatchFormat:
 
     @property
     def new_batch_bytes(self) -> int:
-        """The size at which a batch of decoded records is full."""
+        """Return the size at which a batch of decoded records is full."""
         return min(_NEW_BATCH_BYTES, self.max_bytes)
 
 

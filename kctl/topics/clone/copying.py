@@ -109,7 +109,7 @@ class _CopyRun:
             Background(),
         )  # fmt: skip
         self._fetcher = Fetcher(
-            client, self._reading, read_committed=True, tell=lambda _: None, timeout_s=request.timeout_s, follow=False
+            client, self._reading, read_committed=True, warn=lambda _: None, timeout_s=request.timeout_s, follow=False
         )
 
     def run(self) -> CopyOutcome:

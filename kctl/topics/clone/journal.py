@@ -59,7 +59,7 @@ class CloneTask:
 
 @dataclass
 class CloneState:
-    """How far a copy is, by its journal. pairs: of each partition, in the order of offsets."""
+    """The progress of a copy, from its journal. pairs: by partition, in offset order."""
 
     task: CloneTask
     created: bool = False

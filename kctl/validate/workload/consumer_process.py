@@ -58,7 +58,7 @@ class Consumer:
         self._journal = journal
         while not shutdown:
             fetcher = Fetcher(
-                self._client, self._positions, read_committed=False, tell=_ignore, timeout_s=self._settings.timeout_s
+                self._client, self._positions, read_committed=False, warn=_ignore, timeout_s=self._settings.timeout_s
             )
             try:
                 while not shutdown:

@@ -256,11 +256,17 @@ def test_quiet_counts(kctl: Kctl, filled: str) -> None:
     result = kctl.json("consume", filled, "--from-beginning", "--exit-eof", "--quiet")
     assert list(result) == [
         "topics", "group", "records", "bytes", "skipped", "ended", "duration_ms", "filtered", "undecoded",
-        "first_undecoded", "partitions",
+        "first_undecoded", "partition_count", "partitions",
     ]  # fmt: skip
     assert (result["topics"], result["records"], result["ended"]) == ([filled], 100, "end")
     assert sum(row["records"] for row in result["partitions"]) == 100
     assert {row["committed_offset"] for row in result["partitions"]} == {None}
+
+
+def test_tail_counts_per_partition(kctl: Kctl, filled: str) -> None:
+    tail = kctl.ok("consume", filled, "--tail", "2", "--exit-eof")
+    count = len(tail.out.splitlines())
+    assert f"{count} records read, starting at the last 2 records of each of {count // 2} partitions" in tail.err
 
 
 def test_idle_timeout(kctl: Kctl, filled: str) -> None:
@@ -318,11 +324,11 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--partition", "7"), 4, "has no partition 7"),
         (("TOPIC", "--offset", "11", "--partition", "0"), 4, "offset 11 is not in partition"),
         (("TOPIC", "--offset", "soon"), 2, "is not an offset"),
-        (("TOPIC", "--offset", "1", "--from-beginning"), 2, "two different starts"),
-        (("TOPIC", "--group", "g", "--partition", "0"), 2, "leave out --partition"),
+        (("TOPIC", "--offset", "1", "--from-beginning"), 2, "mutually exclusive"),
+        (("TOPIC", "--group", "g", "--partition", "0"), 2, "cannot be combined with --partition"),
         (("TOPIC", "--group", ""), 2, "--group is empty"),
         (("TOPIC", "--max-messages", "-1"), 2, "not in the range"),
-        (("TOPIC", "-o", "csv"), 2, "use text (the default) or -o json"),
+        (("TOPIC", "-o", "csv"), 2, "is not a format of kctl consume"),
         (("TOPIC", "--idle-timeout", "x"), 2, "is not a duration"),
     ],
 )
@@ -395,5 +401,5 @@ def test_waiting_for_a_group_is_told(kctl: Kctl, topic: Callable[..., str]) -> N
         process.kill()
         process.wait()
     after = kctl.ok("consume", mine, "--group", group, "--exit-eof", timeout=60)
-    assert "has assigned nothing yet" in after.err, str(after)
+    assert "has not assigned partitions yet" in after.err, str(after)
     assert after.seconds < within(30)

@@ -111,7 +111,7 @@ def test_a_line_that_is_too_large(kctl: Kctl, topic: Callable[..., str]) -> None
     mine = topic(**{"max.message.bytes": "2000"})
     result = kctl("produce", mine, stdin="short\n" + "x" * 1931 + "\nnever sent\n")
     assert result.code == 5
-    assert "line 2 is too large: at least 2001 bytes as a batch, and the topic takes 2000" in result.err
+    assert "line 2 is too large: at least 2001 bytes as a batch, and the limit of the topic is 2000" in result.err
     assert "1 record before it sent, none after it" in result.err
     fits = kctl.json("produce", mine, "--on-bad-line", "skip", stdin="x" * 1930 + "\n" + "y" * 300_000 + "\nlast\n")
     assert (fits["acknowledged"], fits["skipped"], fits["bad_line"][:20]) == (2, 1, "line 2 is too large:")
@@ -310,16 +310,16 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("no-such-topic",), 4, "topic no-such-topic does not exist"),
         (("b@d",), 2, "only ASCII letters"),
         (("TOPIC", "--partition", "9"), 4, "has no partition 9"),
-        (("TOPIC", "--acks", "1", "--idempotence"), 2, "idempotence needs --acks all"),
+        (("TOPIC", "--acks", "1", "--idempotence"), 2, "idempotence requires --acks all"),
         (("TOPIC", "--acks", "2"), 2, "'2' is not one of"),
         (("TOPIC", "--key-separator", ""), 2, "--key-separator is empty"),
-        (("TOPIC", "--file", "/no/such/file"), 4, "there is no file /no/such/file"),
-        (("TOPIC", "--file", "/"), 2, "/ is a folder"),
+        (("TOPIC", "--file", "/no/such/file"), 4, "file /no/such/file does not exist"),
+        (("TOPIC", "--file", "/"), 2, "/ is a directory"),
         (("TOPIC", "--header", "x"), 2, "--header 'x' is not a header"),
-        (("TOPIC", "--template", "{x}"), 2, "no placeholder"),
-        (("TOPIC", "--template", "x", "--size", "1kB"), 2, "two different values"),
-        (("TOPIC", "--template", "x", "--format", "json"), 2, "they read no lines"),
-        (("TOPIC", "--format", "json", "--key-separator", ":"), 2, "JSON lines have their own"),
+        (("TOPIC", "--template", "{x}"), 2, "is not a placeholder"),
+        (("TOPIC", "--template", "x", "--size", "1kB"), 2, "mutually exclusive"),
+        (("TOPIC", "--template", "x", "--format", "json"), 2, "read no lines"),
+        (("TOPIC", "--format", "json", "--key-separator", ":"), 2, "JSON lines contain keys"),
         (("TOPIC", "--format", "json"), 2, "line 1 is not JSON"),
         (("TOPIC", "--rate", "fast"), 2, "'fast' is not a rate"),
         (("TOPIC", "--timestamp", "then"), 2, "is not a time"),

@@ -111,7 +111,7 @@ def _rows(client: ClusterClient, topic: str) -> Rows:
     assert not failed
     found: Rows = {number: [] for number in range(PARTITIONS)}
     reading = {tp: log.start for tp, log in logs.items() if log.start < log.end}
-    fetcher = Fetcher(client, reading, read_committed=True, tell=lambda _: None, timeout_s=60, follow=False)
+    fetcher = Fetcher(client, reading, read_committed=True, warn=lambda _: None, timeout_s=60, follow=False)
     while reading:
         for fetched in fetcher.poll(0.5):
             for chunk, _ in decode(fetched.tp, fetched.data, fetched.position, fetched.aborted):

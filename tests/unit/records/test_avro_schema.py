@@ -24,8 +24,8 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]}
 
 
 def _read(schema: Any, data: bytes, *references: Any) -> Any:
-    value, left = read_value(schema_reader(json.dumps(schema), tuple(map(json.dumps, references))), data)
-    assert left == 0, f"{left} bytes are left"
+    value, remaining = read_value(schema_reader(json.dumps(schema), tuple(map(json.dumps, references))), data)
+    assert remaining == 0, f"{remaining} bytes are left"
     return value
 
 
@@ -113,8 +113,8 @@ def test_logical_types(schema: Any, data: bytes, expected: Any) -> None:
 
 def test_a_decimal_of_any_size() -> None:
     schema = {"type": "bytes", "logicalType": "decimal", "precision": 99_999, "scale": 2}
-    for size, shown in ((1000, "."), (1 << 20, "=")):
-        assert shown in _read(schema, _long(size) + b"\x7f" * size)
+    for size, output in ((1000, "."), (1 << 20, "=")):
+        assert output in _read(schema, _long(size) + b"\x7f" * size)
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_any_bytes_as_fastavro_reads_them(schema: Any, data: bytes) -> None:
     except fastavro.schema.SchemaParseException:
         return  # two records of one name
     try:
-        value, left = read_value(schema_reader(json.dumps(schema), ()), data)
+        value, remaining = read_value(schema_reader(json.dumps(schema), ()), data)
     except ValueError:
         return
     stream = io.BytesIO(data)
     expected = fastavro.schemaless_reader(stream, parsed, None)
-    assert (value, left) == (_plain(expected), len(data) - stream.tell())
+    assert (value, remaining) == (_plain(expected), len(data) - stream.tell())

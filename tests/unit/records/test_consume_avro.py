@@ -1,4 +1,4 @@
-"""Avro by a schema registry: a stand-in over HTTP, as no registry comes with Kafka."""
+"""Avro with a schema registry: a stand-in over HTTP, because Kafka contains no registry."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class _Registry(BaseHTTPRequestHandler):
         elif self.path.startswith("/silent/"):
             threading.Event().wait(2)
         else:
-            found = ANSWERS.get(self.path.removeprefix("/private"))
-            status, body = (404, b"{}") if found is None else (200, json.dumps(found).encode())
+            result = ANSWERS.get(self.path.removeprefix("/private"))
+            status, body = (404, b"{}") if result is None else (200, json.dumps(result).encode())
         self.send_response(status)
         if status == 302:
             self.send_header("Location", "/schemas/ids/1")
@@ -92,7 +92,7 @@ class _Registry(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a stand-in."""
+    """Return the URL of the stand-in."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     _Registry.asked = []
@@ -112,7 +112,7 @@ def _message(schema_id: int, schema: Any, value: Any) -> bytes:
 
 
 def _full(schema: dict[str, Any]) -> dict[str, Any]:
-    """PERSON with what it refers to in it."""
+    """Return PERSON with its references inlined."""
     fields = [{**f, "type": ADDRESS if f["type"] == "x.Address" else f["type"]} for f in schema["fields"]]
     return {**schema, "fields": fields}
 
@@ -148,13 +148,13 @@ def test_values_with_references_and_logical_types(registry: str) -> None:
         (struct.pack(">bI", 0, 5), "refers to itself"),
         (struct.pack(">bI", 0, 6), "references that cannot be read"),
         (struct.pack(">bI", 0, 7), "has no text"),
-        (struct.pack(">bI", 0, 1) + b"\x06ab", ""),  # 3 bytes, and 2 are there
+        (struct.pack(">bI", 0, 1) + b"\x06ab", ""),  # 3 bytes announced, 2 present
         (_message(1, "string", "ab") + b"more", "4 bytes are left"),
         (struct.pack(">bI", 0, 8) + b"\xff" * 10, ""),
     ],
 )
-def test_what_is_no_avro(registry: str, data: bytes, why: str) -> None:
-    """An exception that is the record's fault, again and again: the record is shown as it is."""
+def test_invalid_avro_data(registry: str, data: bytes, why: str) -> None:
+    """The exception is the record's fault each time: the record is shown undecoded."""
     decode = load("avro", DecoderSettings(schema_registry=registry))
     for _ in range(2):
         with pytest.raises(Exception, match=why) as caught:
@@ -165,7 +165,7 @@ def test_what_is_no_avro(registry: str, data: bytes, why: str) -> None:
 
 def test_basic_authentication(registry: str) -> None:
     message = _message(1, "string", "x")
-    with pytest.raises(AuthenticationFailed, match="refused the login"):
+    with pytest.raises(AuthenticationFailed, match="rejected the login"):
         load("avro", DecoderSettings(f"{registry}/private"))(message, "t", "value")
     settings = DecoderSettings(f"{registry}/private", "me:se:cret")
     assert load("avro", settings)(message, "t", "value") == "x"
@@ -183,7 +183,7 @@ def test_basic_authentication(registry: str) -> None:
         ("/large", schema_registry.NoSchema, "larger than 4 MiB"),
     ],
 )
-def test_a_registry_that_is_none(registry: str, path: str, kind: type[Exception], why: str) -> None:
+def test_a_server_that_is_not_a_registry(registry: str, path: str, kind: type[Exception], why: str) -> None:
     with pytest.raises(kind, match=why):
         SchemaRegistry(registry + path, timeout_s=0.3).schema(SchemaId(1))
 
@@ -201,18 +201,18 @@ def test_nothing_listens() -> None:
         ("http://", "not an http"),
         ("http://h:port", "not an http"),
         ("http://h?x=1", "not an http"),
-        ("http://me:secret@h", "user or password in it"),
+        ("http://me:secret@h", "contains a user or password"),
         ("http://h/a b", "space"),
     ],
 )
-def test_no_url(url: str, why: str) -> None:
+def test_invalid_urls(url: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
         SchemaRegistry(url)
     assert "secret" not in str(caught.value)
 
 
 def test_without_a_registry() -> None:
-    with pytest.raises(UsageError, match="needs a schema registry"):
+    with pytest.raises(UsageError, match="requires a schema registry"):
         load("avro", DecoderSettings())
 
 
@@ -239,8 +239,8 @@ class _Sink:
         (2500, 1700, None, 1700), (2500, 5000, None, 2500), (2500, None, 2000, 2000), (2500, None, 1500, 1500),
     ],
 )  # fmt: skip
-def test_many_records_are_decoded_in_pieces(size: int, most: int | None, end: int | None, shown: int) -> None:
-    """A value may be thousands of times larger than its bytes: only so many are there at once."""
+def test_many_records_are_decoded_in_chunks(size: int, most: int | None, end: int | None, shown: int) -> None:
+    """A value may be thousands of times larger than its bytes, so only a limited number is in memory."""
     tp, sink = TopicPartition("t", 0), _Sink()
     decoder = record_decoder(None, "text", DecoderSettings())
     delivery = Delivery(ConsumeOptions(("t",), max_messages=most), sink, {} if end is None else {tp: end}, decoder)

@@ -1,4 +1,4 @@
-"""What a Fetch brings, as records: every codec, transactions, gaps, damage."""
+"""Decoding of Fetch responses into records: every codec, transactions, gaps, damage."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TP = TopicPartition("t", 3)
 
 
 def _read(data: bytes, position: int = 0, aborted: tuple[tuple[int, int], ...] = ()) -> list[Record]:
-    found: list[Record] = []
+    result: list[Record] = []
     for chunk, following in decode(TP, data, position, aborted):
         if chunk is not None:
-            found += chunk.records()
-            assert following == found[-1].offset + 1
-    return found
+            result += chunk.records()
+            assert following == result[-1].offset + 1
+    return result
 
 
 def _offsets(data: bytes, position: int = 0, aborted: tuple[tuple[int, int], ...] = ()) -> list[int]:
@@ -32,19 +32,19 @@ def _offsets(data: bytes, position: int = 0, aborted: tuple[tuple[int, int], ...
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_all_of_a_record(codec: str) -> None:
+def test_all_fields_of_a_record(codec: str) -> None:
     recs = [
         Rec(b"k", b"v", [(b"h", b"x"), (b"n", None)]), Rec(None, None), Rec(b"", b""), Rec(b"\xff", b"y" * 1_200_000),
     ]  # fmt: skip
-    found = _read(batch(7, recs, codec=codec))
-    assert [(r.key, r.value) for r in found] == [(rec.key, rec.value) for rec in recs]
-    assert [r.offset for r in found] == [7, 8, 9, 10]
-    assert found[0].headers == (("h", b"x"), ("n", None))
-    assert {(r.topic, r.partition) for r in found} == {("t", 3)}
-    assert found[1].timestamp_ms == (found[0].timestamp_ms or 0) + 1
+    result = _read(batch(7, recs, codec=codec))
+    assert [(r.key, r.value) for r in result] == [(rec.key, rec.value) for rec in recs]
+    assert [r.offset for r in result] == [7, 8, 9, 10]
+    assert result[0].headers == (("h", b"x"), ("n", None))
+    assert {(r.topic, r.partition) for r in result} == {("t", 3)}
+    assert result[1].timestamp_ms == (result[0].timestamp_ms or 0) + 1
 
 
-def test_it_begins_within_a_batch_and_ends_with_whole_ones() -> None:
+def test_decoding_starts_within_a_batch_and_ends_with_complete_ones() -> None:
     data = batch(0, 100) + batch(100, 50)
     assert _offsets(data, 42) == list(range(42, 150))
     assert _offsets(data[:-1], 42) == list(range(42, 100)), "the last batch was cut off by the broker"
@@ -52,19 +52,19 @@ def test_it_begins_within_a_batch_and_ends_with_whole_ones() -> None:
     assert next_offset(b"", 42) == 42
 
 
-def test_compaction_leaves_gaps_that_move_the_position_on() -> None:
+def test_gaps_of_compaction_advance_the_position() -> None:
     data = batch(0, [Rec(offset=1), Rec(offset=5)], last_offset_delta=9) + batch(10, [], last_offset_delta=9, count=0)
     assert _offsets(data) == [1, 5]
     assert [step.next_offset for step in decode(TP, data, 0)][-1] == next_offset(data, 0) == 20
 
 
-def test_markers_are_no_records() -> None:
+def test_markers_are_not_records() -> None:
     data = batch(0, 2, producer=(7, 0, 0), transactional=True) + marker(2, (7, 0)) + batch(3, 1)
     assert _offsets(data) == [0, 1, 3]
     assert next_offset(data[: -len(batch(3, 1))], 0) == 3
 
 
-def test_aborted_transactions_are_left_out_until_their_marker() -> None:
+def test_aborted_transactions_are_skipped_up_to_their_marker() -> None:
     """Two producers interleaved: 7 aborts [0, 4) and then commits, 8 commits; another transaction of 7 aborts later."""
     data = b"".join(
         [
@@ -104,8 +104,8 @@ def test_messages_of_old_formats() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (with_bytes(batch(5, 3), 70, b"\x7f"), "its checksum is wrong"),
-        (with_bytes(_legacy(5, b"abc"), 30, b"z"), "its checksum is wrong"),
+        (with_bytes(batch(5, 3), 70, b"\x7f"), "wrong checksum"),
+        (with_bytes(_legacy(5, b"abc"), 30, b"z"), "wrong checksum"),
         (batch(5, 3, payload=b"\x01\x02\x03"), "bytes"),
         (batch(5, 3, count=4), "too early"),
         (batch(5, 3, count=2), "after the last record"),
@@ -114,7 +114,7 @@ def test_messages_of_old_formats() -> None:
         (batch(5, [Rec(key=b"")], control=True, transactional=True, producer=(1, 0, -1)), "without a type"),
     ],
 )
-def test_damage_is_told_with_its_place(data: bytes, why: str) -> None:
+def test_damage_is_reported_with_its_offsets(data: bytes, why: str) -> None:
     with pytest.raises(OperationFailed, match=why) as caught:
         _read(batch(0, 5) + data)
     assert caught.value.message.startswith("partition t-3: the batch of offsets 5 to ")
@@ -124,20 +124,20 @@ def test_damage_is_told_with_its_place(data: bytes, why: str) -> None:
     assert list(good.offsets) == [0, 1, 2, 3, 4], "what came before is good"
 
 
-def test_no_whole_batch_is_no_endless_loop() -> None:
-    with pytest.raises(OperationFailed, match="no whole batch"):
+def test_an_incomplete_batch_is_an_error_not_an_endless_loop() -> None:
+    with pytest.raises(OperationFailed, match="no complete batch"):
         _read(batch(0, 5)[:-3])
 
 
 def test_a_codec_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "find_spec", lambda name: None)
-    with pytest.raises(NotSupported, match="zstd library is not installed") as caught:
+    with pytest.raises(NotSupported, match="the zstd library is not installed") as caught:
         _read(batch(0, 5, codec="zstd"))
     assert "kctl[codecs]" in str(caught.value.hint)
 
 
-def test_a_large_batch_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a batch cannot be had by columns, a thousand records at most are in memory."""
+def test_a_large_batch_is_decoded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a batch cannot be decoded as columns, at most a thousand records are in memory."""
     monkeypatch.setattr(batches, "record_columns", lambda *_: None)
     chunks = [chunk for chunk, _ in decode(TP, batch(0, 2500), 0) if chunk]
     assert [chunk.size for chunk in chunks] == [1000, 1000, 500]

@@ -1,5 +1,7 @@
-"""Reading without a group while leaders are away, and into a pipe that nobody empties. Brokers that fail on demand are
-stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
+"""Reading without a group while leaders are unavailable, and into a pipe without a reader.
+
+Brokers that fail on demand are stand-ins; real brokers are in tests/integration/records/test_consume_more.py.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFai
 from kctl.model import TopicPartition
 from kctl.protocol.codes import ErrorCode
 from kctl.records.chunk import Chunk
-from kctl.records.consume import absence, asking, direct
+from kctl.records.consume import absence, direct, leader_query
 from kctl.records.consume.delivery import Delivery, Stats
-from kctl.records.consume.direct import Direct
+from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan
@@ -29,7 +31,7 @@ AWAY = ConnectionFailed("broker 1 refused the connection")
 class _Sink:
     def __init__(self, write_s: float = 0.0) -> None:
         self.seen: list[tuple[int, int]] = []
-        self.told: list[str] = []
+        self.warnings: list[str] = []
         self._write_s = write_s
 
     def write(self, chunk: Chunk) -> None:
@@ -39,13 +41,13 @@ class _Sink:
     def flush(self) -> None: ...
 
     def warn(self, text: str) -> None:
-        self.told.append(text)
+        self.warnings.append(text)
 
     def stats(self, stats: Stats) -> None: ...
 
 
 class _Fetcher:
-    """Logs that begin at 5 and hold ten batches of one record. silent_s: so long leaders are looked for."""
+    """Logs that begin at 5, with ten batches of one record. silent_s: how long finding the leaders takes."""
 
     silent_s = 0.0
 
@@ -83,55 +85,53 @@ Asked = Callable[[TopicPartition], "LogOffsets | KctlError | None"]
 
 
 def _asking(monkeypatch: pytest.MonkeyPatch, answer: Asked) -> None:
-    """What leaders say about a log: its ends, why they do not, or None: metadata do not have it."""
+    """The leaders' response about a log: its ends, an error, or None if metadata lack the topic."""
 
     def ends(_client: Any, tps: Sequence[TopicPartition], **_: Any) -> Any:
-        said = {tp: answer(tp) for tp in tps}
+        message = {tp: answer(tp) for tp in tps}
         return (
-            {tp: each for tp, each in said.items() if isinstance(each, LogOffsets)},
-            {tp for tp, each in said.items() if each is None},
-            {tp: each for tp, each in said.items() if isinstance(each, KctlError)},
+            {tp: each for tp, each in message.items() if isinstance(each, LogOffsets)},
+            {tp for tp, each in message.items() if each is None},
+            {tp: each for tp, each in message.items() if isinstance(each, KctlError)},
         )
 
     def at(client: Any, tps: Sequence[TopicPartition], _time_ms: int) -> Any:
-        found, gone, unread = ends(client, tps)
-        return dict.fromkeys(found, -1), gone, unread
+        result, deleted, unread = ends(client, tps)
+        return dict.fromkeys(result, -1), deleted, unread
 
     monkeypatch.setattr(direct, "read_log_offsets", ends)
     monkeypatch.setattr(direct, "read_offsets_at", at)
-    monkeypatch.setattr(asking, "_ASK_AGAIN_S", 0.05)
+    monkeypatch.setattr(leader_query, "_RETRY_S", 0.05)
 
 
 def _reader(
     monkeypatch: pytest.MonkeyPatch, sink: _Sink, starts: dict[TopicPartition, int], *, timeout_s: float = 30, **o: Any
-) -> Direct:
+) -> DirectReader:
     monkeypatch.setattr(direct, "Fetcher", _Fetcher)
     options = ConsumeOptions(topics=("t",), timeout_s=timeout_s, **o)
     plan = Plan(("t",), tuple(starts), starts, dict.fromkeys(starts, 15) if options.exit_eof else {})
     nobody: Any = None
-    return Direct(nobody, options, plan, Delivery(options, sink, plan.ends, None), sink)
+    return DirectReader(nobody, options, plan, Delivery(options, sink, plan.ends, None), sink)
 
 
 def _after(seconds: float, then: LogOffsets, before: KctlError | None) -> Asked:
-    begun = time.monotonic()
-    return lambda tp: then if tp == T1 or time.monotonic() - begun > seconds else before
+    started = time.monotonic()
+    return lambda tp: then if tp == T1 or time.monotonic() - started > seconds else before
 
 
 @pytest.mark.parametrize("before", [AWAY, None], ids=["away", "a broker that does not know the topic yet"])
-def test_a_cut_log_whose_leader_is_away_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, before: KctlError | None
-) -> None:
-    """An unclean election: out of range, and no leader to ask for the log's ends. Others are read meanwhile."""
+def test_a_truncated_log_waits_for_its_leader(monkeypatch: pytest.MonkeyPatch, before: KctlError | None) -> None:
+    """After an unclean election the offset is out of range, and no leader has the ends. Others are still read."""
     _asking(monkeypatch, _after(0.5, LogOffsets(5, 15), before))
     sink = _Sink()
     reader = _reader(monkeypatch, sink, {T0: 2, T1: 5}, exit_eof=True)
     assert reader.run() == "end"
     assert sink.seen == [(1, offset) for offset in range(5, 15)] + [(0, offset) for offset in range(5, 15)]
     assert reader.skipped == 3
-    assert sink.told == ["t-0: offsets 2 to 4 were deleted before they were read"]
+    assert sink.warnings == ["t-0: offsets 2 to 4 were deleted before they were read"]
 
 
-def test_a_cut_log_whose_leader_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_log_whose_leader_stays_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     _asking(monkeypatch, lambda _: AWAY)
     with pytest.raises(OperationFailed) as caught:
         _reader(monkeypatch, _Sink(), {T0: 2}, exit_eof=True, timeout_s=0.3).run()
@@ -143,31 +143,31 @@ def test_a_cut_log_whose_leader_stays_away(monkeypatch: pytest.MonkeyPatch) -> N
         _reader(monkeypatch, _Sink(), {T0: 2}, exit_eof=True).run()
 
 
-def test_a_cut_log_whose_topic_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(absence, "GONE_S", 0.3)
+def test_a_truncated_log_whose_topic_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(absence, "DELETED_AFTER_S", 0.3)
     _asking(monkeypatch, lambda _: None)
     with pytest.raises(OperationFailed, match="topic t was deleted while it was read"):
         _reader(monkeypatch, _Sink(), {T0: 2}).run()
 
 
-def test_a_leader_is_away_when_the_end_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_is_unavailable_when_until_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     _asking(monkeypatch, _after(0.8, LogOffsets(5, 15), AWAY))
     sink = _Sink()
     reader = _reader(monkeypatch, sink, {T0: 5, T1: 5}, until_ms=round(time.time() * 1000) + 300)
     assert reader.run() == "until"
-    assert not sink.told
+    assert not sink.warnings
     _asking(monkeypatch, lambda _: AWAY)
     with pytest.raises(OperationFailed, match="partition t-0 could not be read"):
         _reader(monkeypatch, sink, {T0: 5}, until_ms=round(time.time() * 1000) + 100, timeout_s=0.3).run()
 
 
-def test_a_slow_reader_of_the_pipe_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_reader_of_the_pipe_does_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     sink = _Sink(write_s=0.15)
     assert _reader(monkeypatch, sink, {T0: 5}, idle_ms=100).run() == "idle"
     assert sink.seen == [(0, offset) for offset in range(5, 15)]
 
 
-def test_looking_for_leaders_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finding_leaders_does_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Fetcher, "silent_s", 0.5)
     sink = _Sink()
     assert _reader(monkeypatch, sink, {T0: 5}, idle_ms=100).run() == "idle"

@@ -1,4 +1,4 @@
-"""Fetching when leaders are away: what is waited for, for how long, and what is said. Brokers that fail on demand are
+"""Fetching while leaders are unavailable: waits, timeouts and warnings. Brokers that fail on demand are
 stand-ins; real ones are in tests/integration/records/test_consume_more.py."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TP = TopicPartition("t", 0)
 
 
 class _Client:
-    """A cluster that knows a leader, or none, and cannot be read from."""
+    """A cluster with or without a known leader, which cannot be read from."""
 
     def __init__(self, leader: int = 1, *, metadata: KctlError | None = None, topics: bool = True) -> None:
         self._leader, self._error = leader, metadata
@@ -40,15 +40,15 @@ class _Client:
 
 
 def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
-    """What is told in so much time."""
-    told: list[str] = []
-    made: Any = client
-    fetcher = Fetcher(made, {TP: 0}, read_committed=False, tell=told.append, timeout_s=0.5, **options)
+    """Return the warnings of a period."""
+    messages: list[str] = []
+    created: Any = client
+    fetcher = Fetcher(created, {TP: 0}, read_committed=False, warn=messages.append, timeout_s=0.5, **options)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         assert not list(fetcher.poll(0.02))
     fetcher.close()
-    return told
+    return messages
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
         (_Client(-1), "partition t-0 could not be read for 0.5 s: t-0 has no leader"),
     ],
 )
-def test_a_reading_that_ends_does_not_wait_for_ever(client: _Client, why: str) -> None:
+def test_a_finite_read_does_not_wait_forever(client: _Client, why: str) -> None:
     with pytest.raises(OperationFailed, match=why):
         _poll(client, 60, follow=False)
 
 
 def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has just started, in a rolling restart: the topic is there, and is no deleted one."""
-    monkeypatch.setattr(absence, "GONE_S", 1.0)
+    """A broker that has just started, in a rolling restart: the topic exists and was not deleted."""
+    monkeypatch.setattr(absence, "DELETED_AFTER_S", 1.0)
     client = _Client(-1)
     client.topics = lambda: client.looks > 3
     assert _poll(client, 3, follow=True) == ["t-0 has no leader; waiting for one"]
@@ -74,8 +74,8 @@ def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPat
         _poll(client, 60)
 
 
-def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
-    """Connecting to it takes seconds; meanwhile others are polled, and it is not dialled twice at once."""
+def test_an_unresponsive_host_does_not_delay_other_leaders() -> None:
+    """Connecting takes seconds; in the meantime others are polled, and the host is not dialed twice at once."""
     never = threading.Event()
     client = _Client()
     dialled: list[int] = []
@@ -86,8 +86,8 @@ def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
         return {1: ConnectionFailed("broker 1 does not answer")}
 
     client.dial_known = dial_known  # type: ignore[method-assign]
-    made: Any = client
-    fetcher = Fetcher(made, {TP: 0}, read_committed=False, tell=lambda _: None, timeout_s=30)
+    created: Any = client
+    fetcher = Fetcher(created, {TP: 0}, read_committed=False, warn=lambda _: None, timeout_s=30)
     started = time.monotonic()
     rounds = 0
     while time.monotonic() - started < 1:
@@ -101,21 +101,21 @@ def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
     never.set()
 
 
-def test_a_follower_waits_and_says_so_once() -> None:
+def test_a_reader_that_follows_waits_and_warns_once() -> None:
     client = _Client(-1)
     assert _poll(client, 1.5) == ["t-0 has no leader; waiting for one"]
     assert client.looks < 20, "brokers are not flooded with questions"
 
 
-def test_a_topic_that_was_made_anew_is_another_one() -> None:
+def test_a_recreated_topic_is_a_different_topic() -> None:
     client = _Client(-1)
     ids = iter(["first", "first"])
     client.topic_id = lambda: next(ids, "second")
-    with pytest.raises(OperationFailed, match="topic t was deleted and made anew while it was read"):
+    with pytest.raises(OperationFailed, match="topic t was deleted and recreated while it was read"):
         _poll(client, 60)
 
 
-def test_when_no_broker_answers_at_all() -> None:
+def test_no_broker_responds() -> None:
     with pytest.raises(ConnectionFailed, match="nobody"):
         _poll(_Client(metadata=ConnectionFailed("nobody")), 60)
     with pytest.raises(NotAuthorized):

@@ -1,4 +1,4 @@
-"""How records are written, and what decoders make of them."""
+"""Output formats of records, and decoders."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from kctl.commands.consume import formats
+from kctl.commands.consume.commands import tail_text
 from kctl.commands.terminal.output import jsonable
 from kctl.errors import NotSupported, UsageError
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
+from kctl.records.consume.delivery import ConsumeResult
+from kctl.records.consume.options import ConsumeOptions
 from kctl.records.decode import decoding
 from kctl.records.decode.decoder_settings import DecoderSettings
 from kctl.records.decode.decoding import record_decoder
@@ -33,7 +36,7 @@ CHUNK = Chunk(
 
 
 class _Stdout(io.TextIOWrapper):
-    """A stdout that says whether it is a terminal."""
+    """A stdout that is a terminal or not."""
 
     def __init__(self, terminal: bool) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
@@ -48,7 +51,7 @@ Written = Callable[..., bytes]
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Written:
-    """What a writer that `make` makes writes of a chunk."""
+    """Return the output for a chunk of the writer that `make` returns."""
 
     def run(make: Callable[[], formats.Writer], chunk: Chunk = CHUNK, *, terminal: bool = False) -> bytes:
         out = _Stdout(terminal)
@@ -59,6 +62,20 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Written:
         return data
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("tail", "partitions", "text"),
+    [
+        (2, 3, ", starting at the last 2 records of each of 3 partitions"),
+        (1, 12, ", starting at the last record of each of 12 partitions"),
+        (2, 1, ""),
+        (None, 3, ""),
+    ],
+)
+def test_the_summary_says_that_tail_counts_per_partition(tail: int | None, partitions: int, text: str) -> None:
+    result = ConsumeResult(["orders"], None, partition_count=partitions)
+    assert tail_text(ConsumeOptions(("orders",), tail=tail), result) == text
 
 
 def test_text(written: Written) -> None:
@@ -110,7 +127,7 @@ def test_templates(written: Written, template: str, expected: bytes) -> None:
     assert written(lambda: formats.template_writer(template)) == expected
 
 
-def test_a_template_on_a_terminal_keeps_its_own_lines_only(written: Written) -> None:
+def test_a_template_on_a_terminal_escapes_line_breaks_of_values(written: Written) -> None:
     out = written(lambda: formats.template_writer("{key} {value}\\n"), terminal=True)
     assert out.decode() == 'k é"\\n\nnull null\n\\xff \\x1b[31m\n'
 
@@ -118,17 +135,17 @@ def test_a_template_on_a_terminal_keeps_its_own_lines_only(written: Written) -> 
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{valu}", "is no field"),
-        ("{value", "a brace without its other"),
-        ("value}{offset}", "a brace without its other"),
-        ("{value:x}", "is no field"),
-        ("{header}", "is no field"),
-        ("{{value}}", "has no field"),
-        ("{value}\\q", "is no escape"),
-        ("{Value}", "a brace"),
+        ("{valu}", "is not a field"),
+        ("{value", "unbalanced brace"),
+        ("value}{offset}", "unbalanced brace"),
+        ("{value:x}", "is not a field"),
+        ("{header}", "is not a field"),
+        ("{{value}}", "contains no field"),
+        ("{value}\\q", "is not an escape"),
+        ("{Value}", "unbalanced brace"),
     ],
 )
-def test_no_template(template: str, why: str) -> None:
+def test_invalid_templates(template: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         formats.template_writer(template)
 
@@ -136,8 +153,8 @@ def test_no_template(template: str, why: str) -> None:
 def _shown(key: str | None, value: str | None, data: bytes | None) -> tuple[Any, str | None, str | None]:
     decode = record_decoder(key, value, DecoderSettings())
     assert decode
-    shown = decode(Record("t", 0, 1, None, b"k", data, ()))
-    return shown.value, shown.value_encoding, shown.error
+    output = decode(Record("t", 0, 1, None, b"k", data, ()))
+    return output.value, output.value_encoding, output.error
 
 
 @pytest.mark.parametrize(
@@ -154,7 +171,7 @@ def _shown(key: str | None, value: str | None, data: bytes | None) -> tuple[Any,
         ("short", b"\xff\xfe", (-2, "short", None)),
         ("int", b"\x00\x00\x01\x00", (256, "int", None)),
         ("long", b"\x7f" + b"\xff" * 7, (2**63 - 1, "long", None)),
-        ("long", b"1", ("1", "utf-8", "value: 1 bytes are no long, which has 8")),
+        ("long", b"1", ("1", "utf-8", "value: it has 1 bytes; the size of long is 8")),
         ("float", b"\x3f\xc0\x00\x00", (1.5, "float", None)),
         ("double", b"\x7f\xf0" + b"\x00" * 6, ("inf", "double", None)),
         ("int", None, (None, None, None)),
@@ -170,7 +187,7 @@ def test_a_decoded_record_in_every_format(written: Written) -> None:
     decode = record_decoder("text", "json", DecoderSettings())
     assert decode
     chunk = Chunk(TP, [1, 2], [0, 0], [b"k", b"\xff"], [b'{ "a": 1 }', b"\xfe"], {})
-    chunk = chunk._replace(shown=[decode(record) for record in chunk.records()])
+    chunk = chunk._replace(decoded=[decode(record) for record in chunk.records()])
     assert written(lambda: formats.text_writer(b":"), chunk) == b'k:{"a":1}\n\xff:\xfe\n'
     first, second = (json.loads(line) for line in written(lambda: formats.write_json, chunk).splitlines())
     assert (first["value"], first["value_encoding"], "error" in first) == ({"a": 1}, "json", False)
@@ -178,12 +195,12 @@ def test_a_decoded_record_in_every_format(written: Written) -> None:
     assert second["error"].startswith("key: 'utf-8' codec")
 
 
-def test_kafkas_own_topics_decode_both() -> None:
+def test_internal_topics_decode_key_and_value() -> None:
     decode = record_decoder("offsets", "offsets", DecoderSettings())
     assert decode
     key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x03"  # version 1: group, topic, partition
-    shown = decode(Record("__consumer_offsets", 0, 1, None, key, None, ()))
-    assert shown.key["data"] == {"group": "g", "topic": "t", "partition": 3}
+    output = decode(Record("__consumer_offsets", 0, 1, None, key, None, ()))
+    assert output.key["data"] == {"group": "g", "topic": "t", "partition": 3}
     assert decode(Record("x", 0, 1, None, b"\x00", b"v", ())).error
     with pytest.raises(UsageError, match="together"):
         record_decoder("offsets", None, DecoderSettings())
@@ -202,7 +219,7 @@ def _no_function(_settings: DecoderSettings) -> Any:
 
 
 def test_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package's entry points; a built-in name cannot be taken over."""
+    """The entry points of a package, which cannot replace a built-in decoder."""
     points = [
         EntryPoint(name, f"a_package:{function.__name__}", decoding.GROUP)
         for name, function in (("reversing", _reversing), ("broken", _broken), ("odd", _no_function), ("json", _broken))
@@ -214,9 +231,9 @@ def test_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _shown(None, "reversing", b"abc") == ({"of": "t value", "reversed": "cba"}, "reversing", None)
     assert _shown(None, "reversing", b"\xff")[1] == "base64", "it failed, whatever it raised"
     assert _shown(None, "json", b"1") == (1, "json", None)
-    for name, why in (("broken", "no licence"), ("odd", "no function")):
+    for name, why in (("broken", "no licence"), ("odd", "not a function")):
         with pytest.raises(NotSupported, match=why):
             record_decoder(None, name, DecoderSettings())
-    with pytest.raises(UsageError, match="'thrift' is no decoder") as caught:
+    with pytest.raises(UsageError, match="decoder 'thrift' is unknown") as caught:
         record_decoder("thrift", None, DecoderSettings())
     assert "reversing" in str(caught.value.hint)

@@ -1,4 +1,4 @@
-"""A member of a group whose partitions come and go while an answer is on its way. Consumer and fetcher are stand-ins;
+"""A group member whose partitions change while a response is in flight. Consumer and fetcher are stand-ins;
 real ones are in tests/integration/records/test_consume.py and tests/integration/records/test_consume_group.py."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kctl.protocol.codes import ErrorCode
 from kctl.records.chunk import Chunk
 from kctl.records.consume import group_reader
 from kctl.records.consume.batches import batches_in, next_offset
-from kctl.records.consume.consumer import ours, theirs
+from kctl.records.consume.consumer import from_kafka, to_kafka
 from kctl.records.consume.delivery import Delivery, Stats
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.group_reader import GroupReader
@@ -32,7 +32,7 @@ HUNDRED = b"".join(batch(base, [Rec(value=b"x" * 500) for _ in range(50)]) for b
 
 
 class Consumer:
-    """kafka-python's: `script` has what each poll() does; committed: what the group has."""
+    """kafka-python's consumer. script: the effect of each poll(); committed: the group's offsets."""
 
     def __init__(self, *script: Callable[[Consumer], None], committed: int = 0) -> None:
         self._script = iter(script)
@@ -51,14 +51,14 @@ class Consumer:
 
     def take(self) -> None:
         """As before a rebalance: the positions are committed first."""
-        tp = theirs(TP)
+        tp = to_kafka(TP)
         self.committed = self.positions[tp]
         self._listener.on_partitions_revoked({tp})
         del self.positions[tp]
         self.paused.discard(tp)
 
     def give(self) -> None:
-        tp = theirs(TP)
+        tp = to_kafka(TP)
         self.positions[tp] = self.committed
         self._listener.on_partitions_assigned({tp})
 
@@ -83,14 +83,14 @@ class Consumer:
 
     def commit(self, offsets: Mapping[TheirTopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         ((tp, offset),) = offsets.items()
-        assert ours(tp) == TP
+        assert from_kafka(tp) == TP
         self.committed = offset.offset
 
     def close(self, **_options: Any) -> None: ...
 
 
 class Log:
-    """Stands for the Fetcher: one partition, of which the first answer holds one batch, the next two, and so on."""
+    """A stand-in for the Fetcher: one partition; the first response has one batch, the next two, and so on."""
 
     data = b""
     start = 0
@@ -114,8 +114,8 @@ class Log:
             yield Fetched(TP, position, position, b"", (), -1, ErrorCode.OFFSET_OUT_OF_RANGE)
             return
         self._answers += 1
-        left = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
-        data = b"".join(self.data[each.position : each.next_position] for each in left)
+        remaining = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
+        data = b"".join(self.data[each.position : each.next_position] for each in remaining)
         self._position = next_offset(data, position)
         yield Fetched(TP, position, self._position, data, (), 0)
 
@@ -123,7 +123,7 @@ class Log:
 
 
 class Sink:
-    """shown: offsets. breaks: the number of the flush that finds nobody at the other end."""
+    """A sink. shown: offsets. breaks: the number of the flush at which the reader of the pipe has exited."""
 
     def __init__(self, breaks: int = 0) -> None:
         self.shown: list[int] = []
@@ -151,7 +151,7 @@ Read = Callable[..., GroupReader]
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
-    """A reader of `data` that serves the consumer after each 2 to 16 KiB."""
+    """Return a reader of `data` that serves the consumer after each 2 to 16 KiB."""
     monkeypatch.setattr(group_reader, "_SERVE_EVERY_S", 0.0)
 
     def make(
@@ -159,10 +159,10 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
     ) -> GroupReader:
         monkeypatch.setattr(group_reader, "open_consumer", lambda *_: consumer)
         monkeypatch.setattr(group_reader, "Fetcher", type("Filled", (Log,), {"data": data, "start": start}))
-        chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
+        selected = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
         plan = Plan(("t",), (TP,), {}, {TP: end})
         client: Any = None
-        return GroupReader(client, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink)
+        return GroupReader(client, selected, plan, Delivery(selected, sink, plan.ends, None), sink)
 
     return make
 
@@ -170,21 +170,21 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
 def nothing(_consumer: Consumer) -> None: ...
 
 
-def test_taken_away_in_the_middle_and_given_back(reader: Read) -> None:
-    seen: list[int] = []
+def test_a_partition_is_revoked_during_delivery_and_assigned_again(reader: Read) -> None:
+    received: list[int] = []
 
     def take(consumer: Consumer) -> None:
-        seen.append(len(sink.shown))
+        received.append(len(sink.shown))
         consumer.take()
 
     consumer, sink = Consumer(Consumer.give, nothing, take, nothing, Consumer.give), Sink()
     assert reader(consumer, sink, HUNDRED).run() == "end"
-    assert 0 < seen[0] < 100
+    assert 0 < received[0] < 100
     assert sink.shown == list(range(100)), "nothing twice, and nothing left out"
     assert consumer.committed == 100
 
 
-def test_what_another_member_has_read_meanwhile_is_not_shown(reader: Read) -> None:
+def test_records_read_by_another_member_in_the_meantime_are_not_shown(reader: Read) -> None:
     def give(consumer: Consumer) -> None:
         assert consumer.committed == len(sink.shown), "all that was shown was committed before it was taken away"
         consumer.committed = 60
@@ -198,8 +198,8 @@ def test_what_another_member_has_read_meanwhile_is_not_shown(reader: Read) -> No
 
 
 @pytest.mark.parametrize("when", ["r", ".r", "..r", "...r", "r.rr", "rrrrrrrrr"])
-def test_a_rebalance_that_leaves_it_the_partition(reader: Read, when: str) -> None:
-    """What was asked for anew meanwhile is not shown twice."""
+def test_a_rebalance_that_keeps_the_partition(reader: Read, when: str) -> None:
+    """Records that were requested again in the meantime are not shown twice."""
 
     def both(consumer: Consumer) -> None:
         consumer.take()
@@ -211,8 +211,8 @@ def test_a_rebalance_that_leaves_it_the_partition(reader: Read, when: str) -> No
     assert consumer.committed == 100
 
 
-def test_what_comes_behind_the_end_is_not_committed(reader: Read) -> None:
-    """The end is in a gap: the next record is behind it, and for the next reader."""
+def test_records_after_the_end_are_not_committed(reader: Read) -> None:
+    """The end is in a gap: the record after it is for the next reader."""
     data = batch(0, [Rec(offset=1), Rec(offset=5), Rec(offset=9)])
     consumer, sink = Consumer(Consumer.give), Sink()
     assert reader(consumer, sink, data, end=8).run() == "end"
@@ -226,21 +226,21 @@ def test_markers_at_the_end_count_as_read(reader: Read) -> None:
     assert (sink.shown, consumer.committed) == ([0, 1], 3)
 
 
-def test_exactly_so_many(reader: Read) -> None:
+def test_max_messages_is_exact(reader: Read) -> None:
     consumer, sink = Consumer(Consumer.give, committed=3), Sink()
     assert reader(consumer, sink, HUNDRED, max_messages=42).run() == "max-messages"
     assert (sink.shown, consumer.committed) == (list(range(3, 45)), 45)
 
 
-def test_nobody_reads_on(reader: Read) -> None:
-    """What was flushed before was handed over, and is committed; the rest is not."""
+def test_the_command_stops_when_its_reader_exits(reader: Read) -> None:
+    """Records flushed before were delivered and are committed; the rest is not."""
     consumer, sink = Consumer(Consumer.give), Sink(breaks=3)
     with pytest.raises(BrokenPipeError):
         reader(consumer, sink, HUNDRED).run()
     assert 0 < consumer.committed == sink.flushed < len(sink.shown) < 100
 
 
-def test_interrupted_while_it_writes(reader: Read) -> None:
+def test_interrupted_during_a_write(reader: Read) -> None:
     class Stopped(Sink):
         def flush(self) -> None:
             super().flush()
@@ -254,7 +254,7 @@ def test_interrupted_while_it_writes(reader: Read) -> None:
 
 @pytest.mark.parametrize("error", [RebalanceInProgressError, CommitFailedError, KafkaTimeoutError])
 def test_interrupted_in_a_rebalance(reader: Read, error: type[KafkaError]) -> None:
-    """A refused or late commit does not turn Ctrl-C into a failure."""
+    """A rejected or late commit does not turn Ctrl-C into a failure."""
 
     class Rebalancing(Consumer):
         def commit(self, *_: object, **_options: object) -> None:
@@ -269,10 +269,10 @@ def test_interrupted_in_a_rebalance(reader: Read, error: type[KafkaError]) -> No
     assert interrupted.committed == {}
     (warning,) = sink.warnings
     assert warning.startswith("group g: ")
-    assert "its offsets were not committed" in warning
+    assert "the offsets were not committed" in warning
 
 
-def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader: Read) -> None:
+def test_damage_is_reported_with_its_offsets_and_earlier_records_are_committed(reader: Read) -> None:
     data = batch(0, 5) + with_bytes(batch(5, 3), 70, b"\x7f")
     consumer, sink = Consumer(Consumer.give), Sink()
     with pytest.raises(OperationFailed, match="the batch of offsets 5 to 7 is damaged") as caught:
@@ -281,11 +281,11 @@ def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader:
     assert (sink.shown, consumer.committed) == ([0, 1, 2, 3, 4], 5)
 
 
-def test_a_log_that_was_cut(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_log(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer, sink = Consumer(Consumer.give, committed=2), Sink()
-    made = reader(consumer, sink, HUNDRED, start=30)
+    created = reader(consumer, sink, HUNDRED, start=30)
     monkeypatch.setattr(group_reader, "read_log_offsets", lambda *_: ({TP: LogOffsets(start=30, end=100)}, set(), {}))
-    assert made.run() == "end"
+    assert created.run() == "end"
     assert sink.shown == list(range(30, 100))
-    assert (made.skipped, consumer.committed) == (28, 100)
+    assert (created.skipped, consumer.committed) == (28, 100)
     assert sink.warnings == ["t-3: offsets 2 to 29 were deleted before they were read"]

@@ -1,4 +1,4 @@
-"""Which groups `kctl consume --group` joins, as a classic member, without being told to."""
+"""The groups that `kctl consume --group` joins without --as-classic-member."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_verdict(group: Group, refused: str | None, warned: str | None) -> None:
 @pytest.mark.parametrize(
     ("version", "answer", "refused"),
     [
-        (None, _group("consumer"), False),  # a broker that knows classic groups alone is not asked
+        (None, _group("consumer"), False),  # no request to a broker that only has classic groups
         (0, _group("consumer"), True),
         (0, NotFound("group g"), False),
-        (0, ConnectionRefused("gone"), False),  # joining says so
+        (0, ConnectionRefused("gone"), False),  # joining reports it
     ],
 )
-def test_what_cannot_be_described_is_the_brokers_to_judge(
+def test_groups_that_cannot_be_described_are_left_to_the_broker(
     version: int | None, answer: Group | KctlError, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def described(_client: object, names: list[str]) -> Groups:

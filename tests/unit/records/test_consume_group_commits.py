@@ -1,4 +1,4 @@
-"""What a group has committed after a reading: never a record that was not shown, never less than others committed.
+"""Offsets committed by a read: never after a record that was not shown, never before those of other members.
 
 The member of the group, its consumer and the brokers are stand-ins, all in `_Cluster`: real ones cannot be made to
 rebalance, or a user to press Ctrl-C, between two chosen records.
@@ -19,7 +19,7 @@ from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.consume import group_reader
-from kctl.records.consume.consumer import theirs
+from kctl.records.consume.consumer import to_kafka
 from kctl.records.consume.delivery import Delivery
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
@@ -31,7 +31,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class _Cluster:
-    """A topic of two partitions and the member of a group that reads it; where nothing is left, Ctrl-C is pressed.
+    """A topic of two partitions and a group member that reads it; at the end, Ctrl-C is pressed.
 
     log: the offsets that records have; offsets: what the group has committed, by whomever; meanwhile: what happens
     within polls of the member, one of them in each. Records come from whoever asks: the member, unless it has paused
@@ -50,24 +50,24 @@ class _Cluster:
         self._listener: Any = None
         self._asked: dict[TopicPartition, int] = {}
 
-    # --- what others do ---
+    # --- other members ---
 
     def takes_away(self, tp: TopicPartition, *, then_committed: int) -> None:
-        self.offsets |= {_ours(each): at for each, at in self._positions.items()}  # as in front of any rebalance
+        self.offsets |= {_ours(each): at for each, at in self._positions.items()}  # as before any rebalance
         self._listener.on_partitions_revoked(set(self._positions))
         self._give({each: at for each, at in self._positions.items() if _ours(each) != tp})
         self.offsets[tp] = then_committed
 
     def gives_back(self, tp: TopicPartition) -> None:
         self._listener.on_partitions_revoked(set(self._positions))
-        self._give(self._positions | {theirs(tp): self.offsets[tp]})
+        self._give(self._positions | {to_kafka(tp): self.offsets[tp]})
 
     def _give(self, positions: Mapping[Any, int]) -> None:
         self._positions = dict(positions)
         self._paused.clear()
         self._listener.on_partitions_assigned(set(positions))
 
-    # --- kafka-python's consumer, as far as it is used ---
+    # --- the used part of kafka-python's consumer ---
 
     def group_metadata(self) -> Any:
         return SimpleNamespace(state=MemberState.STABLE if self._positions else MemberState.REBALANCING)
@@ -102,23 +102,23 @@ class _Cluster:
             time.sleep(0.01)
             return {}
         if not self._positions:
-            self._give({theirs(tp): at for tp, at in self.offsets.items()})
+            self._give({to_kafka(tp): at for tp, at in self.offsets.items()})
         happens = self.meanwhile.pop(0) if self.meanwhile else None
         if happens is not None:
             happens()
-        found: dict[Any, list[Any]] = {}
-        asked = {tp: at for tp, at in self._positions.items() if tp not in self._paused}
-        for tp, at in asked.items():
+        result: dict[Any, list[Any]] = {}
+        requests = {tp: at for tp, at in self._positions.items() if tp not in self._paused}
+        for tp, at in requests.items():
             offsets = [each for each in self.log[_ours(tp)] if each >= at][
-                : max_records - sum(map(len, found.values()))
+                : max_records - sum(map(len, result.values()))
             ]
             if offsets:
-                found[tp] = [_record(offset) for offset in offsets]
+                result[tp] = [_record(offset) for offset in offsets]
                 self._positions[tp] = offsets[-1] + 1
-        if self.pressed_in_poll or (asked and not (found or happens)):
+        if self.pressed_in_poll or (requests and not (result or happens)):
             raise KeyboardInterrupt
-        time.sleep(0 if found else 0.001)
-        return found
+        time.sleep(0 if result else 0.001)
+        return result
 
     def commit(self, offsets: Mapping[Any, Any], timeout_ms: int) -> None:
         self.offsets |= {_ours(tp): each.offset for tp, each in offsets.items()}
@@ -145,17 +145,17 @@ class _Fetcher:
         self._positions.pop(tp, None)
 
     def poll(self, timeout_s: float) -> Iterator[Fetched]:
-        found = False
+        result = False
         for tp, at in list(self._positions.items()):
             offsets = [each for each in self._cluster.log[tp] if each >= at]
             if offsets:
                 recs = [Rec(b"k", b"v" * 1000, offset=each - offsets[0]) for each in offsets]
                 self._positions[tp] = offsets[-1] + 1
-                found = True
+                result = True
                 yield Fetched(tp, at, offsets[-1] + 1, batch(offsets[0], recs), (), offsets[-1] + 1)
-        if self._cluster.assignment() and not found and not self._cluster.meanwhile:
+        if self._cluster.assignment() and not result and not self._cluster.meanwhile:
             raise KeyboardInterrupt
-        time.sleep(0 if found else 0.01)
+        time.sleep(0 if result else 0.01)
 
     def close(self) -> None: ...
 
@@ -169,7 +169,7 @@ def _record(offset: int) -> Any:
 
 
 class _Sink:
-    """error: raised in place of the write after so many records."""
+    """A sink. error: raised instead of the write after this many records."""
 
     def __init__(self, error: BaseException | None = None, after: int = 0) -> None:
         self.shown: list[tuple[TopicPartition, int]] = []
@@ -203,13 +203,13 @@ def _read(
 ) -> str:
     monkeypatch.setattr(group_reader, "open_consumer", lambda *_: cluster)
     monkeypatch.setattr(group_reader, "Fetcher", cluster.fetcher, raising=False)
-    chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=ends is not None, **options)
+    selected = ConsumeOptions(topics=("t",), group="g", exit_eof=ends is not None, **options)
     plan = Plan(("t",), tuple(cluster.log), {}, ends or {})
     nobody: Any = None
-    return group_reader.GroupReader(nobody, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink).run()
+    return group_reader.GroupReader(nobody, selected, plan, Delivery(selected, sink, plan.ends, None), sink).run()
 
 
-def test_records_that_were_fetched_and_not_shown_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_were_fetched_but_not_shown_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink()
     selection = Selection(key=re.compile(b"k"))
     assert _read(monkeypatch, cluster, sink, max_messages=1, selection=selection) == "max-messages"
@@ -219,7 +219,7 @@ def test_records_that_were_fetched_and_not_shown_are_not_committed(monkeypatch: 
 
 @pytest.mark.parametrize("after", [0, 1, 6, 350])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BrokenPipeError(), OperationFailed("no registry")])
-def test_an_end_in_the_midst_of_a_poll(monkeypatch: pytest.MonkeyPatch, error: BaseException, after: int) -> None:
+def test_the_end_is_reached_during_a_poll(monkeypatch: pytest.MonkeyPatch, error: BaseException, after: int) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink(error, after)
     if isinstance(error, KeyboardInterrupt):
         assert _read(monkeypatch, cluster, sink) == "interrupted"
@@ -230,7 +230,7 @@ def test_an_end_in_the_midst_of_a_poll(monkeypatch: pytest.MonkeyPatch, error: B
     assert cluster.offsets == sink.first_unshown(cluster.log)
 
 
-def test_ctrl_c_while_records_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: range(200)}), _Sink()
     cluster.pressed_in_poll = True
     assert _read(monkeypatch, cluster, sink) == "interrupted"
@@ -238,22 +238,22 @@ def test_ctrl_c_while_records_are_fetched(monkeypatch: pytest.MonkeyPatch) -> No
     assert cluster.offsets == {T0: 0, T1: 0}
 
 
-def test_all_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_records_are_shown_and_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(1200), T1: [4, 7, 9]}), _Sink()
     assert _read(monkeypatch, cluster, sink) == "interrupted"
     assert len(sink.shown) == len(set(sink.shown)) == 1203
     assert cluster.offsets == {T0: 1200, T1: 10}
 
 
-def test_the_log_grows_behind_the_end_of_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_grows_after_the_end_of_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(300), T1: [*range(600), *range(603, 900)]}), _Sink()
     assert _read(monkeypatch, cluster, sink, ends={T0: 100, T1: 601}) == "end"
     assert sorted(sink.shown) == [(T0, each) for each in range(100)] + [(T1, each) for each in range(600)]
     assert cluster.offsets == {T0: 100, T1: 601}
 
 
-def test_another_member_read_on_in_the_meantime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """t-0 goes to it after 100 records, comes back with 500 committed, and nothing more comes."""
+def test_another_member_read_further_in_the_meantime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another member gets t-0 after 100 records and returns it with 500 committed; no more records follow."""
     cluster, sink = _Cluster({T0: range(100), T1: [0]}), _Sink()
     cluster.meanwhile = [
         lambda: None,
@@ -265,14 +265,14 @@ def test_another_member_read_on_in_the_meantime(monkeypatch: pytest.MonkeyPatch)
     assert cluster.offsets == {T0: 500, T1: 1}
 
 
-def test_a_partition_that_went_to_another_member_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_of_another_member_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: range(100), T1: [0]}), _Sink()
     cluster.meanwhile = [lambda: None, lambda: cluster.takes_away(T0, then_committed=700)]
     assert _read(monkeypatch, cluster, sink) == "interrupted"
     assert cluster.offsets == {T0: 700, T1: 1}
 
 
-def test_joining_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joining_does_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, sink = _Cluster({T0: [0, 1], T1: [0, 1]}), _Sink()
     cluster.joins_at = time.monotonic() + 0.6
     cluster.meanwhile = [lambda: None] * 1000

@@ -1,4 +1,4 @@
-"""Conditions on JSON values, and what else selects records."""
+"""Conditions on JSON values, keys, values and headers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ ORDER = {
         (".id == 17", True),
         ("id != 18", True),
         ("id != 17", False),
-        ("missing != 17", False),  # nothing stands there
+        ("missing != 17", False),  # no such member
         ("missing == null", False),
         ("note == null", True),
-        ("note", True),  # something stands there
+        ("note", True),  # the member exists
         ("missing", False),
         ("paid == true", True),
         ("paid == 1", False),
@@ -50,7 +50,7 @@ ORDER = {
         ('user.name == "\\u00c5sa"', True),
         ('user.name > "A"', True),
         ('user.name =~ "^Å.a$"', True),
-        ('id =~ "1"', False),  # no text
+        ('id =~ "1"', False),  # not a string
         ('user.e-mail =~ "@"', True),
         ('user["e-mail"] == "a@b"', True),
         ('$["user"]["name"] =~ "s"', True),
@@ -80,7 +80,7 @@ def test_conditions(condition: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", [], [1], float("inf")])
-def test_a_path_into_what_is_no_object(value: Any) -> None:
+def test_a_path_into_a_value_that_is_not_an_object(value: Any) -> None:
     assert not parse_condition("a.b[0]")(value)
 
 
@@ -89,26 +89,26 @@ def test_a_path_into_what_is_no_object(value: Any) -> None:
     [
         ("", "no path"),
         ("== 1", "no path"),
-        ("a ==", "no JSON value"),
-        ("a == b", "no JSON value"),
+        ("a ==", "is not a JSON value"),
+        ("a == b", "is not a JSON value"),
         ("a == 'b'", "double quotes"),
-        ("a == NaN", "no JSON value"),
-        ("a b", "what is 'b'"),
-        ("a..b", "what is"),
-        ("a[", "what is"),
-        ("a[1.5]", "what is"),
-        ("a[99999999999]", "what is"),
-        ("a = 1", "what is"),
+        ("a == NaN", "is not a JSON value"),
+        ("a b", "'b' is not an operator"),
+        ("a..b", "is not an operator"),
+        ("a[", "is not an operator"),
+        ("a[1.5]", "is not an operator"),
+        ("a[99999999999]", "is not an operator"),
+        ("a = 1", "is not an operator"),
         ("a =~ 1", "regular expression"),
         ('a =~ "("', "regular expression"),
-        ("a < true", "a number or a text"),
-        ("a < null", "a number or a text"),
-        ("a == 1 and b == 2", "no JSON value"),
+        ("a < true", "a number or a string"),
+        ("a < null", "a number or a string"),
+        ("a == 1 and b == 2", "is not a JSON value"),
         ("a" * 1001, "longer than"),
-        ("a == " + "[" * 900, "no JSON value"),
+        ("a == " + "[" * 900, "is not a JSON value"),
     ],
 )
-def test_no_condition(condition: str, why: str) -> None:
+def test_invalid_conditions(condition: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(why)):
         parse_condition(condition)
 
@@ -142,21 +142,23 @@ CHUNK = Chunk(
     ],
 )
 def test_selection(selection: Selection, offsets: list[int]) -> None:
-    chosen = selection.of(CHUNK)
-    assert list(chosen.offsets) == offsets
-    assert [record.offset for record in chosen.records()] == offsets
+    selected = selection.matching(CHUNK)
+    assert list(selected.offsets) == offsets
+    assert [record.offset for record in selected.records()] == offsets
     if 13 in offsets:
-        assert list(chosen.records())[-1].headers == (("h", None), ("i", b"y"))
+        assert list(selected.records())[-1].headers == (("h", None), ("i", b"y"))
 
 
-def test_conditions_are_for_what_is_shown() -> None:
+def test_conditions_match_decoded_values() -> None:
     chunk = Chunk(TP, [0, 1], [0, 0], [None, None], [(7).to_bytes(4, "big"), b"xx"], {})
     decode = record_decoder(None, "int", DecoderSettings())
     assert decode
-    chunk = chunk._replace(shown=[decode(record) for record in chunk.records()])
-    assert list(Selection(value=re.compile(b"^7$")).of(chunk).offsets) == [0]
-    assert list(Selection(value=re.compile(b"x")).of(chunk).offsets) == [1], "what could not be decoded is as it is"
-    assert list(Selection(json=(parse_condition("$ == 7"),)).of(chunk).offsets) == [0]
+    chunk = chunk._replace(decoded=[decode(record) for record in chunk.records()])
+    assert list(Selection(value=re.compile(b"^7$")).matching(chunk).offsets) == [0]
+    assert list(Selection(value=re.compile(b"x")).matching(chunk).offsets) == [1], (
+        "undecoded values are matched as bytes"
+    )
+    assert list(Selection(json=(parse_condition("$ == 7"),)).matching(chunk).offsets) == [0]
 
 
 def test_parts_keep_their_headers() -> None:
@@ -178,11 +180,11 @@ def test_a_header_without_a_name() -> None:
         Selection(json=(parse_condition('$ =~ "(a+)+b"'),)),
     ],
 )
-def test_a_pattern_that_would_take_for_ever_is_ended(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extremely_slow_pattern_is_stopped(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kctl.records.consume.select._SEARCH_S", 0.2)
     before = signal.getsignal(signal.SIGVTALRM)
     chunk = Chunk(TP, [7, 8], [0, 0], [None, None], [b"b", b'"' + b"a" * 60 + b'"'], {1: ((b"h", b"a" * 60),)})
     with pytest.raises(OperationFailed, match=r"more than 0.2 s for offsets 7 to 8 of t-0"):
-        selection.of(chunk)
+        selection.matching(chunk)
     assert signal.getsignal(signal.SIGVTALRM) is before
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)

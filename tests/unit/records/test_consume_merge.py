@@ -1,4 +1,4 @@
-"""Reading without a group, over answers that a made-up Fetcher gives: ends, limits, merging by time."""
+"""Reading without a group from a fake Fetcher: ends, limits, merging by timestamp."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl.records.chunk import Chunk
 from kctl.records.consume import direct
 from kctl.records.consume.batches import next_offset
 from kctl.records.consume.delivery import Delivery, Stats
-from kctl.records.consume.direct import Direct
+from kctl.records.consume.direct import DirectReader
 from kctl.records.consume.fetcher import Fetched
 from kctl.records.consume.options import ConsumeOptions
 from kctl.records.consume.plan import Plan
@@ -36,7 +36,7 @@ class _Sink:
 
 
 class _Log:
-    """A partition's log in batches of some records, by their timestamps."""
+    """Return a partition's log in small batches, from its timestamps."""
 
     def __init__(self, number: int, times: Sequence[int], per_batch: int) -> None:
         self.tp = TopicPartition("t", number)
@@ -48,8 +48,10 @@ class _Log:
 
 
 class _Fetcher:
-    """Stands in for brokers: one that gives a batch at a time, from a random partition that is asked for. A real
-    one cannot be made to answer in a chosen order."""
+    """A fake Fetcher that returns one batch at a time from a random partition.
+
+    Real brokers cannot be made to respond in a given order.
+    """
 
     logs: dict[TopicPartition, _Log]
     random: random.Random
@@ -59,10 +61,10 @@ class _Fetcher:
         self.searching = False
 
     def poll(self, _timeout_s: float) -> Iterator[Fetched]:
-        wanted = [tp for tp in self._positions if tp not in self._silent]
-        if not wanted:
+        expected = [tp for tp in self._positions if tp not in self._silent]
+        if not expected:
             return
-        tp = self.random.choice(wanted)
+        tp = self.random.choice(expected)
         log, position = self.logs[tp], self._positions[tp]
         data = next((each for each in log.batches if next_offset(each, 0) > position), b"")
         following = next_offset(data, position)
@@ -88,16 +90,16 @@ def _run(
     _Fetcher.logs, _Fetcher.random = {log.tp: log for log in logs}, random.Random(seed)
     tps = tuple(log.tp for log in logs)
     until = {log.tp: (ends or {}).get(log.tp.partition, log.end) for log in logs}
-    chosen = ConsumeOptions(topics=("t",), exit_eof=True, **options)
+    selected = ConsumeOptions(topics=("t",), exit_eof=True, **options)
     plan = Plan(("t",), tps, dict.fromkeys(tps, 0), until)
     sink = _Sink()
-    delivery = Delivery(chosen, sink, plan.ends, None)
+    delivery = Delivery(selected, sink, plan.ends, None)
     client: Any = None
-    return Direct(client, chosen, plan, delivery, sink).run(), sink
+    return DirectReader(client, selected, plan, delivery, sink).run(), sink
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_merged_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_merge_in_timestamp_order(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
     logs = [
         _Log(number, sorted(chance.randrange(300) for _ in range(chance.randrange(80))), chance.randrange(1, 12))
@@ -110,8 +112,8 @@ def test_merged_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch, seed: int)
         assert [o for _, p, o in sink.seen if p == log.tp.partition] == list(range(log.end))
 
 
-def test_a_partition_stays_in_the_order_of_its_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Producers' clocks may go back: what follows a late record waits for it, and is not moved in front."""
+def test_a_partition_stays_in_offset_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Producers' clocks may go back: records after a late record are not moved before it."""
     _, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 2), _Log(1, [3, 4, 11], 1)], 1, merge=True)
     assert [(t, p) for t, p, _ in sink.seen] == [(1, 0), (3, 1), (4, 1), (9, 0), (2, 0), (10, 0), (11, 1)]
 
@@ -133,13 +135,13 @@ def test_max_messages_within_a_batch(monkeypatch: pytest.MonkeyPatch, merge: boo
         assert [time for time, _, _ in sink.seen] == list(range(11))
 
 
-def test_until_a_time_leaves_out_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_until_a_time_skips_later_records(monkeypatch: pytest.MonkeyPatch) -> None:
     why, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 4)], 1, until_ms=9)
     assert (why, [time for time, _, _ in sink.seen]) == ("until", [1, 2])
 
 
 def test_a_merge_of_many_compressed_partitions_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of few bytes on the wire may be large: 50 of 6 MB each, one per partition, all of them begun at once."""
+    """Batches of few bytes on the wire may be large: 50 of 6 MB each, one per partition, all in progress at once."""
     count, size = 50, 6000
     logs = [_Log(number, [], 1) for number in range(count)]
     data = batch(0, [Rec(value=b"x" * 1000, timestamp=time) for time in range(size)], codec="zstd", base_timestamp=0)

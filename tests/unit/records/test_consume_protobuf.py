@@ -1,4 +1,4 @@
-"""Protobuf and JSON Schema by a schema registry: Confluent's and Apicurio's framing."""
+"""Protobuf and JSON Schema with a schema registry: Confluent's and Apicurio's framing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _bytes(name: str, value: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("with_descriptors", [True, False])
 def test_messages_as_proto_json(with_descriptors: bool) -> None:
-    read = message_reader(_schema(with_descriptors=with_descriptors), "schema 1")
+    reader = message_reader(_schema(with_descriptors=with_descriptors), "schema 1")
     order, line, refund = _bytes("shop.Order", VALUE), _bytes("shop.Order.Line", VALUE["lines"][0]), b"\x0a\x01x"
     schema_id = SchemaId(1)
     for data, expected in (
@@ -94,15 +94,15 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
         (b"\x02\x02" + refund, {"reason": "x"}),
         (b"\0", {}),
     ):
-        assert read(Framed(schema_id, data)) == expected
+        assert reader(Framed(schema_id, data)) == expected
         assert json.loads(json.dumps(expected, allow_nan=False)) == expected
-    assert read(Framed(schema_id, refund, header_rest=b"\x02\x02")) == {"reason": "x"}, "indexes in the header"
-    assert read(Framed(schema_id, order, header_rest=b"\0")) == VALUE
-    assert read(Framed(schema_id, order, apicurio=True)) == VALUE, "the first message"
+    assert reader(Framed(schema_id, refund, header_rest=b"\x02\x02")) == {"reason": "x"}, "indexes in the header"
+    assert reader(Framed(schema_id, order, header_rest=b"\0")) == VALUE
+    assert reader(Framed(schema_id, order, apicurio=True)) == VALUE, "the first message"
     for name in (b"Refund", b"shop.Refund"):
         ref = bytes([len(name) + 2, 0x0A, len(name)]) + name
-        assert read(Framed(schema_id, ref + refund)) == {"reason": "x"}, "Apicurio's Ref"
-        assert read(Framed(schema_id, ref + refund, apicurio=True)) == {"reason": "x"}
+        assert reader(Framed(schema_id, ref + refund)) == {"reason": "x"}, "Apicurio's Ref"
+        assert reader(Framed(schema_id, ref + refund, apicurio=True)) == {"reason": "x"}
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
         (b"\x04\0\x02", "no message 0.1"),
         (b"\0\x0a\xff", "is not a message shop.Order"),
         (b"\0\x1a\x02\x08", "is not a message shop.Order"),
-        (b"\0" + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f", ""),  # a timestamp that no calendar has
+        (b"\0" + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f", ""),  # a timestamp out of range
     ],
 )
-def test_what_is_no_message(data: bytes, why: str) -> None:
-    read = message_reader(_schema(with_descriptors=False), "schema 1")
+def test_invalid_messages(data: bytes, why: str) -> None:
+    reader = message_reader(_schema(with_descriptors=False), "schema 1")
     with pytest.raises(Exception, match=why):
-        read(Framed(SchemaId(1), data))
+        reader(Framed(SchemaId(1), data))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
          "not a Protobuf schema"),
     ],
 )  # fmt: skip
-def test_no_schema(schema: Schema, why: str) -> None:
+def test_invalid_schemas(schema: Schema, why: str) -> None:
     with pytest.raises(NoSchema, match=why):
         message_reader(schema, "schema 1")
 
@@ -186,12 +186,12 @@ def test_a_registry_with_schemas_of_all_kinds(registry: RegistryServer, offers_d
             else:
                 with pytest.raises(NoSchema, match="is of type"):
                     decode(message, "t", "value")
-    with pytest.raises(NoSchema, match="THRIFT, which kctl does not know"):
+    with pytest.raises(NoSchema, match="THRIFT, which kctl does not support"):
         load("registry", settings)(struct.pack(">bI", 0, 4), "t", "value")
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[NaN]", b"1e999", b"[" * 300 + b"]" * 300, b"[" * 100_000])
-def test_what_is_no_json(registry: RegistryServer, data: bytes) -> None:
+def test_invalid_json(registry: RegistryServer, data: bytes) -> None:
     registry.answers["/schemas/ids/2"] = {"schema": "{}", "schemaType": "JSON"}
     with pytest.raises(ValueError, match=r".+"):
         load("json-schema", DecoderSettings(registry.url))(struct.pack(">bI", 0, 2) + data, "t", "value")

@@ -1,4 +1,4 @@
-"""Batches that are written, read back by what reads segments; requests and answers."""
+"""Batches to be sent, read back by the segment reader; requests and responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from kctl.protocol.wire import WireError
-from kctl.records.produce.batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, record_room, smallest_batch
+from kctl.records.produce.batch import MAX_RECORDS, ClosedBatch, OpenBatch, compressor, max_record_size, smallest_batch
 from kctl.records.produce.outgoing import Outgoing
 from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.wire import Answer, decode, encode, version_for
@@ -40,21 +40,21 @@ def test_records_read_back(codec: str) -> None:
         assert filling.add(record, 10 + number)
     closed = filling.close(codec, compressor(codec))
     closed.sequence = 77
-    batch, found = _read(closed, producer=(5000, 3))
+    batch, result = _read(closed, producer=(5000, 3))
     assert (batch.codec_name, batch.record_count, batch.last_offset_delta) == (codec, 4, 3)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5000, 3, 77)
     assert (batch.base_timestamp, batch.max_timestamp) == (1000, 2**40)
-    assert [(r.key, r.value, r.headers, r.timestamp) for r in found] == [
+    assert [(r.key, r.value, r.headers, r.timestamp) for r in result] == [
         (r.key, r.value, r.headers, r.timestamp_ms) for r in RECORDS
     ]
-    kept = [(10 + n, record._replace(partition=4)) for n, record in enumerate(RECORDS)]
-    assert list(closed.records()) == kept, "what is kept for the report"
+    saved = [(10 + n, record._replace(partition=4)) for n, record in enumerate(RECORDS)]
+    assert list(closed.records()) == saved, "what is kept for the report"
 
 
 @pytest.mark.parametrize("size", [0, 1, 30, 100, 127, 128, 5000, 9000])
-def test_values_in_bulk_are_as_one_by_one(size: int) -> None:
+def test_adding_values_in_bulk_equals_adding_them_one_by_one(size: int) -> None:
     values = [bytes([n % 256]) * max(0, size - n % 3) for n in range(300)]
-    taken: list[tuple[int, bytes | None]] = []
+    count: list[tuple[int, bytes | None]] = []
     at = 0
     while at < len(values):
         bulk = OpenBatch(0, 50_000)
@@ -66,12 +66,12 @@ def test_values_in_bulk_are_as_one_by_one(size: int) -> None:
             one.add(Outgoing(None, values[number]), number)
         assert [r.value for _, r in closed.records()] == [r.value for _, r in one.close("none", None).records()]
         assert bulk.content_bytes == one.content_bytes
-        taken += [(number, record.value) for number, record in closed.records()]
+        count += [(number, record.value) for number, record in closed.records()]
         at = behind
-    assert taken == list(enumerate(values))
+    assert count == list(enumerate(values))
 
 
-def test_bulk_behind_records_with_keys() -> None:
+def test_bulk_after_records_with_keys() -> None:
     batch = OpenBatch(0, 1 << 20)
     batch.add(Outgoing(b"k", b"1", (), 5), 1)
     assert batch.add_values([b"2", b"3"], 0, 2, 2) == 2
@@ -94,11 +94,11 @@ def test_a_batch_is_full() -> None:
 def test_sizes(record: Outgoing) -> None:
     batch = OpenBatch(0, 10)
     batch.add(record, 1)
-    assert smallest_batch(record) <= batch.size <= V2_HEADER + record_room(record)
+    assert smallest_batch(record) <= batch.size <= V2_HEADER + max_record_size(record)
     assert smallest_batch(record._replace(timestamp_ms=None)) <= batch.size
 
 
-def test_request_and_answer() -> None:
+def test_request_and_response() -> None:
     pieces = encode(8, 3, "t", -1, 1500, [(2, b"HEAD", b"records")])
     data = b"".join(pieces)
     assert struct.unpack(">i", data[:4])[0] == len(data) - 4
@@ -131,23 +131,23 @@ def _closed(name: int, count: int = 1) -> ClosedBatch:
     return batch.close("none", None)
 
 
-def test_what_is_sent_again_goes_first_and_keeps_its_sequence() -> None:
+def test_a_retried_batch_goes_first_and_keeps_its_sequence() -> None:
     queue = PartitionQueue(0, leader=1)
     first, second, third = (_closed(n, count=n) for n in (1, 2, 3))
     queue.waiting.extend([first, second, third])
     assert [queue.send_next(1, idempotent=True) for _ in range(2)] == [first, second]
     assert (first.sequence, second.sequence) == (0, 1)
-    queue.under_way.remove(second)
-    queue.again.append(second)
+    queue.in_flight.remove(second)
+    queue.retries.append(second)
     assert not queue.may_send(5), "the first has no answer yet"
-    queue.under_way.remove(first)
-    queue.again.append(first)
+    queue.in_flight.remove(first)
+    queue.retries.append(first)
     assert queue.may_send(5)
     assert [queue.send_next(1, idempotent=True) for _ in range(3)] == [first, second, third]
     assert [batch.sequence for batch in (first, second, third)] == [0, 1, 3]
 
 
-def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered() -> None:
+def test_nothing_is_sent_to_a_new_leader_before_the_old_one_has_responded() -> None:
     queue = PartitionQueue(0, leader=1)
     queue.waiting.extend([_closed(1), _closed(2)])
     queue.send_next(1, idempotent=True)
@@ -158,12 +158,12 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered() -> None:
     assert not queue.may_send(1)
 
 
-def test_what_was_never_sent_is_dropped() -> None:
+def test_batches_that_were_never_sent_are_dropped() -> None:
     queue = PartitionQueue(0, leader=1)
-    sent, unsent = _closed(1), _closed(2)
-    queue.waiting.extend([sent, unsent])
-    queue.again.append(queue.send_next(1, idempotent=False))
-    queue.under_way.clear()
+    batches, unsent = _closed(1), _closed(2)
+    queue.waiting.extend([batches, unsent])
+    queue.retries.append(queue.send_next(1, idempotent=False))
+    queue.in_flight.clear()
     assert queue.may_send(1)
     assert list(queue.drop_unsent()) == [unsent]
-    assert list(queue.waiting) == [sent]
+    assert list(queue.waiting) == [batches]

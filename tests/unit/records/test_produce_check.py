@@ -1,4 +1,4 @@
-"""kctl produce --dry-run without a broker: what lines would become."""
+"""kctl produce --dry-run without a broker."""
 
 from __future__ import annotations
 
@@ -27,59 +27,59 @@ def _parse(line: bytes, _number: int) -> Outgoing:
     return Outgoing(line[:1] or None, line[1:] or None)
 
 
-def test_every_line_is_looked_at(tmp_path: Path) -> None:
+def test_every_line_is_checked(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"ax\nbad\nb\n")
     two.write_bytes(b"\xff\xfe\n" + b"bad\n" * 30 + b"z" + b"y" * 2000)
     supply = Lines([one, two], 10_000)
-    found = check_lines(Destination(state(3), 1000), ProduceOptions("t"), supply, _parse)
-    assert (found.records, found.bytes, found.tombstone_count, found.largest_bytes) == (3, 5, 1, 2)
-    assert sum(each.records for each in found.partitions) == 3
-    assert (found.bad_line_count, len(found.bad_lines)) == (32, 20)
-    assert found.bad_lines[:2] == [f"{one} line 2 is bad; mend it", f"{two} line 2 is bad; mend it"]
+    result = check_lines(Destination(state(3), 1000), ProduceOptions("t"), supply, _parse)
+    assert (result.records, result.bytes, result.tombstone_count, result.largest_bytes) == (3, 5, 1, 2)
+    assert sum(each.records for each in result.partitions) == 3
+    assert (result.bad_line_count, len(result.bad_lines)) == (32, 20)
+    assert result.bad_lines[:2] == [f"{one} line 2 is bad; mend it", f"{two} line 2 is bad; mend it"]
 
 
-def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
+def test_a_partition_that_does_not_exist(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"0\n2\n3\n")
     options = ProduceOptions("t")
-    found = check_lines(
+    result = check_lines(
         Destination(state(3), None),
         options,
         Lines([file], 10),
         lambda line, _: Outgoing(b"k", line, (), None, int(line)),
     )
-    assert found.partitions == [PartitionRecords(0, 1), PartitionRecords(2, 1)]
-    assert "line 3 names partition 3, and topic t has 0 to 2" in found.bad_lines[0]
+    assert result.partitions == [PartitionRecords(0, 1), PartitionRecords(2, 1)]
+    assert "line 3 names partition 3, and topic t has 0 to 2" in result.bad_lines[0]
 
 
-def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Path) -> None:
+def test_lines_that_are_values_are_counted_in_bulk(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"abc\n\n" + b"x" * 2000 + b"\nde")
-    told: list[int] = []
+    messages: list[int] = []
     for partition in (None, 1):
         options = ProduceOptions("t", partition=partition)
         supply = Lines([file], 1000)
-        found = check_lines(
-            Destination(state(3), 1000), options, supply, None, progress=lambda it: told.append(it.records)
+        result = check_lines(
+            Destination(state(3), 1000), options, supply, None, progress=lambda it: messages.append(it.records)
         )
-        assert (found.records, found.bytes, found.largest_bytes, found.bad_line_count) == (3, 5, 3, 1)
-        assert (found.any_partition_count, found.partitions) == (
+        assert (result.records, result.bytes, result.largest_bytes, result.bad_line_count) == (3, 5, 3, 1)
+        assert (result.any_partition_count, result.partitions) == (
             (3, []) if partition is None else (0, [PartitionRecords(1, 3)])
         )
-        assert "line 3 is too large" in found.bad_lines[0]
-    assert told[-1] == 2, "the last line, without an end, is taken behind it"
+        assert "line 3 is too large" in result.bad_lines[0]
+    assert messages[-1] == 2, "the last line, without an end, is taken behind it"
     few = check_lines(Destination(state(3), None), ProduceOptions("t", count=2), Lines([file], 1000), None)
     assert (few.records, few.bytes) == (2, 3)
 
 
-def test_it_ends_at_the_count() -> None:
+def test_checking_stops_at_the_count() -> None:
     options = ProduceOptions("t", count=2500)
-    found = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
-    assert (found.records, found.any_partition_count, found.largest_bytes) == (2500, 2500, 4)
+    result = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
+    assert (result.records, result.any_partition_count, result.largest_bytes) == (2500, 2500, 4)
 
 
-def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
+def test_checking_waits_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -94,9 +94,9 @@ def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
     thread = threading.Thread(target=write)
     thread.start()
     began = time.process_time()
-    found = check_lines(Destination(state(1), None), ProduceOptions("t"), Lines([pipe], 100), None)
+    result = check_lines(Destination(state(1), None), ProduceOptions("t"), Lines([pipe], 100), None)
     thread.join()
-    assert (found.records, found.bytes) == (2, 3)
+    assert (result.records, result.bytes) == (2, 3)
     assert time.process_time() - began < 0.2, "it waits, and does not try again and again"
 
 
@@ -116,7 +116,7 @@ class _Shown(Invocation):
         (1, True, "partitions without a leader: 0", NotHealthy),
     ],
 )
-def test_what_ends_a_dry_run(bad: int, skip: bool, shortage: str | None, raised: type[KctlError] | None) -> None:
-    found = ProduceCheck("t", bad_line_count=bad, bad_lines=["line 1 is bad"] * bad, max_batch_bytes=1000)
+def test_errors_of_a_dry_run(bad: int, skip: bool, shortage: str | None, raised: type[KctlError] | None) -> None:
+    result = ProduceCheck("t", bad_line_count=bad, bad_lines=["line 1 is bad"] * bad, max_batch_bytes=1000)
     with pytest.raises(raised) if raised else nullcontext():
-        report_check(_Shown(), found, ProduceOptions("t", skip_bad_lines=skip), shortage)
+        report_check(_Shown(), result, ProduceOptions("t", skip_bad_lines=skip), shortage)

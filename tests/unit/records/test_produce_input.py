@@ -15,7 +15,7 @@ from kctl.records.produce import input as produce_input
 from kctl.records.produce import partitioner
 from kctl.records.produce.input import Lines, check_files
 from kctl.records.produce.json import json_line, json_parser
-from kctl.records.produce.options import Lost
+from kctl.records.produce.options import UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing, Unfit
 from kctl.records.produce.pace import Pace, parse_record_rate
 from kctl.records.produce.partitioner import murmur2, partition_of
@@ -25,14 +25,14 @@ from kctl.records.produce.undelivered_file import UndeliveredFile
 
 
 def _all(lines: Lines) -> list[tuple[int, bytes]]:
-    found = []
+    result = []
     while not lines.ended:
         if lines.at == len(lines.lines):
             lines.fill()
             continue
-        found.append((lines.number, lines.lines[lines.at]))
+        result.append((lines.number, lines.lines[lines.at]))
         lines.at, lines.number = lines.at + 1, lines.number + 1
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def _all(lines: Lines) -> list[tuple[int, bytes]]:
         ([b"a\nb"], [b"a", b"b"]),
         ([b"\n\n"], [b"", b""]),
         ([b"a\r\nb\rc\n\rd"], [b"a", b"b", b"c", b"", b"d"]),
-        ([b"a\x0b\x0c\x1c\x85\xe2\x80\xa8\n"], [b"a\x0b\x0c\x1c\x85\xe2\x80\xa8"]),  # str.splitlines has more
+        ([b"a\x0b\x0c\x1c\x85\xe2\x80\xa8\n"], [b"a\x0b\x0c\x1c\x85\xe2\x80\xa8"]),  # str.splitlines would split here
         ([b"a\r", b"\nb"], [b"a", b"", b"b"]),  # two files
         ([b"x" * 262_143 + b"\r\ny\r\n"], [b"x" * 262_143, b"y"]),  # CR and LF in two reads
         ([b"x" * 262_143 + b"\ry"], [b"x" * 262_143, b"y"]),
@@ -58,8 +58,8 @@ def _all(lines: Lines) -> list[tuple[int, bytes]]:
         (
             [b"x" * 300_000 + b"\n" + b"y" * 300_000],
             [b"x" * 300_000, b"y" * 300_000],
-        ),  # longer than what is read at once
-        ([b"x" * 600_001 + b"\nz\n"], [b"x" * 600_001, b"z"]),  # cut behind the first byte too many
+        ),  # longer than one read
+        ([b"x" * 600_001 + b"\nz\n"], [b"x" * 600_001, b"z"]),  # cut off after the first excess byte
         ([b"x" * 900_000 + b"\nz\n"], [b"x" * 600_001, b"z"]),
     ],
 )
@@ -71,7 +71,7 @@ def test_lines_of_files(tmp_path: Path, contents: list[bytes], expected: list[by
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_what_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_lines_that_span_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(produce_input, "_CHUNK", size)
     marked: list[str] = []
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\rthree\n\rfour\r\n")
@@ -81,7 +81,7 @@ def test_what_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_refused(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_is_rejected(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a").write_bytes("\ufeffk:v\n".encode(encoding))
     with pytest.raises(InvalidFile, match="is UTF-16"):
         _all(Lines([tmp_path / "a"], 100))
@@ -93,15 +93,15 @@ _NAMES = {"key.separator": "key_separator", "null.marker": "null_marker", "heade
 
 @pytest.mark.parametrize(("options", "rows"), json.loads(DATA.read_bytes()), ids=lambda each: "")
 def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dict[str, str], rows: list[Any]) -> None:
-    """Deliberate differences: a byte order mark is left out, headers may be empty, and the separator of headers is no
-    regular expression."""
-    given: dict[str, Any] = {_NAMES[name]: text.encode() for name, text in options.items() if name in _NAMES}
-    if "headers_separator" in given:
-        given["headers_separator"] = given["headers_separator"].removeprefix(b"\\")
+    """Deliberate differences: a byte order mark is skipped, headers may be empty, and the separator of headers is not
+    a regular expression."""
+    values: dict[str, Any] = {_NAMES[name]: text.encode() for name, text in options.items() if name in _NAMES}
+    if "headers_separator" in values:
+        values["headers_separator"] = values["headers_separator"].removeprefix(b"\\")
     if "parse.key" in options:
-        given.setdefault("key_separator", b"\t")
+        values.setdefault("key_separator", b"\t")
     how = TextFormat(
-        **given, parse_headers="parse.headers" in options, accept_missing=options.get("ignore.error") == "true"
+        **values, parse_headers="parse.headers" in options, accept_missing=options.get("ignore.error") == "true"
     )
     for text, records, error in rows:
         if error is not None and error.endswith("may not be equal"):
@@ -112,25 +112,25 @@ def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dic
             continue
         check_separators(how)
         if "parse.headers" in options and text.startswith("\t"):
-            continue  # an empty text before the delimiter: no header, where Java refuses it
+            continue  # an empty text before the delimiter: no header; Java rejects it
         (tmp_path / "a").write_text(text, newline="")
-        parse, made, why = text_parser(how), [], None
+        parse, created, why = text_parser(how), [], None
         for _, line in _all(Lines([tmp_path / "a"], 100)):
             try:
-                made.append(parse(line))
+                created.append(parse(line))
             except Unfit as exc:
                 why = exc
                 break
-        shown = [[_text(r.key), _text(r.value), [[_text(n), _text(v)] for n, v in r.headers]] for r in made]
+        output = [[_text(r.key), _text(r.value), [[_text(n), _text(v)] for n, v in r.headers]] for r in created]
         without_mark = json.loads(json.dumps(records).replace("\\ufeff", ""))
-        assert (shown, why is None) == (without_mark, error is None), (options, text, str(why))
+        assert (output, why is None) == (without_mark, error is None), (options, text, str(why))
 
 
 def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode()
 
 
-def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
+def test_with_several_files_a_line_is_reported_with_its_file(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text("1\n2\n")
     lines = Lines([tmp_path / "a", tmp_path / "b"], 100)
@@ -139,10 +139,10 @@ def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
     assert Lines([tmp_path / "a"], 100).where(7) == "line 7"
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="there is no file"):
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="does not exist"):
         check_files([tmp_path / "none"])
-    with pytest.raises(InvalidFile, match="is a folder"):
+    with pytest.raises(InvalidFile, match="is a directory"):
         check_files([tmp_path])
     with pytest.raises(UsageError, match="only once"):
         check_files([Path("-"), Path("-")])
@@ -186,7 +186,7 @@ def test_text(how: TextFormat, line: bytes, expected: Outgoing) -> None:
         (TextFormat(encoding="base64"), b"AP8", "not base64"),
     ],
 )
-def test_text_that_cannot_be_a_record(how: TextFormat, line: bytes, why: str) -> None:
+def test_invalid_text_lines(how: TextFormat, line: bytes, why: str) -> None:
     with pytest.raises(Unfit, match=why):
         text_parser(how)(line)
 
@@ -223,7 +223,7 @@ def test_json(line: str, expected: Outgoing) -> None:
         (b"\xff", "not UTF-8"),
         (b"[]", "not an object"),
         (b"{}", "has no value"),
-        (b'{"valu":"x"}', "a field that is none: 'valu'"),
+        (b'{"valu":"x"}', "an unknown field: 'valu'"),
         (b'{"value":1}', "neither a string nor null"),
         (b'{"value":{"a":1}}', "neither a string nor null"),
         (b'{"value":"x","value_encoding":"hex"}', "neither utf-8 nor base64"),
@@ -235,11 +235,11 @@ def test_json(line: str, expected: Outgoing) -> None:
         (b'{"value":"x","timestamp_ms":9223372036854775808}', "a timestamp_ms that is not a number"),
         (b'{"value":"x","headers":{"a":"b"}}', "headers that are not a list"),
         (b'{"value":"x","headers":[{"value":"b"}]}', "a header that is not an object of"),
-        (b"[" * 100_000, "cannot be read|can be read"),
-        (b'{"value":"x","offset":' + b"9" * 5000 + b"}", "can be read"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"value":"x","offset":' + b"9" * 5000 + b"}", "nested too deep"),
     ],
 )
-def test_json_that_cannot_be_a_record(line: bytes, why: str) -> None:
+def test_invalid_json_lines(line: bytes, why: str) -> None:
     with pytest.raises(Unfit, match=why):
         json_parser()(line)
 
@@ -261,32 +261,32 @@ def test_options_and_json() -> None:
         Outgoing(b"k\n\x1b", "😀\u2028".encode(), (), 3, 1),
     ],
 )
-def test_what_is_kept_can_be_given_back(record: Outgoing) -> None:
+def test_unacknowledged_records_can_be_sent_again(record: Outgoing) -> None:
     text = json_line(record, topic="t", line=7, outcome="failed")
     assert "\n" not in text
     assert json_parser()(text.encode()) == record
     assert {"line": 7, "outcome": "failed", "topic": "t"}.items() <= json.loads(text).items()
 
 
-def test_json_as_a_template_is_shown_as_it_has_to_be() -> None:
-    """Nobody's first template has doubled braces."""
-    given = '{"id":{n},"in":{"ref":"{uuid}"}}'
+def test_the_hint_shows_json_as_a_valid_template() -> None:
+    """A first template rarely has doubled braces."""
+    values = '{"id":{n},"in":{"ref":"{uuid}"}}'
     with pytest.raises(UsageError) as caught:
-        template(given)
-    shown = '{{"id":{n},"in":{{"ref":"{uuid}"}}}}'
-    assert (caught.value.hint or "").startswith(f"braces of JSON are doubled: {shown}; placeholders are")
-    assert b'{"id":7,"in":{"ref":"' in template(shown)(7)
+        template(values)
+    output = '{{"id":{n},"in":{{"ref":"{uuid}"}}}}'
+    assert (caught.value.hint or "").startswith(f"double the braces of JSON: {output}; placeholders are")
+    assert b'{"id":7,"in":{"ref":"' in template(output)(7)
     with pytest.raises(UsageError) as again:
         template("{{ {x}")
     assert (again.value.hint or "").startswith("placeholders are")
 
 
 def test_template() -> None:
-    made = template("order {n} {{x}} {uuid} {now} {random:12} {int:-2:3}")(7).decode()
+    created = template("order {n} {{x}} {uuid} {now} {random:12} {int:-2:3}")(7).decode()
     assert re.fullmatch(
         r"order 7 \{x\} [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12} \d{13} "
         r"[A-Za-z0-9+/]{12} (-[12]|[0-3])",
-        made,
+        created,
     )
     assert template("plain")(1) == b"plain"
     assert template("")(1) == b""
@@ -298,13 +298,13 @@ def test_template() -> None:
     ["{", "}", "{}", "{x}", "{n", "{n.real}", "{n!r}", "{random}", "{random:-1}", "{random:x}", "{int:2:1}", "{int:1}",
      "{__import__('os')}", "{n:}", "{random:" + "9" * 30 + "}", "{random:999999999999}", "{random:1:2}"],
 )  # fmt: skip
-def test_templates_that_are_none(text: str) -> None:
+def test_invalid_templates(text: str) -> None:
     with pytest.raises(UsageError):
         template(text)
 
 
 def test_random_values_have_a_limit() -> None:
-    with pytest.raises(UsageError, match="the most that a record gets"):
+    with pytest.raises(UsageError, match="exceed the maximum"):
         random_text(MAX_RANDOM + 1)
 
 
@@ -314,7 +314,7 @@ def test_rate(text: str, per_s: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1/d", "1MB/s", "s", "1e3"])
-def test_rates_that_are_none(text: str) -> None:
+def test_invalid_rates(text: str) -> None:
     with pytest.raises(UsageError, match="is not a rate"):
         parse_record_rate(text)
 
@@ -345,15 +345,15 @@ def test_murmur2(key: str, expected: int) -> None:
     assert partition_of(key.encode(), 7) == (expected & 0x7FFFFFFF) % 7
 
 
-def test_large_keys_are_not_remembered() -> None:
-    before = partitioner._remembered.cache_info().currsize
+def test_large_keys_are_not_cached() -> None:
+    before = partitioner._cached_hash.cache_info().currsize
     assert [partition_of(b"k" * size, 3) for size in (65, 20_000)] == [
         (murmur2(b"k" * size) & 0x7FFFFFFF) % 3 for size in (65, 20_000)
     ]
-    assert partitioner._remembered.cache_info().currsize == before
+    assert partitioner._cached_hash.cache_info().currsize == before
 
 
-def test_the_file_of_what_is_lost(tmp_path: Path) -> None:
+def test_the_file_of_unacknowledged_records(tmp_path: Path) -> None:
     path = tmp_path / "lost.jsonl"
     unused = UndeliveredFile(path)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -361,7 +361,7 @@ def test_the_file_of_what_is_lost(tmp_path: Path) -> None:
     unused.close()
     assert not path.exists(), "an empty one goes"
     used = UndeliveredFile(path)
-    assert used.write("t", [Lost(3, Outgoing(b"k", b"v", (), 1, 0), "unknown")]) == 1
+    assert used.write("t", [UnacknowledgedRecord(3, Outgoing(b"k", b"v", (), 1, 0), "unknown")]) == 1
     used.close()
     assert json.loads(path.read_text())["outcome"] == "unknown"
     with pytest.raises(AlreadyExists, match="has content"):

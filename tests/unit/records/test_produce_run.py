@@ -1,4 +1,4 @@
-"""A whole run of kctl produce without a broker: what ends it, and that everything is accounted for."""
+"""A complete run of kctl produce without a broker: reasons to end, and the outcome of every record."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.commands.produce.commands import _keep
-from kctl.commands.produce.report import report
+from kctl.commands.produce.commands import _save, _supply
+from kctl.commands.produce.report import report, speed
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
 from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
@@ -23,7 +23,7 @@ from kctl.protocol.client import ClusterClient
 from kctl.records.produce.batch import ClosedBatch, OpenBatch
 from kctl.records.produce.destination import Destination, check_topic, longest_line
 from kctl.records.produce.input import Lines
-from kctl.records.produce.options import Lost, ProduceOptions, ProduceResult
+from kctl.records.produce.options import ProduceOptions, ProduceResult, UnacknowledgedRecord
 from kctl.records.produce.outgoing import Outgoing
 from kctl.records.produce.partition_queue import PartitionQueue
 from kctl.records.produce.produce import Producing
@@ -39,9 +39,9 @@ def _run(
     options = ProduceOptions(
         topic="t", acks="1", idempotent=False, compression=codec, timeout_s=60, skip_bad_lines=skip, linger_ms=0
     )
-    known = state(1)
-    destination = Destination(known, limit)
-    client = FakeClient(known)
+    current = state(1)
+    destination = Destination(current, limit)
+    client = FakeClient(current)
     lines = Lines(files, longest_line(destination, options, encoded=False))
     run = Producing(cast(ClusterClient, client), destination, options, lines, parse)
     run.prepare()
@@ -49,7 +49,7 @@ def _run(
 
 
 class Answering:
-    """A thread that answers what is sent, as long as it is wanted."""
+    """A thread that responds to requests until it is closed."""
 
     def __init__(self, run: Producing) -> None:
         self._broker: FakeBroker = cast(FakeClient, run._client).brokers[-1]
@@ -73,10 +73,10 @@ class Answering:
 
 @pytest.mark.parametrize("parse", [None, lambda line, _number: Outgoing(b"k", line)])
 @pytest.mark.parametrize("skip", [True, False])
-def test_a_line_longer_than_any_record_is_refused_whole(
+def test_a_line_longer_than_any_record_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parse: Parse | None, skip: bool
 ) -> None:
-    """Compressed, no limit of the topic stops it: what was read of it must not be sent for it."""
+    """With compression no limit of the topic rejects it: the part that was read must not be sent instead."""
     monkeypatch.setattr("kctl.records.produce.destination.MAX_RECORD_BYTES", 300_000)
     path = tmp_path / "lines"
     path.write_bytes(b"a" * 300_000 + b"\n" + b"b" * 900_000 + b"\nnext\n")
@@ -89,7 +89,7 @@ def test_a_line_longer_than_any_record_is_refused_whole(
     assert result.bytes == 300_000 + (4 if skip else 0) + keys
 
 
-def test_a_file_that_is_gone_ends_it_behind_what_was_sent(tmp_path: Path) -> None:
+def test_a_deleted_file_ends_the_run_after_the_records_before_it(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
     first.write_text("a\nb\n")
     second.write_text("c\n")
@@ -110,7 +110,7 @@ def test_a_file_that_is_gone_ends_it_behind_what_was_sent(tmp_path: Path) -> Non
         report(_Shown(), result, run.cause, None, None)
 
 
-def test_what_nobody_foresaw_is_told_with_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_raised_after_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "lines"
     path.write_text("a\nb\n")
     run = _run([path])
@@ -125,10 +125,10 @@ def test_what_nobody_foresaw_is_told_with_an_account(tmp_path: Path, monkeypatch
     assert isinstance(run.unexpected, OSError)
     assert result.sent == result.failed + result.unknown == 2
     assert result.error == "unexpected error: OSError(24, 'too many')"
-    assert [row.line for row in run.lost()] == [1, 2]
+    assert [row.line for row in run.unacknowledged()] == [1, 2]
 
 
-def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -> None:
+def test_without_file_descriptors_a_broker_is_unreachable(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text("a\n")
     run = _run([path])
@@ -140,8 +140,8 @@ def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -
     run._sender.close()
 
 
-def test_a_second_interrupt_waits_no_longer_and_loses_nothing(tmp_path: Path) -> None:
-    """Nobody answers. However often it is interrupted, each record has its outcome."""
+def test_a_second_interrupt_stops_waiting_and_reports_every_record(tmp_path: Path) -> None:
+    """No broker responds. However often the run is interrupted, each record has an outcome."""
     path = tmp_path / "lines"
     path.write_text("".join(f"{number}\n" for number in range(500)))
     run = _run([path])
@@ -161,21 +161,21 @@ def test_a_second_interrupt_waits_no_longer_and_loses_nothing(tmp_path: Path) ->
     assert time.monotonic() - started < 4, "the first one alone waits for five seconds"
     assert result.interrupted
     assert result.sent == result.failed + result.unknown == 500
-    assert [row.line for row in run.lost()] == list(range(1, 501))
+    assert [row.line for row in run.unacknowledged()] == list(range(1, 501))
 
 
-def test_a_pipe_as_a_later_file_is_waited_for_without_stopping(tmp_path: Path) -> None:
-    """What was sent is answered meanwhile, and an interrupt ends it."""
+def test_waiting_for_a_pipe_does_not_block_the_sender(tmp_path: Path) -> None:
+    """Responses are handled in the meantime, and an interrupt ends the run."""
     first, pipe = tmp_path / "1", tmp_path / "pipe"
     first.write_text("a\n")
     os.mkfifo(pipe)
     run = _run([first, pipe])
-    told: list[int | None] = []
+    messages: list[int | None] = []
 
     def write() -> None:
         while not run.result.acknowledged:
             time.sleep(0.01)
-        told.append(run.result.acknowledged)
+        messages.append(run.result.acknowledged)
         pipe.write_text("b\nc\n")
 
     writing = threading.Thread(target=write)
@@ -183,7 +183,7 @@ def test_a_pipe_as_a_later_file_is_waited_for_without_stopping(tmp_path: Path) -
     with Answering(run):
         result = run.run()
     writing.join()
-    assert told == [1]
+    assert messages == [1]
     assert result.acknowledged == 3
     run = _run([pipe])
     pressing = threading.Timer(0.2, run.interrupt)
@@ -199,14 +199,14 @@ def test_each_lost_record_has_its_own_outcome() -> None:
         for number in (first, first + 2):
             batch.add(Outgoing(None, b"v"), number)
         run._done(batch.close("none", None), outcome, None)
-    assert [(row.line, row.outcome) for row in run.lost()] == [
+    assert [(row.line, row.outcome) for row in run.unacknowledged()] == [
         (1, "unknown"), (2, "failed"), (3, "unknown"), (4, "failed"),
     ]  # fmt: skip
     run._sender.close()
 
 
 class _Shown(Invocation):
-    """Keeps what is emitted."""
+    """An invocation that records the emitted result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -228,38 +228,59 @@ def _result() -> ProduceResult:
     return ProduceResult("t", "all", sent=6, acknowledged=2, unknown=4, not_acknowledged=[3, 4, 5, 9], error="why")
 
 
-def test_numbers_of_lines_are_numbers() -> None:
-    shown = _Shown()
+def test_line_numbers_are_numbers_in_json() -> None:
+    output = _Shown()
     with pytest.raises(OperationFailed) as caught:
-        report(shown, _result(), None, None, None)
-    assert shown.shown["not_acknowledged"] == [[3, 5], [9, 9]]
+        report(output, _result(), None, None, None)
+    assert output.shown["not_acknowledged"] == [[3, 5], [9, 9]]
     assert caught.value.details == {"not_acknowledged": [[3, 5], [9, 9]]}
     assert "lines 3-5,9 not acknowledged" in caught.value.message
 
 
-def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_prints_nothing_if_every_record_is_acknowledged(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with speed(terminal=False, quiet=True) as progress:
+        assert progress is None
+    marked = tmp_path / "marked"
+    marked.write_bytes(b"\xef\xbb\xbfa\n")
+    lines = _supply([marked], ProduceOptions("t"), Destination(state(1), 1000), encoded=False, quiet=True)
+    lines.fill()
+    output = _Shown()
+    report(output, ProduceResult("t", "all", sent=2, acknowledged=2), None, None, None, quiet=True)
+    nothing = output.shown
+    assert nothing is None
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(OperationFailed):
+        report(output, _result(), None, None, None, quiet=True)
+    assert output.shown["unknown"] == 4, "a failure prints the result"
+
+
+def test_a_full_disk_does_not_hide_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _run([])
     record = Outgoing(b"k", b"v", (), 1, 0)
-    monkeypatch.setattr(run, "lost", lambda: iter([Lost(n, record, "unknown") for n in range(250)]))
-    kept = UndeliveredFile(tmp_path / "kept")
+    monkeypatch.setattr(
+        run, "unacknowledged", lambda: iter([UnacknowledgedRecord(n, record, "unknown") for n in range(250)])
+    )
+    saved = UndeliveredFile(tmp_path / "kept")
 
     def full(_fd: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    why = _keep(kept, run)
+    why = _save(saved, run)
     assert why is not None
     assert "No space left on device; only the first 250 records are complete" in why.message
     assert run.result.failed_file == str(tmp_path / "kept")
-    shown = _Shown()
+    output = _Shown()
     with pytest.raises(OperationFailed, match=r"lines 3-5,9 not acknowledged .*: why; cannot write .* No space left"):
-        report(shown, _result(), None, None, why)
-    assert shown.shown["unknown"] == 4
-    kept.close()
+        report(output, _result(), None, None, why)
+    assert output.shown["unknown"] == 4
+    saved.close()
     run._sender.close()
 
 
-def test_the_file_of_what_is_lost_removes_only_what_it_made(tmp_path: Path) -> None:
+def test_the_file_of_unacknowledged_records_is_removed_only_if_new(tmp_path: Path) -> None:
     mine, link, pipe = tmp_path / "mine", tmp_path / "link", tmp_path / "pipe"
     mine.touch()
     link.symlink_to(mine)
@@ -280,28 +301,28 @@ def test_the_file_of_what_is_lost_removes_only_what_it_made(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "mine", "pipe"]
 
 
-def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> None:
-    """Not when it is in a buffer."""
+def test_records_are_counted_once_they_are_on_disk(tmp_path: Path) -> None:
+    """Records in a buffer do not count."""
     file = UndeliveredFile(tmp_path / "kept")
     os.close(file._fd)
     file._fd = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(OperationFailed, match="only the first 0 records are complete"):
-        file.write("t", [Lost(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
+        file.write("t", [UnacknowledgedRecord(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
     assert file.written == 0
     file.close()
 
 
-def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = state(1)
-    internal = replace(known, topics={"t": replace(known.topics["t"], internal=True)})
+def test_an_internal_topic_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = state(1)
+    internal = replace(current, topics={"t": replace(current.topics["t"], internal=True)})
     monkeypatch.setattr("kctl.records.produce.destination.known_topics", lambda *_: internal)
-    with pytest.raises(Refused, match="topic t is Kafka's own") as refused:
+    with pytest.raises(Refused, match="topic t is internal") as refused:
         check_topic(cast(ClusterClient, FakeClient(internal)), ProduceOptions("t"))
     assert refused.value.exit_code == 4
 
 
 @pytest.mark.parametrize(("kept", "said"), [(None, True), ("lost.jsonl", False)])
-def test_how_to_keep_what_is_lost_is_said_to_who_did_not(kept: str | None, said: bool) -> None:
+def test_the_hint_suggests_the_failed_file(kept: str | None, said: bool) -> None:
     result = ProduceResult("t", "all", sent=2, unknown=1, acknowledged=1, not_acknowledged=[2], failed_file=kept)
     with pytest.raises(OperationFailed) as failed:
         report(_Shown(), result, OperationFailed("silent"), None, None)
@@ -320,13 +341,13 @@ def test_how_to_keep_what_is_lost_is_said_to_who_did_not(kept: str | None, said:
     ],
 )  # fmt: skip
 def test_the_longest_line(limit: int | None, codec: str, encoded: bool, expected: int) -> None:
-    """A record that fits without a codec is not refused because of one."""
+    """A record that fits uncompressed is not rejected because of a codec."""
     destination = Destination(state(1), limit)
     assert longest_line(destination, ProduceOptions("t", compression=codec), encoded=encoded) == expected
 
 
 def test_a_request_too_large_for_the_brokers_is_explained() -> None:
     queue = PartitionQueue(0, 1)
-    for size, said in ((1 << 20, False), (105_000_000, True)):
-        queue.under_way = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
-        assert ("socket.request.max.bytes" in (queue.size_hint or "")) is said
+    for size, message in ((1 << 20, False), (105_000_000, True)):
+        queue.in_flight = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
+        assert ("socket.request.max.bytes" in (queue.size_hint or "")) is message

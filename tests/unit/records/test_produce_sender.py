@@ -1,4 +1,4 @@
-"""The sender, its connections and what becomes of each batch, with a broker that answers what it is told to."""
+"""The sender, its connections and the outcome of each batch, with a programmable broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from produce_fakes import FakeBroker, FakeClient, state
 
 
 class Rig:
-    """A sender with a broker; what became of batches."""
+    """A sender with a broker, and the outcomes of batches."""
 
     def __init__(
         self, partitions: int = 1, *, acks: int = -1, idempotent: bool | None = None, timeout_s: float = 30.0,
@@ -79,22 +79,22 @@ class Rig:
 
 @pytest.fixture
 def rig() -> Iterator[Callable[..., Rig]]:
-    made: list[Rig] = []
+    created: list[Rig] = []
 
     def make(*args: Any, connect: bool = True, **options: Any) -> Rig:
-        made.append(Rig(*args, **options))
+        created.append(Rig(*args, **options))
         if connect:
-            made[-1].sender.connect()
-        return made[-1]
+            created[-1].sender.connect()
+        return created[-1]
 
     yield make
-    for one in made:
+    for one in created:
         one.sender.close(at_once=True)
         one.broker.close()
 
 
 def test_one_batch_until_the_first_is_acknowledged_and_then_five(rig: Callable[..., Rig]) -> None:
-    """A broker that knows nothing of a producer takes any sequence number: order needs the first one in the log."""
+    """A broker without state of a producer accepts any sequence number, so the first batch must be in the log first."""
     it = rig()
     for _ in range(8):
         it.batch()
@@ -129,7 +129,7 @@ def test_after_an_error_one_at_a_time_and_in_order(rig: Callable[..., Rig]) -> N
     assert it.acknowledged() == list(range(1, 7))
 
 
-def test_a_lost_answer_in_the_middle_of_five(rig: Callable[..., Rig]) -> None:
+def test_a_lost_response_among_five(rig: Callable[..., Rig]) -> None:
     it = rig()
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
@@ -145,26 +145,26 @@ def test_a_lost_answer_in_the_middle_of_five(rig: Callable[..., Rig]) -> None:
     assert sum(map(len, it.broker.seen)) == 3
 
 
-def test_every_partition_has_its_turn(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_partition_gets_its_turn(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve partitions of one leader, requests that hold four batches, and a link that is the bottleneck."""
     monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 4200)
     it = rig(12)
-    taken: Counter[int] = Counter()
+    count: Counter[int] = Counter()
     for _ in range(200):
         lengths = Counter({queue.partition: queue.length for queue in it.sender._queues})
-        while sum(lengths.values()) < 120:  # as the sticky choice fills them: where the least waits
+        while sum(lengths.values()) < 120:  # as the sticky partition does: the shortest queue
             partition = min(lengths, key=lambda number: lengths[number])
             it.batch(partition)
             lengths[partition] += 1
         it.step()
         if it.broker.requests:
-            taken.update(it.broker.requests[0][1])
+            count.update(it.broker.requests[0][1])
             it.broker.answer()
-    assert len(taken) == 12
-    assert min(taken.values()) * 2 > max(taken.values()), taken
+    assert len(count) == 12
+    assert min(count.values()) * 2 > max(count.values()), count
 
 
-def test_standing_behind_others_is_no_lack_of_progress(
+def test_waiting_behind_other_partitions_counts_as_progress(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 1)
@@ -174,7 +174,7 @@ def test_standing_behind_others_is_no_lack_of_progress(
     started = time.monotonic()
     while not it.sender.idle and it.sender.stopped is None:
         it.step(2)
-        time.sleep(0.15)  # each request takes its time: 1.8 s in all
+        time.sleep(0.15)  # per request: 1.8 s in total
         if it.broker.requests:
             it.broker.answer()
     assert time.monotonic() - started > 1.5
@@ -184,19 +184,19 @@ def test_standing_behind_others_is_no_lack_of_progress(
 @pytest.mark.parametrize(
     ("code", "offset", "acks", "idempotent", "sent_again", "in_the_end"),
     [
-        # Refused before the append: it is not in the log, and may be sent again.
+        # Rejected before the append: not in the log, may be retried.
         (6, -1, -1, True, True, FAILED), (6, -1, -1, False, True, FAILED), (6, -1, 1, False, True, FAILED),
         (3, -1, -1, True, True, FAILED), (19, -1, -1, False, True, FAILED),
-        # Behind the append (DelayedProduce keeps the offset): sent again only where the broker would tell.
+        # After the append (DelayedProduce keeps the offset): retried only if the broker detects duplicates.
         (6, 5, -1, True, True, UNKNOWN), (6, 5, -1, False, False, UNKNOWN),
         (3, 5, -1, True, True, UNKNOWN), (3, 5, -1, False, False, UNKNOWN),
         (7, -1, -1, True, True, UNKNOWN), (7, -1, -1, False, False, UNKNOWN), (20, -1, -1, False, False, UNKNOWN),
         (56, -1, -1, True, True, UNKNOWN), (56, -1, -1, False, False, UNKNOWN),
-        # Not sent again whatever it was.
+        # Never retried.
         (-1, -1, -1, True, False, UNKNOWN), (10, -1, -1, True, False, FAILED), (87, -1, 1, False, False, FAILED),
     ],
 )  # fmt: skip
-def test_what_an_error_says_of_a_batch(
+def test_the_outcome_of_a_batch_by_error(
     rig: Callable[..., Rig], code: int, offset: int, acks: int, idempotent: bool, sent_again: bool, in_the_end: str
 ) -> None:
     it = rig(acks=acks, idempotent=idempotent, timeout_s=0.3)
@@ -208,8 +208,8 @@ def test_what_an_error_says_of_a_batch(
     assert it.sender.stopped is not None
 
 
-def test_acks_0_is_progress_when_it_is_written(rig: Callable[..., Rig]) -> None:
-    """A slow connection takes a large batch for longer than --timeout, and then the rest: nothing is given up twice."""
+def test_with_acks_0_a_write_is_progress(rig: Callable[..., Rig]) -> None:
+    """Writing a large batch takes longer than --timeout on a slow connection: nothing is given up twice."""
     it = rig(acks=0, timeout_s=1.0, batch_bytes=2_000_000)
     it.batch(size=1_500_000)
     ends = time.monotonic() + 5
@@ -221,19 +221,19 @@ def test_acks_0_is_progress_when_it_is_written(rig: Callable[..., Rig]) -> None:
     assert it.sender.stopped is None
 
 
-def test_acks_0_given_up_and_written_after_all(rig: Callable[..., Rig]) -> None:
+def test_with_acks_0_a_late_write_is_ignored(rig: Callable[..., Rig]) -> None:
     it = rig(acks=0, timeout_s=0.3, batch_bytes=2_000_000)
     it.batch(size=1_500_000)
     ends = time.monotonic() + 10
     while it.sender.stopped is None and time.monotonic() < ends:
         it.sender.step(0.02)
     assert [outcome for _, outcome, _ in it.outcomes] == [UNKNOWN]
-    it.step(50)  # the socket takes the rest
+    it.step(50)  # the rest is written
     assert len(it.outcomes) == 1
 
 
-def test_a_quota_is_waited_for(rig: Callable[..., Rig]) -> None:
-    """The broker answers at once and is deaf for throttle_time_ms: that is no silence and no lack of progress."""
+def test_throttle_time_is_waited_for(rig: Callable[..., Rig]) -> None:
+    """The broker responds at once, then pauses for throttle_time_ms, which is neither silence nor lack of progress."""
     it = rig(timeout_s=1.0)
     it.broker.throttle_ms = 2000
     it.batch()
@@ -249,7 +249,7 @@ def test_a_quota_is_waited_for(rig: Callable[..., Rig]) -> None:
     assert len(it.client.brokers) == 1
 
 
-def test_a_quota_of_old_brokers_was_waited_for_by_them(rig: Callable[..., Rig]) -> None:
+def test_old_brokers_wait_for_the_throttle_time_themselves(rig: Callable[..., Rig]) -> None:
     link = Link(1, cast(Connection, broker := FakeBroker()), 5, -1)
     link.send("t", 1000, [], (1, 0))
     link.write()
@@ -262,36 +262,36 @@ def test_a_quota_of_old_brokers_was_waited_for_by_them(rig: Callable[..., Rig]) 
     broker.close()
 
 
-def test_a_partition_that_takes_nothing_is_named_once(rig: Callable[..., Rig]) -> None:
-    """Answers name the partition, too."""
+def test_a_partition_that_accepts_nothing_is_reported_once(rig: Callable[..., Rig]) -> None:
+    """The broker's message names the partition, too."""
     sender = rig(timeout_s=4.0).sender
     sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
-    found = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
-    assert found.message == "partition t-0 took nothing for 4 s: fewer replicas are in sync"
+    result = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
+    assert result.message == "partition t-0 accepted nothing for 4 s: fewer replicas are in sync"
 
 
-def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
+def test_a_silent_broker_is_reported(rig: Callable[..., Rig]) -> None:
     it = rig(timeout_s=1.2)
     it.batch()
     it.until(lambda: it.sender.idle, "given up")
     ((_, outcome, why),) = it.outcomes
     assert outcome == UNKNOWN
     assert why
-    assert "took nothing for 1.2 s" in why
+    assert "accepted nothing for 1.2 s" in why
     it = rig(idempotent=False, timeout_s=2.0)
     it.batch()
     it.until(lambda: it.sender.idle, "given up")
     assert it.sender._leaders.trouble is not None
-    assert it.sender._leaders.trouble.message == "the connection to broker 1 broke: it was silent for 1.5 s"
+    assert it.sender._leaders.trouble.message == "the connection to broker 1 broke: no response within 1.5 s"
 
 
-def test_the_broker_has_more_time_than_it_is_told(rig: Callable[..., Rig]) -> None:
-    """Its own REQUEST_TIMED_OUT comes first."""
+def test_the_client_waits_longer_than_the_broker(rig: Callable[..., Rig]) -> None:
+    """The broker's REQUEST_TIMED_OUT arrives first."""
     it = rig(timeout_s=30)
     assert it.sender._silent_s == it.sender._request_s + 5
 
 
-def test_answers_before_nonsense_count(rig: Callable[..., Rig]) -> None:
+def test_responses_before_an_invalid_one_count(rig: Callable[..., Rig]) -> None:
     it = rig()
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
@@ -306,7 +306,7 @@ def test_answers_before_nonsense_count(rig: Callable[..., Rig]) -> None:
     assert sum(map(len, it.broker.seen)) == 1
 
 
-def test_answers_before_the_end_count_while_something_is_written(rig: Callable[..., Rig]) -> None:
+def test_responses_before_a_failed_write_count(rig: Callable[..., Rig]) -> None:
     it = rig(2, acks=1, batch_bytes=3_000_000)
     it.batch(0)
     it.sender.flushing = True
@@ -321,7 +321,7 @@ def test_answers_before_the_end_count_while_something_is_written(rig: Callable[.
     assert it.acknowledged() == [1, 2]
 
 
-def test_no_broker_can_take_it(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_supports_the_codec(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeBroker, "api_versions", {0: (0, 2)})
     with pytest.raises(NotSupported, match="format 2"):
         rig(connect=False).sender.connect()
@@ -331,7 +331,7 @@ def test_no_broker_can_take_it(rig: Callable[..., Rig], monkeypatch: pytest.Monk
         it.sender.connect()
 
 
-def test_waiting_for_a_leader_takes_no_time(rig: Callable[..., Rig]) -> None:
+def test_waiting_for_a_leader_uses_no_cpu(rig: Callable[..., Rig]) -> None:
     it = rig(leader=-1)
     it.batch(size=10)
     steps = 0
@@ -345,8 +345,8 @@ def test_waiting_for_a_leader_takes_no_time(rig: Callable[..., Rig]) -> None:
     assert it.acknowledged() == [1]
 
 
-def test_going_on_behind_a_refused_batch_in_the_next_epoch(rig: Callable[..., Rig]) -> None:
-    """A broker takes nothing behind a sequence number that is missing, and the first one of a newer epoch."""
+def test_go_on_continues_in_the_next_epoch_after_a_rejected_batch(rig: Callable[..., Rig]) -> None:
+    """A broker rejects batches after a missing sequence number, but accepts the first one of a newer epoch."""
     it = rig(2, go_on=True)
     for _ in range(2):
         it.batch(0)
@@ -362,12 +362,12 @@ def test_going_on_behind_a_refused_batch_in_the_next_epoch(rig: Callable[..., Ri
     it.until(lambda: it.sender.idle, "the others", answering=True)
     assert it.sender.stopped is None
     assert [outcome for _, outcome, _ in it.outcomes] == [ACKNOWLEDGED] * 4 + [FAILED] + [ACKNOWLEDGED] * 3
-    seen = [(batch.epoch, batch.sequence, batch.base_offset) for batch in it.ended if batch.partition == 0]
-    assert seen == [(0, 0, 0), (0, 1, 0), (0, 2, -1), (1, 0, 30), (1, 1, 31)]
+    received = [(batch.epoch, batch.sequence, batch.base_offset) for batch in it.ended if batch.partition == 0]
+    assert received == [(0, 0, 0), (0, 1, 0), (0, 2, -1), (1, 0, 30), (1, 1, 31)]
     assert [batch.sequence for batch in it.ended if batch.partition == 1] == [0, 1, 2]
 
 
-def test_going_on_gives_up_what_was_sent_behind_the_lost_one(rig: Callable[..., Rig]) -> None:
+def test_go_on_gives_up_batches_sent_after_the_lost_one(rig: Callable[..., Rig]) -> None:
     it = rig(go_on=True)
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)
@@ -386,7 +386,7 @@ def test_going_on_gives_up_what_was_sent_behind_the_lost_one(rig: Callable[..., 
     assert [(batch.epoch, batch.sequence) for batch in it.ended[-2:]] == [(1, 0), (1, 1)]
 
 
-def test_going_on_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> None:
+def test_go_on_continues_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> None:
     it = rig(go_on=True, timeout_s=0.3)
     it.broker.judge = lambda _partition: (19, -1)
     it.batch()
@@ -400,7 +400,7 @@ def test_going_on_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> Non
     assert it.sender.stopped is None
 
 
-def test_going_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) -> None:
+def test_go_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) -> None:
     it = rig(acks=1, go_on=True)
     for _ in range(3):
         it.batch()
@@ -411,8 +411,8 @@ def test_going_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig
     assert [len(broker.seen) for broker in it.client.brokers] == [1, 2]
 
 
-def test_resending_as_producers_without_idempotence_do(rig: Callable[..., Rig]) -> None:
-    """What was under way on a connection that broke goes out once more: it may be in the log twice then."""
+def test_resend_behaves_like_producers_without_idempotence(rig: Callable[..., Rig]) -> None:
+    """Batches in flight on a broken connection are sent again, so they may be in the log twice."""
     it = rig(acks=1, go_on=True, resend=True)
     it.batch()
     it.until(it.acknowledged, "the first", answering=True)

@@ -43,17 +43,17 @@ def test_text_of(data: bytes | None, expected: tuple[str | None, str | None]) ->
 
 def test_view() -> None:
     record = Record("t", 1, 42, 1_700_000_000_123, None, b"\xff", (("h", b"v"), ("n", None)))
-    shown = view(record)
-    assert shown.timestamp == datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc)
-    assert (shown.key, shown.key_encoding, shown.value, shown.value_encoding) == (None, None, "/w==", "base64")
-    assert [(h.key, h.value, h.encoding) for h in shown.headers] == [("h", "v", "utf-8"), ("n", None, None)]
+    output = view(record)
+    assert output.timestamp == datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc)
+    assert (output.key, output.key_encoding, output.value, output.value_encoding) == (None, None, "/w==", "base64")
+    assert [(h.key, h.value, h.encoding) for h in output.headers] == [("h", "v", "utf-8"), ("n", None, None)]
 
 
 @pytest.mark.parametrize("timestamp_ms", [None, 2**63 - 1, 253_402_300_800_000])
 def test_a_timestamp_that_no_calendar_has(timestamp_ms: int | None) -> None:
-    shown = view(Record("t", 0, 0, timestamp_ms, None, None, ()))
-    assert shown.timestamp is None
-    assert shown.timestamp_ms == timestamp_ms
+    output = view(Record("t", 0, 0, timestamp_ms, None, None, ()))
+    assert output.timestamp is None
+    assert output.timestamp_ms == timestamp_ms
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def _settings(tmp_path: Path, properties: str, **options: Any) -> DecoderSetting
     ],
 )  # fmt: skip
 def test_keys_of_a_properties_file(tmp_path: Path, properties: str, expected: tuple[str | None, ...]) -> None:
-    found = _settings(tmp_path, properties)
-    assert (found.schema_registry, found.registry_user_info, found.registry_token) == expected
-    assert "secret" not in repr(found)
-    assert "p@ss" not in repr(found)
+    result = _settings(tmp_path, properties)
+    assert (result.schema_registry, result.registry_user_info, result.registry_token) == expected
+    assert "secret" not in repr(result)
+    assert "p@ss" not in repr(result)
 
 
 def test_stores_and_what_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,15 +55,15 @@ def test_stores_and_what_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
         f"schema.registry.ssl.keystore.location={TLS / 'client.pem'}\nschema.registry.ssl.key.password=k\n"
         "schema.registry.ssl.endpoint.identification.algorithm=\nschema.registry.url=http://a\nbearer.auth.token=t"
     )
-    found = _settings(tmp_path, text)
-    assert (found.registry_ca, found.registry_cert) == (str(TLS / "ca.pem"), str(TLS / "client.pem"))
-    assert (found.registry_key_password, found.registry_check_hostname) == ("k", False)
+    result = _settings(tmp_path, text)
+    assert (result.registry_ca, result.registry_cert) == (str(TLS / "ca.pem"), str(TLS / "client.pem"))
+    assert (result.registry_key_password, result.registry_check_hostname) == ("k", False)
     login = tmp_path / "login"
     login.write_text("me:secret\n")
     login.chmod(0o600)
-    found = _settings(tmp_path, text, url="http://b", ca="x", user_info_file=str(login))
-    assert (found.schema_registry, found.registry_ca) == ("http://b", "x")
-    assert (found.registry_user_info, found.registry_token) == ("me:secret", None)
+    result = _settings(tmp_path, text, url="http://b", ca="x", user_info_file=str(login))
+    assert (result.schema_registry, result.registry_ca) == ("http://b", "x")
+    assert (result.registry_user_info, result.registry_token) == ("me:secret", None)
     monkeypatch.setenv("KCTL_SCHEMA_REGISTRY_TOKEN", "other")
     assert _settings(tmp_path, text).registry_token == "other"
 
@@ -102,17 +102,17 @@ def test_config_providers_are_resolved(
     (tmp_path / "mounted" / "password").write_text("secret\n")
     for name, value in (("USER", "me"), ("URL", "http://a,http://b"), ("SOURCE", "USER_INFO"), ("TLS", str(TLS))):
         monkeypatch.setenv(f"SR_{name}", value)
-    found = _settings(tmp_path, properties.replace("DIR", str(tmp_path)))
-    assert {name: getattr(found, name) for name in expected} == expected
-    assert "secret" not in repr(found)
+    result = _settings(tmp_path, properties.replace("DIR", str(tmp_path)))
+    assert {name: getattr(result, name) for name in expected} == expected
+    assert "secret" not in repr(result)
 
 
 def test_a_login_of_an_option_takes_the_place_of_one_that_cannot_be_read(tmp_path: Path) -> None:
     login = tmp_path / "login"
     login.write_text("me:secret\n")
     login.chmod(0o600)
-    found = _settings(tmp_path, "basic.auth.user.info=${vault:x:y}", user_info_file=str(login))
-    assert found.registry_user_info == "me:secret"
+    result = _settings(tmp_path, "basic.auth.user.info=${vault:x:y}", user_info_file=str(login))
+    assert result.registry_user_info == "me:secret"
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_keys_that_cannot_be_honored(tmp_path: Path, properties: str, why: str) 
 
 def test_a_pipe_is_left_to_the_connection(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    found = decoder_settings(RegistryOptions(url="http://h"), command_config=str(tmp_path / "pipe"), timeout_s=1.0)
-    assert found.schema_registry == "http://h"
+    result = decoder_settings(RegistryOptions(url="http://h"), command_config=str(tmp_path / "pipe"), timeout_s=1.0)
+    assert result.schema_registry == "http://h"
 
 
 @pytest.mark.parametrize(("option", "value"), [("id_bytes", "6"), ("id_kind", "both"), ("id_bytes", "")])

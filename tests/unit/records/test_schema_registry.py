@@ -92,8 +92,8 @@ def test_a_header_decides_through_the_decoder_of_records(registry: RegistryServe
     decode = record_decoder("registry", "avro", DecoderSettings(registry.url))
     assert decode is not None
     headers = (("__value_schema_id", b"\x01" + GUID.bytes),)
-    shown = decode(Record("t", 0, 0, 0, ID_1 + b"\x02k", b"\x06", headers))
-    assert (shown.key, shown.value, shown.error) == ("k", 3, None)
+    output = decode(Record("t", 0, 0, 0, ID_1 + b"\x02k", b"\x06", headers))
+    assert (output.key, output.value, output.error) == ("k", 3, None)
 
 
 def test_apicurios_own_api(registry: RegistryServer) -> None:
@@ -260,7 +260,7 @@ def test_a_login_never_goes_to_a_proxy_in_clear_text(registry: RegistryServer, m
         _schema("http://registry.test:8081", user_info="me:secret")
     with pytest.raises(Refused, match="plaintext"):
         _schema("http://registry.test:8081", token="secret")
-    with pytest.raises(ConnectionFailed, match=r"the proxy 127\.0\.0\.1 answered HTTP 502"):
+    with pytest.raises(ConnectionFailed, match=r"the proxy 127\.0\.0\.1 returned HTTP 502"):
         _schema("https://registry.test", user_info="me:secret")
     assert "secret" not in str(registry.requests)
     assert not any("Authorization" in headers for _, headers in registry.requests)

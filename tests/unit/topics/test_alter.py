@@ -68,14 +68,14 @@ def test_configs_after_a_lost_answer(
     monkeypatch: pytest.MonkeyPatch, answer: KctlError | None, value: str | KctlError, result: str
 ) -> None:
     resource = Resource.topic("t")
-    read: list[Config] | KctlError
+    reader: list[Config] | KctlError
     if isinstance(value, KctlError):
-        read = value
+        reader = value
     else:
         own = Synonym("retention.ms", value, ConfigSource.TOPIC)
-        read = [Config("retention.ms", value, ConfigSource.TOPIC, None, "long", False, False, (own,))]
+        reader = [Config("retention.ms", value, ConfigSource.TOPIC, None, "long", False, False, (own,))]
     monkeypatch.setattr(module, "alter_dynamic", lambda *_: {resource: answer} if answer else {})
-    monkeypatch.setattr(module, "describe_each", lambda *_, **__: {resource: read})
+    monkeypatch.setattr(module, "describe_each", lambda *_, **__: {resource: reader})
     config = ChangedConfig(resource.path, "retention.ms", ItemResult.WOULD_SET, None, None, "1", None, False)
     plan = [AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (config,))]
     change = TopicChange("t", configs={"retention.ms": "1"})

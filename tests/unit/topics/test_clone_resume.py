@@ -93,23 +93,23 @@ def test_any_interruptions_lose_and_repeat_nothing(seed: int) -> None:
         if len(entries) > 1:
             entries.append(_positions(CloneStep.RESUME, {0: [start]}))
         tracker, killed_after = PairTracker({0: start}), rng.randint(0, 12)
-        left = [offset for offset in source if offset >= start[1]]
-        sent: list[list[int]] = []
-        while left and len(sent) < killed_after:
+        remaining = [offset for offset in source if offset >= start[1]]
+        batches: list[list[int]] = []
+        while remaining and len(batches) < killed_after:
             size = rng.randint(1, 20)
-            records, left = left[:size], left[size:]
+            records, remaining = remaining[:size], remaining[size:]
             first, pair = tracker.add(0, len(records), records[-1] + 1)
-            assert first == len(target) + sum(map(len, sent))
+            assert first == len(target) + sum(map(len, batches))
             if pair is not None:
                 entries.append(_positions(CloneStep.POSITIONS, {0: [pair]}))
-            sent.append(records)
-        arrived = sent if not left else sent[: rng.randint(0, len(sent))]
+            batches.append(records)
+        arrived = batches if not remaining else batches[: rng.randint(0, len(batches))]
         target += [offset for records in arrived for offset in records]
-        if not left:
+        if not remaining:
             break
-        gone = {offset for offset in source if rng.random() < 0.1}
-        compacted |= gone - set(target)
-        source = [offset for offset in source if offset not in gone]
+        deleted = {offset for offset in source if rng.random() < 0.1}
+        compacted |= deleted - set(target)
+        source = [offset for offset in source if offset not in deleted]
     assert target == sorted(set(target)), "once, and in order"
     assert set(source) <= set(target)
 
@@ -161,9 +161,9 @@ def test_a_copy_that_cannot_go_on(end: int, source: LogOffsets, message: str) ->
 def test_the_record_at_an_offset() -> None:
     data = batch(0, 5) + batch(5, [Rec(b"a", b"x", [(b"h", b"1")], offset=1), Rec(b"b", b"y", offset=3)])
     tp = TopicPartition("a", 0)
-    found = record_in(tp, data, 6)
-    assert found is not None
-    assert found[:3] == (b"a", b"x", ((b"h", b"1"),))
+    result = record_in(tp, data, 6)
+    assert result is not None
+    assert result[:3] == (b"a", b"x", ((b"h", b"1"),))
     assert record_in(tp, data, 7) is None
     assert record_in(tp, b"", 7) is None
 

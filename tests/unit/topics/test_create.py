@@ -40,8 +40,8 @@ def _create(fake: FakeCluster, *names: str, if_not_exists: bool = False) -> dict
 
 
 def test_a_timeout_in_the_controller_is_looked_after() -> None:
-    found = _create(_cluster("a", codes={"a": 7, "b": 7}), "a", "b")
-    assert found == {
+    result = _create(_cluster("a", codes={"a": 7, "b": 7}), "a", "b")
+    assert result == {
         "a": ("created", None),
         "b": ("failed", "topic b: the request timed out on the broker (REQUEST_TIMED_OUT)"),
     }
@@ -58,8 +58,8 @@ def test_made_by_somebody_else_meanwhile() -> None:
 
 
 def test_without_an_answer_nobody_has_accepted_what_is_not_there() -> None:
-    found = _create(_cluster("a", reply=SILENCE), "a", "b")
-    assert found == {
+    result = _create(_cluster("a", reply=SILENCE), "a", "b")
+    assert result == {
         "a": ("created", None),
         "b": ("failed", "no response, and the topic does not exist: broker 1 did not answer"),
     }
@@ -122,8 +122,8 @@ def test_a_refused_config_is_told_with_what_was_meant(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, str], there: bool, hint: str | None
 ) -> None:
     config = Config("retention.ms", "1", None, None, "long", False, False, ())
-    read: Any = [config] if there else NotAuthorized("no")
-    monkeypatch.setattr(create, "describe_each", lambda _client, asked: {asked[0]: read})
+    reader: Any = [config] if there else NotAuthorized("no")
+    monkeypatch.setattr(create, "describe_each", lambda _client, asked: {asked[0]: reader})
     fake = _cluster("old", codes={"new": 40})
     with pytest.raises(Refused) as caught:
         plan_create(fake.client, [NewTopic("new", 1, 1, configs=given)])

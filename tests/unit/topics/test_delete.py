@@ -135,10 +135,10 @@ def test_readers_that_are_not_shown_are_not_absent(
     groups: list[str],
     expected: list[str] | None,
 ) -> None:
-    found = Groups(
+    result = Groups(
         {g: Group(g, "Empty", "consumer", None, 1) for g in groups}, {"broker 2": silent} if silent else {}, {}
     )
-    monkeypatch.setattr(reading, "all_groups", lambda *_, **__: found)
+    monkeypatch.setattr(reading, "all_groups", lambda *_, **__: result)
     monkeypatch.setattr(reading, "ask_coordinators", lambda *_, **__: {g: {TopicPartition("t", 0): 5} for g in groups})
     monkeypatch.setattr(reading, "may_describe_cluster", lambda _: may)
     monkeypatch.setattr(deleting, "newest_records", lambda *_, **__: ({}, []))

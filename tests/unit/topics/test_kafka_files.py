@@ -50,11 +50,11 @@ def test_what_kafka_takes_and_what_it_refuses(kind: str, tmp_path: Path) -> None
     for _, form, text, kafka in (row for row in FORMS if row[0] == kind):
         try:
             _read(kind, text.encode("latin-1"), tmp_path)
-            taken = True
+            count = True
         except (InvalidFile, UsageError):
-            taken = False
+            count = False
         expected = kafka.startswith("=")
-        if taken != expected and not (form in STRICTER if expected else {(kind, form), ("*", form)} & LOOSER):
+        if count != expected and not (form in STRICTER if expected else {(kind, form), ("*", form)} & LOOSER):
             wrong.append((form, kafka))
     assert not wrong
 

@@ -42,9 +42,9 @@ ONE = state([partition("12", "12")])
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The client that commands get. Its metadata is ONE."""
-    found = SimpleNamespace(metadata=lambda *_: ONE, target=SimpleNamespace(name="c", protected=False))
-    monkeypatch.setattr(Invocation, "connect", lambda _self, **_: nullcontext(found))
-    return found
+    result = SimpleNamespace(metadata=lambda *_: ONE, target=SimpleNamespace(name="c", protected=False))
+    monkeypatch.setattr(Invocation, "connect", lambda _self, **_: nullcontext(result))
+    return result
 
 
 def _config(value: str, source: ConfigSource | None = ConfigSource.STATIC_BROKER) -> Config:
@@ -76,7 +76,7 @@ def test_apply_made_a_topic_without_a_leader(
 )
 def test_a_minimum_is_compared_with_the_replicas(value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     change = ChangedConfig("topic t", "min.insync.replicas", ItemResult.WOULD_SET, None, None, value, None, False)
-    warn_of([AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (change,))], ONE)
+    warn_of(SimpleNamespace(), [AlteredTopic("t", ItemResult.WOULD_ALTER, 1, 1, (change,))], ONE)  # type: ignore[arg-type]  # not called
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
@@ -97,13 +97,13 @@ def test_sizes_are_of_the_topics_as_they_were_described(
     monkeypatch.setattr("kctl.topics.describe.fetch_topic_configs", lambda *_, **__: {"t": []})
     monkeypatch.setattr("kctl.topics.describe.reassignments_if_told", lambda *_: {})
     monkeypatch.setattr("kctl.topics.describe.fetch_sizes", sizes)
-    found = describe_topics(client, DescribeRequest(["t"], size=True))  # type: ignore[arg-type]  # recorded answers
-    assert [p.size_bytes for p in found.topics[0].partitions] == [1, 1]
+    result = describe_topics(client, DescribeRequest(["t"], size=True))  # type: ignore[arg-type]  # recorded answers
+    assert [p.size_bytes for p in result.topics[0].partitions] == [1, 1]
 
 
 def test_a_watch_says_what_is_not_known() -> None:
-    seen = DescribedTopics([], ["configs: no"], ["sizes: no"])
-    assert topic_describe._shown(seen, []).failures == ["configs: no", "sizes: no"]
+    received = DescribedTopics([], ["configs: no"], ["sizes: no"])
+    assert topic_describe._view(received, []).failures == ["configs: no", "sizes: no"]
 
 
 def test_times_of_first_records_that_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,9 +157,9 @@ def test_differences_count_for_more_than_a_broker_that_failed(
     monkeypatch: pytest.MonkeyPatch, client: SimpleNamespace, capsys: pytest.CaptureFixture[str],
     differ: bool, failed: bool, code: int,
 ) -> None:  # fmt: skip
-    read = {"broker/1": [_config("8")], "broker/2": [_config("9" if differ else "8")]}
+    reader = {"broker/1": [_config("8")], "broker/2": [_config("9" if differ else "8")]}
     errors: dict[str, KctlError] = {"broker/3": ConnectionRefused("it is down")} if failed else {}
-    monkeypatch.setattr(config_diff, "_read", lambda *_: (read, errors))
+    monkeypatch.setattr(config_diff, "_read", lambda *_: (reader, errors))
     assert main(["config", "diff", "--all-brokers"]) == code
     assert ("broker/3 was not compared: it is down" in capsys.readouterr().err) == failed
 
@@ -231,27 +231,27 @@ def test_no_broker_tells_what_is_set_for_all(silent: FakeCluster) -> None:
 
 
 def test_another_broker_explains(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Resource] = []
+    requests: list[Resource] = []
 
     def described(_client: object, resources: Sequence[Resource], **_: object) -> dict[Resource, Any]:
-        asked.extend(resources)
+        requests.extend(resources)
         silent = ConnectionTimedOut("no answer")
         return {r: silent if r == Resource.broker(1) else [_config("8")] for r in resources}
 
     monkeypatch.setattr(explain, "describe_each", described)
     client: Any = SimpleNamespace(metadata=lambda: ONE)
-    found, warnings = explain.explain(client, ["num.io.threads"])
-    assert asked == [Resource.broker(1), Resource.broker(2), Resource.topic("t")]
-    assert ([row.of for row in found], warnings) == (["topic", "broker"], [])
+    result, warnings = explain.explain(client, ["num.io.threads"])
+    assert requests == [Resource.broker(1), Resource.broker(2), Resource.topic("t")]
+    assert ([row.of for row in result], warnings) == (["topic", "broker"], [])
 
 
 def test_configs_of_a_broker_under_both_names(
     monkeypatch: pytest.MonkeyPatch, client: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(describe, "describe", lambda _client, resource: [_config(f"of {resource}")])
-    shown = []
+    output = []
     for words in (["broker", "config", "1"], ["config", "get", "broker/1"]):
         assert main([*words, "-o", "json"]) == 0
-        shown.append(capsys.readouterr().out)
-    assert shown[0] == shown[1]
-    assert "of broker 1" in shown[0]
+        output.append(capsys.readouterr().out)
+    assert output[0] == output[1]
+    assert "of broker 1" in output[0]

@@ -102,9 +102,9 @@ def test_a_minimum_above_the_replicas_counts_as_all_of_them() -> None:
     ],
 )
 def test_sizes(told: dict[int, int], leader: int, size: ReplicaSizes, bytes_: int | None) -> None:
-    found = size_of(told, (1, 2), leader)
-    assert found == size
-    assert found.bytes == bytes_
+    result = size_of(told, (1, 2), leader)
+    assert result == size
+    assert result.bytes == bytes_
 
 
 def test_sizes_of_one_topic_are_not_those_of_all() -> None:

@@ -67,10 +67,10 @@ def _growing_log(allowed: set[int] | None = None) -> FakeCluster:
 
 def test_what_arrives_after_the_look_stays() -> None:
     fake = _growing_log()
-    wanted = offsets_at(fake.client, fake.metadata(), [TP], 1_000)
-    assert wanted == {TP: 10}
+    expected = offsets_at(fake.client, fake.metadata(), [TP], 1_000)
+    assert expected == {TP: 10}
     assert fake.logs[TP] == (0, 11)
-    (row,) = plan_truncate(fake.client, fake.metadata(), wanted)
+    (row,) = plan_truncate(fake.client, fake.metadata(), expected)
     assert (row.before_offset, row.log_end_offset > 10, row.messages) == (10, True, 10)
 
 

@@ -1,4 +1,4 @@
-"""What leaders are asked in the midst of a reading, when some of them may be away."""
+"""Queries to leaders while records are being read, with retries for unavailable leaders."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFai
 from kctl.model import TopicPartition
 from kctl.records.consume.absence import Absence
 from kctl.records.consume.options import ConsumeOptions
-from kctl.records.consume.plan import Read
+from kctl.records.consume.plan import Answers
 
 _Answer = TypeVar("_Answer")
 
-_ASK_AGAIN_S = 1.0
+_RETRY_S = 1.0
 
 
-class Question:
-    """What leaders are asked about their logs in the midst of a reading, again and again when some are away.
+class LeaderQuery:
+    """A query of leaders about their logs, repeated while some are unavailable.
 
-    follow: for ever; else for timeout_s.
+    follow: retry without a limit; otherwise for timeout_s.
     """
 
     def __init__(self, options: ConsumeOptions, *, follow: bool) -> None:
@@ -31,31 +31,32 @@ class Question:
 
     @property
     def due(self) -> bool:
+        """Return True if the next attempt may be made."""
         return time.monotonic() >= self._next
 
     @property
-    def asking(self) -> bool:
-        """An answer is waited for, for no longer than timeout_s."""
+    def pending(self) -> bool:
+        """Return True while responses are missing, for at most timeout_s."""
         return self._since is not None and time.monotonic() - self._since <= self._timeout_s
 
     def ask(
-        self, read: Callable[[list[TopicPartition]], Read[_Answer]], wanted: list[TopicPartition]
+        self, read: Callable[[list[TopicPartition]], Answers[_Answer]], partitions: list[TopicPartition]
     ) -> dict[TopicPartition, _Answer]:
-        """What was answered. Raises OperationFailed when the rest has not been for too long, NotAuthorized."""
+        """Return the responses so far. Raises OperationFailed if a response is overdue, NotAuthorized."""
         try:
-            answers, gone, unread = read(wanted)
-        except ConnectionFailed as exc:  # nobody could be asked for the leaders
-            answers, gone, unread = {}, set(), dict[TopicPartition, KctlError](dict.fromkeys(wanted, exc))
+            answers, missing, failures = read(partitions)
+        except ConnectionFailed as exc:  # no broker returned the leaders
+            answers, missing, failures = {}, set(), dict[TopicPartition, KctlError](dict.fromkeys(partitions, exc))
         now = time.monotonic()
-        if not gone and not unread:
+        if not missing and not failures:
             self._since = None
             return answers
-        self._next = now + _ASK_AGAIN_S
+        self._next = now + _RETRY_S
         self._since = self._since or now
-        for tp in sorted(gone):
+        for tp in sorted(missing):
             if self._absence.lasts(tp.topic, missing=True):
                 raise OperationFailed(f"topic {tp.topic} was deleted while it was read")
-        for tp, reason in sorted(unread.items(), key=lambda each: each[0]):
+        for tp, reason in sorted(failures.items(), key=lambda each: each[0]):
             if isinstance(reason, NotAuthorized):
                 raise reason
             if now - self._since > self._timeout_s and not self._follow:
