@@ -135,8 +135,8 @@ class TableWriter:
     """Writes rows one after the other.
 
     For pipes they are padded with spaces and never cut. On a terminal they are colored and fitted to the width; times
-    lose their milliseconds and long paths their beginning if words would be broken, and a row that cannot be fitted is
-    left to the terminal to wrap.
+    lose their milliseconds if words would be broken, paths that would wrap lose their beginning, and a row that cannot
+    be fitted is left to the terminal to wrap.
     """
 
     def __init__(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
@@ -151,13 +151,10 @@ class TableWriter:
 
             self._console = console()
             self._length: Length = cell_len
-            if breaks_words(cells, self._console.width, cell_len):
+            self._short_paths = self._wrapped_paths(cells, self._console.width)
+            if breaks_words(_columns_of(table, [*map(self._shortened, rows)]), self._console.width, cell_len):
                 self._short_times = True
-                for i, column in enumerate(table.columns):
-                    if column.path:
-                        texts = [row[i] for row in rows]
-                        self._short_paths |= zip(texts, short_paths(texts), strict=True)
-                cells = _columns_of(table, [self._shortened(row) for row in rows])
+            cells = _columns_of(table, [*map(self._shortened, rows)])
             self._widths, self._gap = fit(cells, self._console.width, cell_len)
         else:  # no rich, so that scripts start fast
             self._length = len
@@ -172,11 +169,20 @@ class TableWriter:
         if self._console is None:
             self._write(texts, [])
         else:
-            texts = self._shortened(texts) if self._short_times else texts
-            self._write(texts, [(c.style(row) if c.style else None) or "" for c in self._columns])
+            self._write(self._shortened(texts), [(c.style(row) if c.style else None) or "" for c in self._columns])
+
+    def _wrapped_paths(self, cells: Sequence[Cells], width: int) -> dict[str, str]:
+        """Return the short form of each path in a column whose paths would wrap."""
+        short: dict[str, str] = {}
+        widths = fit(cells, width, self._length).widths
+        for column, cell_texts, fitted in zip(self._columns, cells, widths, strict=True):
+            if column.path and max(map(self._length, cell_texts.texts), default=0) > fitted:
+                short |= zip(cell_texts.texts, short_paths(cell_texts.texts), strict=True)
+        return short
 
     def _shortened(self, texts: Sequence[str]) -> list[str]:
-        return [self._short_paths.get(text) or short_time(text) for text in texts]
+        texts = [self._short_paths.get(text, text) for text in texts]
+        return [*map(short_time, texts)] if self._short_times else texts
 
     def _write(self, texts: Sequence[str], styles: Sequence[str]) -> None:
         if self._console is None:
