@@ -12,7 +12,7 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import incomplete_after_verdict
+from kctl.commands.terminal.views import brokers_up, incomplete_after_verdict
 from kctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +145,9 @@ def _title(report: DoctorReport) -> str:
     if report.files:
         return f"{', '.join(report.files)}: {applied}"
     release = f", Kafka {', '.join(report.releases)}" if report.releases else ""
-    return f"cluster {report.cluster_id}: {counted(report.broker_count, 'broker')}{release}, {applied}"
+    down = report.brokers_down or 0
+    brokers = brokers_up((report.broker_count or 0) - down, down)
+    return f"cluster {report.cluster_id}: {brokers}{release}, {applied}"
 
 
 def _rules_table(rows: list[Mapping[str, Any]]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from kctl.access.model import Acl, AclFilter
     from kctl.protocol.client import ClusterClient
 
-_KAFKA_ACLS_OPTIONS = {
-    "--topic", "--group", "--transactional-id", "--cluster", "--allow-principal", "--deny-principal", "--allow-host",
-    "--deny-host", "--resource-pattern-type", "--operation", "--principal", "--host", "--producer", "--consumer",
-}  # fmt: skip
-
 
 class _AclCommand(KctlCommand):
     """A command that takes ACL sentences. An option of kafka-acls gets an error that shows the sentence form."""
@@ -32,15 +28,25 @@ class _AclCommand(KctlCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from typer._click.exceptions import NoSuchOption
 
+        from kctl.access.kafka_acls_options import OPTIONS, sentences
+
+        typed = list(args)
         try:
             return super().parse_args(ctx, args)
         except NoSuchOption as exc:
-            if exc.option_name not in _KAFKA_ACLS_OPTIONS:
+            if exc.option_name not in OPTIONS:
                 raise
+            acls = sentences(typed)
+            command = " ".join([ctx.command_path, *map(_shell_word, acls)])
+            example = f'write the ACL as a sentence, e.g. {ctx.command_path} "allow alice read,write topic orders"'
             raise UsageError(
                 f"{ctx.command_path} has no option {exc.option_name}: it takes ACLs as sentences",
-                hint=f'write the ACL as a sentence, e.g. {ctx.command_path} "allow alice read,write topic orders"',
+                hint=f"run `{command}`" if acls else example,
             ) from None
+
+
+def _shell_word(sentence: str) -> str:
+    return shlex.quote(sentence) if set(sentence) & set('"$`\\!') else f'"{sentence}"'
 
 
 app = CommandGroup("List, add, remove and explain ACLs.")

@@ -30,10 +30,12 @@ Source: TypeAlias = "Callable[[Mapping[str, Input]], Planned]"
 
 @takes_options(CapacityOptions)
 def command(ctx: typer.Context, options: CapacityOptions) -> None:
-    """Plan partitions and brokers for a load, and show the arithmetic line by line.
+    """Plan partitions and brokers for a load.
 
-    Each line has its formula, the numbers and their sources. Options override values in a file. With --measure, kctl
-    writes to and reads from a temporary topic for some seconds, to measure its own rates on this machine.
+    --explain shows the arithmetic: each line has its formula, the numbers and their sources. Options override values in
+    a file. With --measure, kctl writes to and reads from a temporary topic for some seconds, to measure its own rates
+    on this machine.
+
     Example: kctl capacity --throughput 200MB/s --retention 3d --groups 2 --disk 4TB --network 10Gbit/s
     """
     from kctl.commands.capacity import measure
@@ -48,7 +50,7 @@ def command(ctx: typer.Context, options: CapacityOptions) -> None:
     source = _source(inv, options, inputs)
     if not options.measure:
         assert source is not None
-        _emit_plan(inv, source(inputs), None)
+        _emit_plan(inv, source(inputs), None, explain=options.explain)
         return
     measure_options = measure.measure_options(inv, options, inputs)
     if source is not None and not options.from_cluster:
@@ -58,17 +60,17 @@ def command(ctx: typer.Context, options: CapacityOptions) -> None:
     if measured is None:
         return
     if source is None:
-        emit(inv, None, measured)
+        emit(inv, None, measured, explain=options.explain)
         return
-    _emit_plan(inv, source({**measure.rates(measured), **inputs}), measured)
+    _emit_plan(inv, source({**measure.rates(measured), **inputs}), measured, explain=options.explain)
 
 
-def _emit_plan(inv: Invocation, planned: Planned, measured: Measurement | None) -> None:
+def _emit_plan(inv: Invocation, planned: Planned, measured: Measurement | None, *, explain: bool) -> None:
     """Render the plan, then raise OperationFailed if it lacks topics."""
     from kctl.commands.capacity.tables import emit
 
     plan, left_out = planned
-    emit(inv, plan, measured)
+    emit(inv, plan, measured, explain=explain)
     if left_out:
         raise OperationFailed(f"the plan lacks {counted(len(left_out), 'topic')} whose load is unknown")
 

@@ -110,6 +110,9 @@ class CapacityOptions:
         Compression | None,
         typer.Option("--compression-codec", "--compression", help="With --measure: codec of batches (default: none)."),
     ] = None
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the arithmetic too: each line with its formula and sources.")
+    ] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --measure would do; create no topic.")] = False
 
     def inputs(self) -> dict[str, str]:

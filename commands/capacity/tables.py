@@ -1,4 +1,4 @@
-"""Output of kctl capacity: the arithmetic first, the result last."""
+"""Output of kctl capacity: the result first, then the arithmetic on request."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ if TYPE_CHECKING:
     from kctl.capacity.measure import Measurement
     from kctl.capacity.model import Bound, CapacityPlan, Term, TopicPlan
 
-_FEW_TOPICS = 4  # up to this number, the arithmetic of each topic is shown by default
 _NAMED = 5
 _BROKERS = "brokers"
 _DECIDED = {"partitions": "given", "partitions_now": "as it is"}  # by what a number of partitions is said
 
 
-def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None) -> None:
-    """Print the result, and its warnings unless the output is for programs."""
+def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None, *, explain: bool) -> None:
+    """Print the result, and its warnings unless the output is for programs. explain: with the arithmetic."""
     from kctl.capacity.result import CapacityResult
 
     result = CapacityResult(plan, measured)
-    inv.emit(result, lambda: _tables(inv, plan, measured), lambda: _csv(plan, measured))
+    inv.emit(result, lambda: _tables(plan, measured, explain=explain), lambda: _csv(plan, measured))
     if plan is None or inv.output not in FOR_PEOPLE:
         return
-    if len(plan.topic_plans) > _FEW_TOPICS and inv.output != "wide":
-        output.note(f"the arithmetic of {len(plan.topic_plans):,} topics is shown with -o wide or -o json")
+    if not explain:
+        output.note("--explain shows the arithmetic")
     for message, topics in grouped(plan.cautions, lambda each: each.message).items():
         output.warn(f"{_named([each.topic for each in topics if each.topic])}{message}")
 
@@ -59,15 +58,12 @@ def _row(topic: str | None, term: Term) -> dict[str, Any]:
     return {"topic": topic, **jsonable(term)}
 
 
-def _tables(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None) -> list[Table]:
+def _tables(plan: CapacityPlan | None, measured: Measurement | None, *, explain: bool) -> list[Table]:
     tables = [] if measured is None else [_measured_table(measured)]
     if plan is None:
         return tables
-    few = len(plan.topic_plans) <= _FEW_TOPICS or inv.output == "wide"
-    for topic, terms in _lines(plan):
-        if few or topic is None:
-            tables.append(_arithmetic(topic or _BROKERS, terms))
-    return [*tables, _topics(plan), _bounds(plan)]
+    arithmetic = [_arithmetic(topic or _BROKERS, terms) for topic, terms in _lines(plan)] if explain else []
+    return [*tables, _topics(plan), _bounds(plan), *arithmetic]
 
 
 def _arithmetic(title: str, terms: tuple[Term, ...]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.commands.terminal.views import incomplete_after_verdict, ranges
 
 if TYPE_CHECKING:
+    from kctl.health.causes import Suspect
     from kctl.health.diagnose import Diagnosis
     from kctl.health.isr_changes import IsrChanges
     from kctl.model import ClusterState
@@ -27,7 +29,7 @@ _POLL_S = 1.0
 def diagnose(
     ctx: typer.Context,
     watch_for: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="ReplicaWatch ISRs for this long and list changes, e.g. 30s.")
+        str | None, typer.Option(metavar="DURATION", help="Watch ISRs for this long and list changes, e.g. 30s.")
     ] = None,
 ) -> None:
     """Find the common cause of unhealthy partitions.
@@ -49,7 +51,10 @@ def diagnose(
             changes = _watch(client, state, watch_ms / 1000)
             state = client.metadata()
         diagnosis = library(client, state, watched_ms=watch_ms, changes=changes)
-    inv.emit(diagnosis, lambda: _tables(diagnosis))
+    omitted = [] if inv.output == "wide" else fine_leaders(diagnosis)
+    inv.emit(diagnosis, lambda: _tables(diagnosis, omitted))
+    if omitted and inv.output in {None, "table"}:
+        output.note(f"{counted(len(omitted), 'broker')} without missing replicas omitted; -o wide lists all")
     with incomplete_after_verdict(diagnosis.failures):
         diagnosis.require_healthy()
     if inv.output in output.FOR_PEOPLE:
@@ -70,12 +75,21 @@ def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[I
         return watch_isr(first, client.metadata, seconds=seconds, pause_s=_POLL_S, sleep=time.sleep, tell=report)
 
 
-def _tables(diagnosis: Diagnosis) -> list[Table]:
-    tables = (_suspects(diagnosis), _partitions(diagnosis), _held_back(diagnosis), _changes(diagnosis))
+def _tables(diagnosis: Diagnosis, omitted: Collection[Suspect]) -> list[Table]:
+    tables = (_suspects(diagnosis, omitted), _partitions(diagnosis), _held_back(diagnosis), _changes(diagnosis))
     return [table for table in tables if table.rows]
 
 
-def _suspects(diagnosis: Diagnosis) -> Table:
+def fine_leaders(diagnosis: Diagnosis) -> list[Suspect]:
+    """Return leaders that miss no replica themselves, if a broker that is down explains all problems."""
+    suspects = diagnosis.suspects
+    if not any(row.kind == "broker" and row.state == "down" and row.share_percent == 100 for row in suspects):
+        return []
+    missing = {row.broker for row in suspects if row.kind == "broker"}
+    return [row for row in suspects if row.kind == "leader" and row.broker not in missing]
+
+
+def _suspects(diagnosis: Diagnosis, omitted: Collection[Suspect]) -> Table:
     columns = [
         Column("kind", "IN COMMON"),
         Column("where", name=True),
@@ -90,7 +104,7 @@ def _suspects(diagnosis: Diagnosis) -> Table:
             "of_problems": f"{row.partition_count:,} ({row.share_percent:g} %)",
             "of_replicas": f"{row.missing:,} of {row.replica_count:,} ({row.missing_percent:g} %)",
         }
-        for row in diagnosis.suspects[:_SHOWN]
+        for row in [row for row in diagnosis.suspects if row not in omitted][:_SHOWN]
     ]
     return Table(columns, rows)
 

@@ -11,7 +11,7 @@ from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import Invocation, invocation
 from kctl.commands.terminal.output import Column, Table, jsonable
-from kctl.commands.terminal.views import incomplete_after_verdict
+from kctl.commands.terminal.views import brokers_up, incomplete_after_verdict
 from kctl.commands.terminal.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import UsageError
 
@@ -86,7 +86,8 @@ def _table(result: Health) -> Table:
         Column("subjects", "WHERE", show=_some),
     ]
     title = (
-        f"cluster {result.cluster_id}: {counted(result.broker_count, 'broker')}, {counted(result.topic_count, 'topic')}"
+        f"cluster {result.cluster_id}: {brokers_up(result.broker_count, result.brokers_down)}, "
+        f"{counted(result.topic_count, 'topic')}"
         f"{f' ({result.internal_topics:,} of them internal)' if result.internal_topics else ''}, "
         f"{counted(result.partition_count, 'partition')}"
     )

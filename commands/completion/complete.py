@@ -308,7 +308,10 @@ _NEW = frozenset({("topic", "create"), ("user", "add")})  # their NAME does not 
 
 
 def by_metavar(ctx: Any, param: Any, incomplete: str) -> list[Any]:
-    """Complete a parameter by its name or metavar and its command, as click's `shell_complete`."""
+    """Complete a parameter by its name or metavar and its command, as click's `shell_complete`.
+
+    Values of a repeatable parameter that are already on the line are not offered again.
+    """
     from typer._click.shell_completion import CompletionItem
 
     word = re.sub(r"[\[\]]|…|\.\.\.", "", (param.metavar or param.name or "").upper())
@@ -316,4 +319,6 @@ def by_metavar(ctx: Any, param: Any, incomplete: str) -> list[Any]:
     if word == "NAME" and (group, ctx.info_name) in _NEW and param.param_type_name == "argument":
         return []
     complete = _BY_OPTION.get((group, param.name)) or _BY_GROUP.get((group, word)) or _BY_METAVAR.get(word)
-    return [CompletionItem(value) for value in complete(ctx, incomplete)] if complete else []
+    present = ctx.params.get(param.name)
+    present = present if isinstance(present, (list, tuple)) else ()
+    return [CompletionItem(value) for value in complete(ctx, incomplete) if value not in present] if complete else []

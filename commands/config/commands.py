@@ -15,6 +15,7 @@ from kctl.commands.terminal.invocation import CommandGroup, Invocation, invocati
 from kctl.commands.terminal.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
+    from kctl.cluster.config_resources import Resource
     from kctl.configs.change import ChangedConfig, Edit
 
 app = CommandGroup("Read, explain, change and compare configs of topics, brokers and groups.")
@@ -54,10 +55,12 @@ def set_(
 
     Example: kctl config set topic/orders retention.ms=86400000 --dry-run
     """
+    from kctl.cluster.config_resources import parse_resource
     from kctl.configs.edits import parse_edits
 
+    chosen = parse_resource(resource, values[0] if values else "")
     edits = parse_edits(values or (), append or (), subtract or (), file=file)
-    _change(invocation(ctx), resource, edits, force=force, dry_run=dry_run)
+    _change(invocation(ctx), chosen, edits, force=force, dry_run=dry_run)
 
 
 @app.command()
@@ -72,21 +75,20 @@ def unset(
 
     Example: kctl config unset topic/orders retention.ms --dry-run
     """
+    from kctl.cluster.config_resources import parse_resource
     from kctl.configs.edits import removals
 
-    _change(invocation(ctx), resource, removals(keys), force=force, dry_run=dry_run)
+    _change(invocation(ctx), parse_resource(resource, keys[0]), removals(keys), force=force, dry_run=dry_run)
 
 
-def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
+def _change(inv: Invocation, chosen: Resource, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
     from kctl.cluster import unchanged
-    from kctl.cluster.config_resources import parse_resource
     from kctl.configs.basis import of_changes
     from kctl.configs.cautions import cautions
     from kctl.configs.change import apply_changes, plan_changes, refuse_internal
     from kctl.configs.edits import with_files
     from kctl.topics.retention_loss import loss_warnings
 
-    chosen = parse_resource(resource)
     if not force:
         refuse_internal(chosen)
     with inv.connect() as client:

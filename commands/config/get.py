@@ -44,7 +44,7 @@ def get(
     from kctl.configs.keys import find_key, unknown
 
     inv = invocation(ctx)
-    chosen = parse_resource(resource)
+    chosen = parse_resource(resource, keys[0] if keys else "")
     if keys and all_:
         raise UsageError("--all and KEY exclude each other")
     with inv.connect() as client:

@@ -80,7 +80,13 @@ def _list_table(groups: Sequence[GroupSummary]) -> Table:
         Column("coordinator", align="right"),
         Column("member_count", "MEMBERS", align="right"),
     ]
-    return Table(columns, jsonable(groups), empty="no groups")
+    rows = [{**row, "type": _type_name(row["type"])} for row in jsonable(groups)]
+    return Table(columns, rows, empty="no groups")
+
+
+def _type_name(group_type: str | None) -> str:
+    """Return Kafka's name of a type. Brokers before 3.8 do not report types: all their groups are classic."""
+    return (group_type or "classic").capitalize()
 
 
 @app.command()
@@ -136,9 +142,8 @@ def _title(group: GroupDescription) -> str:
     else:
         parts.append(f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}")
     parts.append(f"coordinator broker {group.coordinator}")
-    if group.type and group.type != "classic":
-        parts.append(f"{group.type} group")
-    elif group.protocol_type:
+    parts.append(f"{_type_name(group.type)} group")
+    if group.protocol_type not in {"", "consumer", "share", "streams", None}:
         parts.append(f"{group.protocol_type} protocol")
     if group.assignor:
         parts.append(f"assignor {group.assignor}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kctl.records.produce.options import ProduceOptions, ProduceResult
 
 _MAX_NAMED = 80  # characters; -o json has all
+_MAX_PARTITIONS = 12  # more are summarized; -o json has all
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def _columns(result: ProduceResult) -> list[Column]:
         Column("unknown", align="right"),
         *([Column("skipped", align="right")] if result.skipped else []),
         Column("bytes", align="right"),
-        Column("partitions", "PARTITION:RECORDS", show=_by_partition),
+        Column("partitions", "PARTITION:RECORDS", show=partition_counts),
     ]
 
 
@@ -116,7 +117,11 @@ def _rows(counts: Mapping[int, int]) -> list[dict[str, int]]:
     return [{"partition": number, "records": count} for number, count in sorted(counts.items())]
 
 
-def _by_partition(rows: Sequence[Mapping[str, int]]) -> str:
+def partition_counts(rows: Sequence[Mapping[str, int]]) -> str:
+    """Return "0:12 1:9"; of many partitions the range."""
+    if len(rows) > _MAX_PARTITIONS:
+        records = [row["records"] for row in rows]
+        return f"{len(rows):,} partitions, {min(records):,} to {max(records):,} records each"
     return " ".join(f"{row['partition']}:{row['records']}" for row in rows) or "-"
 
 
@@ -195,6 +200,6 @@ def _check_columns() -> list[Column]:
         Column("largest_bytes", "LARGEST", align="right"),
         Column("tombstone_count", "TOMBSTONES", align="right"),
         Column("bad_line_count", "BAD LINES", align="right"),
-        Column("partitions", "PARTITION:RECORDS", show=_by_partition),
+        Column("partitions", "PARTITION:RECORDS", show=partition_counts),
         Column("any_partition_count", "ANY PARTITION", align="right"),
     ]

@@ -73,7 +73,7 @@ BATCH_COLUMNS = [
     Column("max_timestamp", "LATEST", align="right"),
     Column("size_bytes", "BYTES", align="right"),
     Column("codec"),
-    Column("marks", style=_alarm),
+    Column("marks", style=_alarm, words=True),
 ]
 RECORD_COLUMNS = [
     Column("offset", align="right"),

@@ -179,7 +179,7 @@ def _as_kafka_prints_it(names: list[str], params: Mapping[str, Any]) -> None:
     sys.stdout.flush()
     for name in text.ignored:
         sys.stderr.write(f"Ignoring unknown file {printable(name)}\n")
-    for finding in text.found:
+    for finding in text.findings:
         where = "" if finding.position is None else f" at {finding.position}"
         kind = "note" if finding.note else "damage"
         sys.stderr.write(printable(f"{kind}: {finding.path}{where}: {finding.message}") + "\n")
@@ -190,7 +190,7 @@ def _as_kafka_prints_it(names: list[str], params: Mapping[str, Any]) -> None:
         for error in text.unreadable[:-1]:
             output.warn(error.message)
         raise text.unreadable[-1]
-    _end(text.found_count - text.undecoded_count + mismatches, text.undecoded_count)
+    _end(text.finding_count - text.undecoded_count + mismatches, text.undecoded_count)
 
 
 def _processes(jobs: int) -> Processes | None:

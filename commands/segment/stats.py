@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.base.text import counted
 from kctl.commands.segment.columns import Size, message_limit
 from kctl.commands.terminal import output
 from kctl.commands.terminal.invocation import invocation
@@ -59,22 +60,29 @@ def stats(
 
     Example: kctl segment stats --batches-only 00000000000000000000.log
     """
-    from kctl.commands.segment.stats_tables import tables
+    from kctl.commands.segment.stats_tables import empty_logs, tables
     from kctl.segment.log.log_selection import select_logs
     from kctl.segment.stats.collect_statistics import collect_statistics
 
     inv = invocation(ctx)
     options = _options(ctx.params)
     with output.progress("Reading") as progress:
-        found = collect_statistics(
+        collected = collect_statistics(
             select_logs(paths), options, lambda done, total: progress.update("Reading", done, total)
         )
-    inv.emit(found.statistics.segments if inv.output == "csv" else found.statistics, lambda: tables(found.statistics))
-    for remark in found.remarks:
+    statistics = collected.statistics
+    inv.emit(
+        statistics.segments if inv.output == "csv" else statistics,
+        lambda: tables(statistics, wide=inv.output == "wide"),
+    )
+    skipped = empty_logs(statistics)
+    if skipped and inv.output in {None, "table"}:
+        output.note(f"{counted(len(skipped), 'empty partition')} skipped; -o wide lists them")
+    for remark in collected.remarks:
         output.warn(remark)
-    for note in found.notes:
+    for note in collected.notes:
         output.note(note)
-    _remark(found.statistics)
+    _remark(statistics)
 
 
 def _options(params: Mapping[str, Any]) -> StatisticsOptions:
@@ -104,30 +112,30 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
-def _remark(found: SegmentStatistics) -> None:
+def _remark(statistics: SegmentStatistics) -> None:
     """Print warnings to stderr. Raises NotHealthy for damage."""
-    for log in found.logs:
+    for log in statistics.logs:
         if log.segments_left_out:
             output.note(
                 f"{log.log}: {log.segments_left_out} more segments exist; compaction and retention are computed "
                 f"without them"
             )
-    if found.timestamps.future_segments:
-        count = found.timestamps.future_segments
+    if statistics.timestamps.future_segments:
+        count = statistics.timestamps.future_segments
         output.warn(
             f"{'1 segment has' if count == 1 else f'{count} segments have'} timestamps in the future: retention.ms "
             f"does not delete such a segment, nor any later one"
         )
-    hanging = found.transactions.hanging_count
+    hanging = statistics.transactions.hanging_count
     if hanging:
         output.warn(
             f"hanging transactions: {hanging}; consumers with isolation.level=read_committed cannot read past them; "
             f"run `kctl transaction abort`"
         )
-    places = found.totals.damaged_places
+    places = statistics.totals.damaged_places
     if places:
         where = "1 place" if places == 1 else f"{places} places"
         raise NotHealthy(
-            f"damage in {where}, {found.totals.damaged_bytes} bytes",
+            f"damage in {where}, {statistics.totals.damaged_bytes} bytes",
             hint="run `kctl segment verify`: it reports the effect on the broker",
         )

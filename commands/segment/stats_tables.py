@@ -15,9 +15,18 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def tables(statistics: SegmentStatistics) -> list[Table]:
-    """Return all sections that are not empty."""
+def empty_logs(statistics: SegmentStatistics) -> set[str]:
+    """Return the logs without data; none of them if all are empty."""
+    empty = {log.log for log in statistics.logs if not log.size_bytes}
+    return empty if len(empty) < len(statistics.logs) else set()
+
+
+def tables(statistics: SegmentStatistics, *, wide: bool = False) -> list[Table]:
+    """Return all sections that are not empty; without empty logs unless wide."""
     row = jsonable(statistics)
+    if not wide:
+        skipped = empty_logs(statistics)
+        row["logs"] = [log for log in row["logs"] if log["log"] not in skipped]
     return [table for table in _sections(row) if table.rows]
 
 
@@ -80,7 +89,7 @@ def _totals(totals: Row) -> Iterator[tuple[str, object]]:
 
 
 _LOG_COLUMNS = [
-    Column("log"),
+    Column("log", path=True),
     Column("segments", align="right"),
     Column("size_bytes", "SIZE", show=format_size, align="right"),
     Column("records", align="right"),
@@ -181,8 +190,7 @@ def _producers(producers: Row) -> Table:
     return Table(columns, rows, title=title)
 
 
-# --- retention, compaction, transactions
-# -----------------------------------------------------------------------------------------
+# --- retention, compaction, transactions ----------------------------------------------------------------------------
 
 
 def _timestamps(timestamps: Row) -> Iterator[tuple[str, object]]:
@@ -219,7 +227,7 @@ def _transactions(transactions: Row) -> Iterator[tuple[str, object]]:
     if transactions["other_markers"]:
         yield "markers without a transaction", transactions["other_markers"]
     yield "aborted ones in .txnindex", transactions["index_entries"]
-    yield "open", f"{'' if transactions['open_exact'] else 'at at_least '}{transactions['open_count']}"
+    yield "open", f"{'' if transactions['open_exact'] else 'at least '}{transactions['open_count']}"
     timeout = format_duration(transactions["transaction_timeout_ms"])
     yield f"hanging (open for over {timeout})", transactions["hanging_count"]
 

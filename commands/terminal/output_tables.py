@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kctl.base.text import printable
 from kctl.commands.terminal.output_encoding import shown
 from kctl.commands.terminal.output_messages import note, wrapped
-from kctl.commands.terminal.table_layout import Cells, Length, breaks_words, fit, short_time, wrap
+from kctl.commands.terminal.table_layout import Cells, Length, breaks_words, fit, short_paths, short_time, wrap
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,8 @@ class Column:
     """A table's column.
 
     key: of the row's JSON (dots go deeper). show: value → text. name: the texts are names, which are not broken if
-    possible. wide: only in `-o wide`.
+    possible. words: lines are never broken inside a word. path: on a narrow terminal, long paths lose their beginning.
+    wide: only in `-o wide`.
     """
 
     key: str
@@ -33,6 +34,8 @@ class Column:
     align: Literal["left", "right"] = "left"
     style: Callable[[Mapping[str, Any]], str | None] | None = None  # row → rich style
     name: bool = False
+    words: bool = False
+    path: bool = False
     wide: bool = False
 
     @property
@@ -118,7 +121,7 @@ def print_tables(tables: Sequence[Table]) -> None:
 
 def _columns_of(table: Table, rows: Sequence[Sequence[str]]) -> list[Cells]:
     return [
-        Cells(column.title, [row[i] for row in rows], breakable=column.align == "left", whole=column.name)
+        Cells(column.title, [row[i] for row in rows], column.align == "left", column.name, column.words)
         for i, column in enumerate(table.columns)
     ]
 
@@ -132,7 +135,8 @@ class TableWriter:
     """Writes rows one after the other.
 
     For pipes they are padded with spaces and never cut. On a terminal they are colored and fitted to the width; times
-    lose their milliseconds if words would be broken, and a row that cannot be fitted is left to the terminal to wrap.
+    lose their milliseconds if words would be broken, paths that would wrap lose their beginning, and a row that cannot
+    be fitted is left to the terminal to wrap.
     """
 
     def __init__(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
@@ -141,14 +145,16 @@ class TableWriter:
         self._console: Console | None = None
         cells = _columns_of(table, rows)
         self._short_times = False
+        self._short_paths: dict[str, str] = {}
         if sys.stdout.isatty():
             from rich.cells import cell_len
 
             self._console = console()
             self._length: Length = cell_len
-            if breaks_words(cells, self._console.width, cell_len):
+            self._short_paths = self._wrapped_paths(cells, self._console.width)
+            if breaks_words(_columns_of(table, [*map(self._shortened, rows)]), self._console.width, cell_len):
                 self._short_times = True
-                cells = _columns_of(table, [[*map(short_time, row)] for row in rows])
+            cells = _columns_of(table, [*map(self._shortened, rows)])
             self._widths, self._gap = fit(cells, self._console.width, cell_len)
         else:  # no rich, so that scripts start fast
             self._length = len
@@ -163,8 +169,20 @@ class TableWriter:
         if self._console is None:
             self._write(texts, [])
         else:
-            texts = [*map(short_time, texts)] if self._short_times else texts
-            self._write(texts, [(c.style(row) if c.style else None) or "" for c in self._columns])
+            self._write(self._shortened(texts), [(c.style(row) if c.style else None) or "" for c in self._columns])
+
+    def _wrapped_paths(self, cells: Sequence[Cells], width: int) -> dict[str, str]:
+        """Return the short form of each path in a column whose paths would wrap."""
+        short: dict[str, str] = {}
+        widths = fit(cells, width, self._length).widths
+        for column, cell_texts, fitted in zip(self._columns, cells, widths, strict=True):
+            if column.path and max(map(self._length, cell_texts.texts), default=0) > fitted:
+                short |= zip(cell_texts.texts, short_paths(cell_texts.texts), strict=True)
+        return short
+
+    def _shortened(self, texts: Sequence[str]) -> list[str]:
+        texts = [self._short_paths.get(text, text) for text in texts]
+        return [*map(short_time, texts)] if self._short_times else texts
 
     def _write(self, texts: Sequence[str], styles: Sequence[str]) -> None:
         if self._console is None:

@@ -28,12 +28,14 @@ class Cells:
     """The contents of a column.
 
     breakable: texts may wrap. whole: they are names, which wrap only as a last resort, and not at separators.
+    keep_words: texts wrap, but never inside a word.
     """
 
     title: str
     texts: Sequence[str]
     breakable: bool
     whole: bool = False
+    keep_words: bool = False
 
 
 class _Step(NamedTuple):
@@ -87,6 +89,12 @@ def short_time(text: str) -> str:
     return f"{match[1]}Z" if match else text
 
 
+def short_paths(texts: Sequence[str]) -> list[str]:
+    """Return long paths with only their last two parts, e.g. "…/kafka-logs/t-0"; unchanged if two would be equal."""
+    short = [f"…/{'/'.join(parts[-2:])}" if len(parts := text.split("/")) > 4 else text for text in texts]
+    return short if len(set(short)) == len(set(texts)) else list(texts)
+
+
 def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -> list[int]:
     gap = step.gap
     widths = [max([_title_width(c.title, length), *map(length, c.texts)]) for c in columns]
@@ -122,7 +130,7 @@ def _title_width(title: str, length: Length) -> int:
 
 def _min_width(column: Cells, step: _Step, length: Length) -> int:
     whole = column.whole and step.names_whole
-    max_word = _LONGEST_WORD if whole else step.longest_word
+    max_word = _LONGEST_WORD if whole or column.keep_words else step.longest_word
     longest = 0
     for text in column.texts:
         for piece in map(str.rstrip, [text] if whole else _PIECES.findall(text)):

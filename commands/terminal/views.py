@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kctl.base.text import counted
 from kctl.commands.terminal import output
 from kctl.commands.terminal.output import Column, Table, jsonable
 from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed
@@ -179,3 +180,8 @@ def _beyond(row: Any) -> str:
     if hasattr(row, "committed_offset"):
         return f"committed {row.committed_offset}, but the log ends at {row.log_end_offset}"
     return f"its commits are {row.ahead} beyond the end of the log"
+
+
+def brokers_up(live: int, down: int) -> str:
+    """Return "3 brokers", or "2 of 3 brokers up" if one is down."""
+    return f"{live:,} of {counted(live + down, 'broker')} up" if down else counted(live, "broker")

@@ -131,7 +131,7 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
             Column("offsets.max_timestamp", "NEWEST"),
         ]
     marked = any(row["marks"] for topic in topics for row in _rows(topic))
-    return [*columns, Column("marks", style=_mark_style)] if marked or not (sized or measured) else columns
+    return [*columns, Column("marks", style=_mark_style, words=True)] if marked or not (sized or measured) else columns
 
 
 def tables(topic: TopicDescription) -> list[Table]:

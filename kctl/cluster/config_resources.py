@@ -81,16 +81,18 @@ def right_hint(operation: str, resource: Resource, error_code: int) -> str | Non
     return f"ask for the ACL operation {operation} on {owner}"
 
 
-def parse_resource(text: str) -> Resource:
-    """Parse "topic/NAME", "broker/ID", "brokers", "group/NAME", "user/NAME", "users" and so on. Raises UsageError."""
-    from kctl.cluster.topic_names import check_name, fault_of
+def parse_resource(text: str, next_word: str = "") -> Resource:
+    """Parse "topic/NAME", "broker/ID", "brokers", "group/NAME", "user/NAME", "users" and so on. Raises UsageError.
+
+    next_word: the next word on the command line, for the hint if it is a name after a space instead of a slash.
+    """
+    from kctl.cluster.topic_names import check_name
 
     kind, slash, name = text.partition("/")
     if text in _OF_ALL:
         return Resource(_OF_ALL[text], "")
     if not slash or not name:
-        suggestion = "" if slash or fault_of(text) else f"did you mean topic/{text}? "
-        raise UsageError(f"{text!r} is not a resource with configs", hint=suggestion + _HINT)
+        raise UsageError(f"{text!r} is not a resource with configs", hint=_suggestion(text, next_word) + _HINT)
     if kind == "topic":
         check_name(name)
         return Resource.topic(name)
@@ -104,3 +106,13 @@ def parse_resource(text: str) -> Resource:
     raise UsageError(
         f"{text!r} is not a resource with configs: unknown kind {kind!r}", hint=f"{near} {_HINT}" if near else _HINT
     )
+
+
+def _suggestion(text: str, next_word: str) -> str:
+    """Return "did you mean topic/orders? " for "orders", and for "topic" if the next word is "orders"."""
+    from kctl.cluster.topic_names import fault_of
+
+    path = f"topic/{text}"
+    if text in {"topic", "broker", *_NAMED}:
+        text, path = next_word, f"{text}/{next_word}"
+    return "" if not text or fault_of(text) else f"did you mean {path}? "

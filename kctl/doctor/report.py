@@ -28,6 +28,7 @@ class DoctorReport:
 
     cluster_id: str | None
     broker_count: int | None
+    brokers_down: int | None
     topic_count: int | None
     group_count: int | None
     releases: tuple[str, ...]
@@ -105,6 +106,7 @@ def report_of(rules: Sequence[Rule], facts: RuleFacts, notes: Sequence[str] = ()
     return DoctorReport(
         cluster_id=_cluster_id(facts, state),
         broker_count=facts.broker_count,
+        brokers_down=facts.broker_count - len(state.brokers) if facts.broker_count is not None and state else None,
         topic_count=len(state.topics) if state else None,
         group_count=len(facts.groups.groups) if isinstance(facts.groups, GroupFacts) else None,
         releases=tuple(dict.fromkeys(releases)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.cluster.topics import hidden
 from kctl.errors import KctlError, NotAuthorized
-from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
+from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas, missing_brokers
 from kctl.health.disks import check_disks, check_log_dirs
 from kctl.health.hidden import check_topics
 from kctl.health.model import Facts, Health, Limits, Status
@@ -31,6 +31,7 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
         cluster_id=facts.state.cluster_id,
         controller_id=_controller(facts),
         broker_count=len(facts.state.brokers),
+        brokers_down=len(missing_brokers(facts)),
         topic_count=len(facts.state.topics),
         internal_topics=sum(hidden(topic) for topic in facts.state.topics.values()),
         partition_count=sum(1 for _ in partitions_of(facts.state)),

@@ -81,12 +81,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The results of all checks. healthy: every check is OK or a warning. topic_count: internal topics included."""
+    """The results of all checks.
+
+    healthy: every check is OK or a warning. broker_count: live brokers. brokers_down: brokers that host replicas or are
+    registered, but are not live. topic_count: internal topics included.
+    """
 
     healthy: bool
     cluster_id: str | None
     controller_id: int | None
     broker_count: int
+    brokers_down: int
     topic_count: int
     internal_topics: int
     partition_count: int

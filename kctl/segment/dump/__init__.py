@@ -1,1 +1,1 @@
-"""Contents of log files: for people and programs, and as Kafka's DumpLogSegments prints them."""
+"""Contents of log files: for people and programs, or as Kafka's DumpLogSegments prints them."""

@@ -14,13 +14,13 @@ from kctl.segment.format.record import Record
 Decoder = Callable[[bytes], str]
 
 
-_SIZES: dict[Decoder, int] = {}  # of numbers
+_SIZES: dict[Decoder, int] = {}  # bytes of each number type
 
 
 def _number(layout: Struct) -> Decoder:
     def decode(data: bytes) -> str:
         if len(data) < layout.size:
-            raise Dies(f"{len(data)} bytes, and a number has {layout.size}")
+            raise Dies(f"{len(data)} bytes, but a number has {layout.size}")
         (value,) = layout.unpack_from(data)
         return java_double(value) if isinstance(value, float) else str(value)
 
@@ -29,7 +29,7 @@ def _number(layout: Struct) -> Decoder:
 
 
 def _bytes(data: bytes) -> str:
-    """The JVM's tool prints the array's identity here, which is another one in each run: «[B@1b2c3d»."""
+    """Return text such as "[B@1b2c3d". Kafka's tool prints the array's identity, which differs in each run."""
     return f"[B@{hash(data) & 0xFFFFFFFF:08x}"
 
 
@@ -54,25 +54,25 @@ _CLASSES = {
 
 
 def decoder_name(name: str) -> str:
-    """The short name of a decoder, which may be given as Kafka's class. Raises UsageError."""
+    """Return the short name of a decoder or of its Kafka class. Raises UsageError."""
     short = _CLASSES.get(name, name)
     if short not in DECODERS:
-        raise UsageError(f"{name!r} is no decoder", hint=f"use one of {', '.join(DECODERS)}, or Kafka's class of it")
+        raise UsageError(f"{name!r} is not a decoder", hint=f"use one of {', '.join(DECODERS)}, or its Kafka class")
     return short
 
 
 def decoder(name: str) -> Decoder:
-    """By Kafka's class or by its short name. Raises UsageError."""
+    """Return the decoder with this short name or Kafka class. Raises UsageError."""
     return DECODERS[decoder_name(name)]
 
 
 def _too_long(decode: Decoder, data: bytes | None) -> str | None:
     size = _SIZES.get(decode)
-    return f"{len(data)} bytes, and a number has {size}" if data and size and len(data) > size else None
+    return f"{len(data)} bytes, but a number has {size}" if data and size and len(data) > size else None
 
 
 def parser(key: Decoder, value: Decoder) -> Parser:
-    """Decodes both of a record; what is null is not printed. A number takes the first bytes, as in Java."""
+    """Return a parser of keys and values. Nulls are not printed; a number is read from the first bytes, as in Java."""
 
     def parse(record: Record) -> Parsed:
         first, second = (

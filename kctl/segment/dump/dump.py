@@ -21,7 +21,7 @@ from kctl.segment.dump.file_rows import (
     time_index_rows,
     transaction_index_rows,
 )
-from kctl.segment.dump.query import MAX_MESSAGE_BYTES, Found, Query, find_records, wrong_inner_crc
+from kctl.segment.dump.query import MAX_MESSAGE_BYTES, MatchingBatch, Query, find_records, wrong_inner_crc
 from kctl.segment.dump.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.checkpoints import OFFSET_CHECKPOINTS, CheckpointOffsetRow, EpochRow, SettingRow, is_checkpoint
@@ -38,10 +38,11 @@ LOGS = (".log", ".checkpoint")  # a KRaft snapshot is written as a log
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """query: what to show. records: rows are records, not batches. limit: of rows. follow: of the last file, until
-    nothing came for idle_s. max_bytes: read no more of each log. decode: keys and values, instead of text.
+    """The options of a dump.
 
-    json_lines: records come as their text as far as that is possible, which is many times faster.
+    query: what to show. records: rows are records, not batches. limit: maximum number of rows. follow: follow the last
+    file until nothing is written for idle_s. max_bytes: bytes to read of each log. decode: decoder of keys and values,
+    instead of text. json_lines: yield records as JSON text if possible, which is many times faster.
     """
 
     query: Query = field(default_factory=Query)
@@ -57,7 +58,7 @@ class DumpOptions:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """The rows of so many records as JSON Lines in UTF-8."""
+    """The rows of several records as JSON Lines in UTF-8."""
 
     text: bytes
     records: int
@@ -80,7 +81,7 @@ _KINDS = {
 
 
 def _kind(path: Path) -> _Kind | None:
-    """By the name; None for a log. Raises NotFound, and UsageError for what is none of Kafka's files."""
+    """Return the kind of a file by its name; None for a log. Raises NotFound, UsageError for an unknown name."""
     if is_checkpoint(path):
         row = (
             EpochRow
@@ -97,50 +98,52 @@ def _kind(path: Path) -> _Kind | None:
         if not path.exists():
             raise NotFound(f"{path} does not exist")
         raise UsageError(
-            f"{path} is no file that kctl knows by its name",
-            hint=f"it knows {', '.join([*LOGS, *_KINDS])}, the checkpoint files, meta.properties, partition.metadata",
+            f"{path} is not a Kafka file, by its name",
+            hint=f"supported: {', '.join([*LOGS, *_KINDS])}, the checkpoint files, meta.properties, partition.metadata",
         )
     return _KINDS[suffix]
 
 
 def row_types(paths: Sequence[Path], *, records: bool) -> list[type]:
-    """The classes of the rows that files have, each once. Raises UsageError for files that are none of Kafka's."""
+    """Return the classes of the rows of the files, each once. Raises UsageError for files with an unknown name."""
     log = RecordRow if records else BatchRow
     return list(dict.fromkeys(log if kind is None else kind.row for kind in map(_kind, paths)))
 
 
 class DumpRun:
-    """damaged: how many places with damage the rows have shown so far; undecoded: how many records could not be
-    decoded."""
+    """A run over several files.
+
+    damaged: number of damaged places so far. undecoded: number of records that could not be decoded.
+    """
 
     def __init__(self, paths: Sequence[Path], options: DumpOptions) -> None:
         self._paths, self._options = paths, options
         self.damaged = self.undecoded = 0
-        self._left = options.limit  # rows that may still be shown
+        self._remaining = options.limit  # rows before the limit
 
     def rows(self) -> Iterator[Row | None]:
-        """The rows of all files, one after the other; None: there is nothing more for the moment (only with follow).
+        """Yield the rows of all files in order; None if there is no more row for now (only with follow).
 
-        Raises NotFound and the like for a file that cannot be read.
+        Raises NotFound or NotAuthorized for an unreadable file.
         """
         for row in self.rows_and_lines():
             assert not isinstance(row, JsonLines), "only with json_lines"
             yield row
 
     def rows_and_lines(self) -> Iterator[Row | JsonLines | None]:
-        """As rows, with json_lines."""
-        shown, limit = 0, self._options.limit
+        """Yield the rows, and JsonLines if json_lines is set."""
+        rows, limit = 0, self._options.limit
         for row in self._all():
             if isinstance(row, DamageRow) or (isinstance(row, BatchRow) and not row.valid):
                 self.damaged += 1
             self.undecoded += isinstance(row, RecordRow) and row.decode_error is not None
             yield row
             if isinstance(row, JsonLines):
-                shown += row.records
+                rows += row.records
             else:
-                shown += row is not None and not isinstance(row, (DamageRow, NoteRow))
-            self._left = None if limit is None else limit - shown
-            if limit is not None and shown >= limit:
+                rows += row is not None and not isinstance(row, (DamageRow, NoteRow))
+            self._remaining = None if limit is None else limit - rows
+            if limit is not None and rows >= limit:
                 return
 
     def _all(self) -> Iterator[Row | JsonLines | None]:
@@ -174,7 +177,7 @@ class DumpRun:
                     elif isinstance(event, Damage):
                         yield _unreadable(source, event)
                     elif isinstance(event, Shortened):
-                        note = f"it became shorter by {event.length} bytes; what comes is read from here on"
+                        note = f"the file was truncated by {event.length} bytes; reading continues here"
                         yield NoteRow(str(source.path), event.position, event.length, note)
                     elif isinstance(event, Rolled):
                         following = event.path
@@ -182,13 +185,15 @@ class DumpRun:
                         yield None
 
     def _batch(self, source: Source, batch: Batch) -> Iterator[Row | JsonLines]:
-        """Its row, or its records' rows, as far as they are wanted. What a valid header rules out is not decoded; an
-        invalid one rules nothing out."""
+        """Yield the matching rows of a batch or of its records.
+
+        Batches that a valid header rules out are not decoded; an invalid header rules nothing out.
+        """
         options = self._options
         damage = batch_damage(source, batch)
         file, valid = str(source.path), damage is None
         if not options.query.wants_batch(batch):
-            if damage is not None:  # its header may say anything
+            if damage is not None:  # the header is not reliable
                 yield DamageRow(file, batch.position, batch.size, damage)
             return
         if not options.records and (damage is not None or not options.query.about_records):
@@ -200,7 +205,7 @@ class DumpRun:
             yield from self._records(source, batch, valid=valid)
 
     def _records(self, source: Source, batch: Batch, *, valid: bool) -> Iterator[Row | JsonLines]:
-        """Rows of the records that are wanted; without --records the batch's own when it has one of these."""
+        """Yield the rows of matching records; without --records the row of the batch if a record matches."""
         options, file = self._options, str(source.path)
         try:
             content = content_of(source, batch, options.max_message_bytes)
@@ -208,7 +213,9 @@ class DumpRun:
             if lines is not None:
                 yield JsonLines(lines, batch.record_count)
                 return
-            for record in find_records(Found(batch, content, valid), options.query, limit=options.max_message_bytes):
+            for record in find_records(
+                MatchingBatch(batch, content, valid), options.query, limit=options.max_message_bytes
+            ):
                 if not options.records:
                     yield batch_row(file, batch, valid=valid)
                     return
@@ -216,15 +223,17 @@ class DumpRun:
                 if valid and not record.legacy_valid:
                     yield DamageRow(file, batch.position, batch.size, wrong_inner_crc(record))
         except (BadRecords, BadPayload) as exc:
-            if valid:  # else it was told already
+            if valid:  # otherwise already reported
                 yield DamageRow(file, batch.position, batch.size, str(exc))
 
     def _json_lines(self, source: Source, batch: Batch, content: memoryview, *, valid: bool) -> bytes | None:
-        """All records of a batch at once; None when the rows have to be made one by one."""
+        """Return all records of a batch as JSON Lines; None if each row must be built separately."""
         options = self._options
         if not options.json_lines or options.decode is not None or batch.legacy or batch.control:
             return None
-        if not options.query.wants_all_of(batch) or (self._left is not None and batch.record_count > self._left):
+        if not options.query.wants_all_of(batch) or (
+            self._remaining is not None and batch.record_count > self._remaining
+        ):
             return None
         payload = whole_payload(batch, content, limit=options.max_message_bytes)
         if payload is None or len(payload) > options.max_message_bytes:  # a record may be too large

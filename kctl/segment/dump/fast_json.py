@@ -1,7 +1,7 @@
-"""The records of a whole batch as JSON Lines at once: what rows.record_row gives as JSON, many times faster.
+"""The records of a whole batch as JSON Lines: the same JSON as rows.record_row, many times faster.
 
-For batches of magic 2 that are no control batches, without headers. Whatever else is unusual makes it give up, and the
-rows are made one by one: there is one place that says what is right, and this one says the same or nothing.
+Only for batches of magic 2 without headers that are not control batches. For anything else unusual it returns None, and
+the rows are built one by one: rows.record_row defines the output, and this module returns the same or nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from kctl.segment.format.batch import NO_SEQUENCE, Batch
 from kctl.segment.format.record import Record
 from kctl.segment.format.record_columns import Columns, ordinary_columns
 
-_ESCAPED = bytes(range(32)) + b'"\\'  # what JSON does not have as it is
+_ESCAPED = bytes(range(32)) + b'"\\'  # must be escaped in JSON
 _QUOTED = json.encoder.encode_basestring
 _MILLISECONDS = tuple(b'%03dZ"' % ms for ms in range(1000))
-# In the places of the batch's position and second; no JSON has these.
+# Placeholders of the batch position and the second; they never occur in JSON.
 _POSITION, _SECOND = b"\0", b"\1"
 
 
 def records_json(batch: Batch, payload: bytes, file: str, *, valid: bool) -> bytes | None:
-    """A line for each record, or None when the rows have to be made one by one.
+    """Return a line for each record; None if the rows must be built one by one.
 
-    payload: what stands behind the header, decompressed; file and valid: as record_row has them.
+    payload: the decompressed bytes after the header. file, valid: see record_row.
     """
     columns = ordinary_columns(batch, payload)
     if columns is None:
@@ -38,9 +38,9 @@ def records_json(batch: Batch, payload: bytes, file: str, *, valid: bool) -> byt
 
 
 class _Line(NamedTuple):
-    """All that a line depends on beside the record, the position and the second.
+    """Everything a line depends on except the record, the position and the second.
 
-    keys, values: how they stand in it. same_second: the whole batch is of one.
+    keys, values: their format. same_second: all timestamps are in the same second.
     """
 
     file: str
@@ -49,12 +49,15 @@ class _Line(NamedTuple):
     producer_id: int
     sequenced: bool
     same_second: bool
-    keys: _Kind
-    values: _Kind
+    keys: _TextFormat
+    values: _TextFormat
 
 
-class _Kind(NamedTuple):
-    """null: all are. plain: all are UTF-8 that needs no escapes, so that they are set in as they are. size: of all."""
+class _TextFormat(NamedTuple):
+    """The format of keys or values.
+
+    null: all are null. plain: all are UTF-8 without escapes, inserted unchanged. size: the size of all, if equal.
+    """
 
     null: bool
     plain: bool
@@ -82,37 +85,37 @@ def _lines(batch: Batch, columns: Columns, file: str, *, valid: bool) -> bytes:
 _Parts = tuple[Sequence[object], ...]
 
 
-def _column(texts: list[bytes | None], size: int | None) -> tuple[_Kind, _Parts, _Parts]:
-    """How they stand in a line, what is set in (text, or text and encoding), and what as their sizes.
+def _column(texts: list[bytes | None], size: int | None) -> tuple[_TextFormat, _Parts, _Parts]:
+    """Return the format of texts, the arguments (text, or text and encoding), and the sizes.
 
-    size: of all, where that is known; −1: all are null.
+    size: the size of all, if known; −1: all are null.
     """
     nulls = 0 if size is not None and size >= 0 else texts.count(None)
     if nulls == len(texts):
-        return _Kind(True, False, None), (), ()
+        return _TextFormat(True, False, None), (), ()
     if not nulls:
         joined = b"\n".join(texts)  # type: ignore[arg-type]
         if len(joined.translate(None, _ESCAPED)) == len(joined) - len(texts) + 1 and is_utf8(joined):
             sizes = () if size is not None else (list(map(len, texts)),)  # type: ignore[arg-type]
-            return _Kind(False, True, size), (texts,), sizes
-    shown = [encoded(text) for text in texts]
+            return _TextFormat(False, True, size), (texts,), sizes
+    encodings = [encoded(text) for text in texts]
     return (
-        _Kind(False, False, None),
+        _TextFormat(False, False, None),
         (
-            [b"null" if text is None else _QUOTED(text).encode() for text, _ in shown],
-            [b"null" if encoding is None else b'"%b"' % encoding.encode() for _, encoding in shown],
+            [b"null" if text is None else _QUOTED(text).encode() for text, _ in encodings],
+            [b"null" if encoding is None else b'"%b"' % encoding.encode() for _, encoding in encodings],
         ),
         ([b"null" if text is None else b"%d" % len(text) for text in texts],),
     )
 
 
 def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:
-    """The second of all of them and their milliseconds; or None and the whole times."""
+    """Return the common second and the milliseconds; or None and the whole times."""
     least, largest = min(timestamps), max(timestamps)
     if least < 0 or largest > MAX_MS:
         return None, [json.dumps(moment_text(timestamp)).encode() for timestamp in timestamps]
     first = least // 1000
-    if largest // 1000 == first:  # mostly
+    if largest // 1000 == first:  # the usual case
         start, milliseconds = first * 1000, _MILLISECONDS
         return _second(first), [milliseconds[timestamp - start] for timestamp in timestamps]
     return None, [_second(timestamp // 1000) + _MILLISECONDS[timestamp % 1000] for timestamp in timestamps]
@@ -127,7 +130,7 @@ def _second(second: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _template(line: _Line) -> bytes:
-    """A record's line with a placeholder for each argument, made from a row with marks in their places."""
+    """Return a line with a placeholder for each argument, built from a row with marks in their places."""
     sequence = 0 if line.sequenced else NO_SEQUENCE
     batch = Batch(0, 0, 2, 0, 0, 0, line.attributes, 0, 0, 0, line.producer_id, 0, sequence, 0)
     key, value = (None if kind.null else b"" for kind in (line.keys, line.values))

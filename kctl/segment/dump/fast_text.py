@@ -1,8 +1,8 @@
-"""The text of a batch's records all at once: what record_text and the string decoder make, several times faster.
+"""The text of all records of a batch: the same as record_text and the string decoder, several times faster.
 
-For batches of magic 2 that are no control batches, with UTF-8 in keys and values. Whatever is unusual makes it give up,
-and the plain way is taken for the batch: there is one place that says what is right, and this one says the same or
-nothing. One template of the whole batch is filled by one formatting: that is what makes it fast.
+Only for batches of magic 2 with UTF-8 keys and values that are not control batches. For anything unusual it returns
+None, and records are formatted one by one: record_text defines the output, and this module returns the same or nothing.
+It is fast because one template of the whole batch is filled by one formatting operation.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from kctl.segment.format.batch import Batch
 from kctl.segment.format.record_columns import Columns, ordinary_columns
 
-_KEPT = 1 << 12  # records: templates of larger batches are not kept
+_MAX_CACHED = 1 << 12  # records: templates of larger batches are not cached
 
 
 class FastText(NamedTuple):
-    """lines: with their newlines. gaps: (offset, the one that follows) where it is not the next one."""
+    """The text of a batch. lines: with newlines. gaps: pairs of following offsets that are not consecutive."""
 
     lines: bytes
     first_offset: int
@@ -28,10 +28,10 @@ class FastText(NamedTuple):
 
 
 def records_text(batch: Batch, payload: bytes, *, contents: bool, metadata: bool) -> FastText | None:
-    """The lines of all records, or None when the plain way has to be taken.
+    """Return the lines of all records; None if they must be formatted one by one.
 
-    payload: what stands behind the header, decompressed. contents: with key and value (string decoder).
-    metadata: with offset, time and sizes.
+    payload: the decompressed bytes after the header. contents: with key and value (string decoder). metadata: with
+    offset, time and sizes.
     """
     columns = ordinary_columns(batch, payload)
     if columns is None:
@@ -48,7 +48,7 @@ def _gaps(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def is_utf8(lines: bytes) -> bool:
-    """Whether all keys and values are UTF-8: between them stands ASCII, so that none completes another."""
+    """Return True if all keys and values are UTF-8. They are separated by ASCII, so none can complete another."""
     if lines.isascii():
         return True
     try:
@@ -72,7 +72,7 @@ def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) ->
     template = _template(
         metadata, contents, sizes, batch.base_sequence >= 0, batch.log_append_time, no_key=bool(no_keys)
     )
-    return (_repeated(template, count) if count <= _KEPT else template * count) % interleaved(parts, count)
+    return (_repeated(template, count) if count <= _MAX_CACHED else template * count) % interleaved(parts, count)
 
 
 def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
@@ -88,7 +88,7 @@ def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
 
 
 def interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]:
-    """The first of each, the second of each, …"""
+    """Return the first item of each part, then the second of each, and so on."""
     width = len(parts)
     arguments: list[object] = [None] * (width * count)
     for number, part in enumerate(parts):
@@ -97,7 +97,7 @@ def interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]
 
 
 def _lines_with_nulls(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) -> bytes:
-    """As above, with a template of its own for each record: what is null is not shown."""
+    """Return the lines with one template per record, since nulls are not printed."""
     arguments: list[object] = []
     templates: list[bytes] = []
     sequenced = batch.base_sequence >= 0
@@ -127,12 +127,12 @@ def _template(
     no_key: bool = False,
     no_value: bool = False,
 ) -> bytes:
-    """A record's line with a placeholder for each argument. sizes: of key and value, where all records have these."""
+    """Return a line with a placeholder for each argument. sizes: of key and value, if equal in all records."""
     line = b""
     if metadata:
         kind = b"LogAppendTime" if append_time else b"CreateTime"
-        shown = b"keySize: %d valueSize: %d" % sizes if sizes else b"keySize: %d valueSize: %d"
-        line = b"| offset: %%d %b: %%d %b sequence: " % (kind, shown)
+        size_text = b"keySize: %d valueSize: %d" % sizes if sizes else b"keySize: %d valueSize: %d"
+        line = b"| offset: %%d %b: %%d %b sequence: " % (kind, size_text)
         line += b"%d headerKeys: []" if sequenced else b"-1 headerKeys: []"
     if contents:
         line += (b"" if no_key else b" key: %b" if metadata else b"| key: %b") + (b"" if no_value else b" payload: %b")

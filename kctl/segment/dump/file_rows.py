@@ -1,6 +1,6 @@
 """The small files beside a log as rows: indexes, producer snapshots, checkpoints.
 
-Indexes are read piece by piece; the others are read whole, and are refused when they are larger than any can be.
+Indexes are read in pieces; other files are read whole, and rejected if they are larger than Kafka ever writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kctl.segment.log.source import Source, read_whole
 
 @dataclass(frozen=True, slots=True)
 class OffsetIndexRow:
-    """An entry of a .index: at `position` of the log is the batch with this offset, or before it."""
+    """An entry of a .index: the batch with this offset is at or after `position`."""
 
     kind: str = field(default="offset_index_entry", init=False)
     file: str
@@ -33,7 +33,7 @@ class OffsetIndexRow:
 
 @dataclass(frozen=True, slots=True)
 class TimeIndexRow:
-    """An entry of a .timeindex: up to `offset` no record is younger than `timestamp`."""
+    """An entry of a .timeindex: no record up to `offset` is later than `timestamp`."""
 
     kind: str = field(default="time_index_entry", init=False)
     file: str
@@ -56,7 +56,10 @@ class AbortedTransactionRow:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRow:
-    """A producer of a .snapshot. Sequences and offsets: of its last batch; transaction_first_offset: of an open one."""
+    """A producer in a .snapshot. Sequences and offsets are those of its last batch.
+
+    transaction_first_offset: of its open transaction.
+    """
 
     kind: str = field(default="producer", init=False)
     file: str
@@ -78,31 +81,34 @@ FileRow = OffsetIndexRow | TimeIndexRow | AbortedTransactionRow | ProducerRow | 
 
 
 def offset_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
-    """A .index. Of the query, the offsets count."""
+    """Yield the entries of a .index, selected by the offsets of the query."""
     base = _base_offset(path)
     with Source(path) as source:
-        found = extent(source, OFFSET_ENTRY_SIZE)
-        for relative, position in offset_entries(source, found.entries):
+        entries_extent = extent(source, OFFSET_ENTRY_SIZE)
+        for relative, position in offset_entries(source, entries_extent.entries):
             if _within(query, base + relative, base + relative):
                 yield OffsetIndexRow(str(path), base + relative, position)
-        yield from _rest(source, found)
+        yield from _rest(source, entries_extent)
 
 
 def time_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
-    """A .timeindex. Of the query, the offsets and times count."""
+    """Yield the entries of a .timeindex, selected by the offsets and times of the query."""
     base = _base_offset(path)
     with Source(path) as source:
-        found = extent(source, TIME_ENTRY_SIZE)
-        for timestamp, relative in time_entries(source, found.entries):
+        entries_extent = extent(source, TIME_ENTRY_SIZE)
+        for timestamp, relative in time_entries(source, entries_extent.entries):
             late = query.until_ms is not None and timestamp >= query.until_ms
             early = query.since_ms is not None and timestamp < query.since_ms
             if _within(query, base + relative, base + relative) and not (early or late):
                 yield TimeIndexRow(str(path), moment_text(timestamp), base + relative)
-        yield from _rest(source, found)
+        yield from _rest(source, entries_extent)
 
 
 def transaction_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
-    """A .txnindex, for which nothing is allocated. Of the query, the offsets and the producer count."""
+    """Yield the entries of a .txnindex, selected by the offsets and the producer of the query.
+
+    Brokers do not preallocate this file.
+    """
     with Source(path) as source:
         odd_bytes = source.size % TXN_ENTRY_SIZE
         for number, entry in enumerate(transaction_entries(source, source.size // TXN_ENTRY_SIZE)):
@@ -117,15 +123,15 @@ def transaction_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
         yield from _rest(source, Extent(0, 0, odd_bytes))
 
 
-def _rest(source: Source, found: Extent) -> Iterator[DamageRow | NoteRow]:
-    """What is behind the entries: zeros that a broker allocated, and bytes that are no entry."""
-    end = source.size - found.odd_bytes
-    if found.tail_bytes:
-        note = f"{found.tail_bytes} bytes for entries to come, as a broker allocates them for the active segment"
-        yield NoteRow(str(source.path), end - found.tail_bytes, found.tail_bytes, note)
-    if found.odd_bytes:
-        text = "too few bytes for an entry: a broker builds this index anew when it starts"
-        yield DamageRow(str(source.path), end, found.odd_bytes, text)
+def _rest(source: Source, entries_extent: Extent) -> Iterator[DamageRow | NoteRow]:
+    """Yield rows for the bytes after the entries: preallocated zeros, and an incomplete entry."""
+    end = source.size - entries_extent.odd_bytes
+    if entries_extent.tail_bytes:
+        note = f"{entries_extent.tail_bytes} bytes preallocated by the broker for the active segment"
+        yield NoteRow(str(source.path), end - entries_extent.tail_bytes, entries_extent.tail_bytes, note)
+    if entries_extent.odd_bytes:
+        text = "incomplete entry: the broker rebuilds this index when it starts"
+        yield DamageRow(str(source.path), end, entries_extent.odd_bytes, text)
 
 
 def _base_offset(path: Path) -> int:
@@ -145,12 +151,12 @@ def _within(query: Query, first: int, last: int) -> bool:
 
 
 def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
-    """A .snapshot. Of the query, the producer counts."""
+    """Yield the producers of a .snapshot, selected by the producer of the query."""
     data = read_whole(path)
     try:
         entries = parse_snapshot(data)
     except BadSnapshot as exc:
-        yield DamageRow(str(path), 0, len(data), f"{exc}; a broker does without it")
+        yield DamageRow(str(path), 0, len(data), f"{exc}; the broker ignores the file")
         return
     for entry in entries:
         if query.producer_id in {None, entry.producer_id}:
@@ -169,7 +175,7 @@ def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
 
 
 def checkpoint_rows(path: Path, _query: Query) -> Iterator[FileRow]:
-    """One of the text files of checkpoints.py."""
+    """Yield the rows of a text file that checkpoints.py reads."""
     data = read_whole(path)
     try:
         yield from read_checkpoint(path, data)

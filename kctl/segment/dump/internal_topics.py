@@ -1,4 +1,4 @@
-"""The records of Kafka's own topics, as DumpLogSegments' decoders print them. What they hold: internal_messages.py."""
+"""The records of internal topics, as the decoders of DumpLogSegments print them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from kctl.segment.format.scala_order import mutable_set_order
 
 
 def offsets_text(record: Record) -> Parsed:
-    """A record of __consumer_offsets."""
+    """Return the text of a record of __consumer_offsets."""
     return _coordinator_text(record, group_keys(), "using offset topic decoder")
 
 
 def share_group_text(record: Record) -> Parsed:
-    """A record of __share_group_state, as the tool of Kafka 4 prints it."""
+    """Return the text of a record of __share_group_state, as the tool of Kafka 4 prints it."""
     return _coordinator_text(record, share_keys(), "using the specified decoder")
 
 
@@ -47,12 +47,12 @@ def _coordinator_text(record: Record, keys: Mapping[int, Message], decoder: str)
         return Parsed(f"Unknown record type {exc.number} at offset {record.offset}, skipping.", None, str(exc))
     except BadMessage as exc:
         return Parsed(f"Error at offset {record.offset}, skipping. {exc.java_message or 'null'}", None, str(exc))
-    shown = "<DELETE>" if value is None else _shown("version", value.version, value.data)
+    value_text = "<DELETE>" if value is None else _data_text("version", value.version, value.data)
     problem = key.problem or (None if value is None else value.problem)
-    return Parsed(_shown("type", key.version, key.data), shown, problem)
+    return Parsed(_data_text("type", key.version, key.data), value_text, problem)
 
 
-def _shown(word: str, version: int, data: dict[str, Any]) -> str:
+def _data_text(word: str, version: int, data: dict[str, Any]) -> str:
     return json_text({word: str(version), "data": data})
 
 
@@ -60,20 +60,20 @@ def _shown(word: str, version: int, data: dict[str, Any]) -> str:
 
 
 def transaction_text(record: Record) -> Parsed:
-    """A record of __transaction_state."""
+    """Return the text of a record of __transaction_state."""
     if record.key is None:
         raise Dies("a record without a key")
     try:
         key = transaction_part(record.key, "TransactionLogKey")
         if key.values is None:
             return Parsed(f"unknown::version={key.version}", None, key.problem)
-        shown = f"transaction_metadata::transactionalId={key.values['transactionalId']}"
+        key_text = f"transaction_metadata::transactionalId={key.values['transactionalId']}"
         if record.value is None:
-            return Parsed(shown, "<DELETE>", key.problem)
+            return Parsed(key_text, "<DELETE>", key.problem)
         value = transaction_part(record.value, "TransactionLogValue")
         if value.values is None:
             raise Dies(f"Unknown version {value.version} from the transaction log message value")
-        return Parsed(shown, _transaction(value.values), key.problem or value.problem)
+        return Parsed(key_text, _transaction(value.values), key.problem or value.problem)
     except BadMessage as exc:
         raise Dies(exc.java_message or "a message that ends too early") from None
 
@@ -83,9 +83,9 @@ def _transaction(value: dict[str, Any]) -> str:
     partitions: list[tuple[str, int]] = []
     if state != "Empty":
         partitions = [(t["topic"], p) for t in value["transactionPartitions"] for p in t["partitionIds"]]
-    shown = ",".join(f"{topic}-{partition}" for topic, partition in mutable_set_order(partitions))
+    names = ",".join(f"{topic}-{partition}" for topic, partition in mutable_set_order(partitions))
     return (
-        f"producerId:{value['producerId']},producerEpoch:{value['producerEpoch']},state={state},partitions=[{shown}],"
+        f"producerId:{value['producerId']},producerEpoch:{value['producerEpoch']},state={state},partitions=[{names}],"
         f"txnLastUpdateTimestamp={value['transactionLastUpdateTimestampMs']},txnTimeoutMs={value['transactionTimeoutMs']}"
     )
 
@@ -94,7 +94,7 @@ def _transaction(value: dict[str, Any]) -> str:
 
 
 def metadata_text(record: Record) -> Parsed:
-    """A record of __cluster_metadata; its key is never shown."""
+    """Return the text of a record of __cluster_metadata; its key is never printed."""
     try:
         part = metadata_part(record, remote=False, lenient=True)
         kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part.definition.name).upper()
@@ -107,7 +107,7 @@ def metadata_text(record: Record) -> Parsed:
 
 
 def remote_text(record: Record) -> Parsed:
-    """A record of __remote_log_metadata; its key is never shown."""
+    """Return the text of a record of __remote_log_metadata; its key is never printed."""
     try:
         if record.value is None:
             raise BadMessage('Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
@@ -154,13 +154,13 @@ def _partition_delete(values: dict[str, Any]) -> str:
 
 
 def _segment_id(values: dict[str, Any]) -> str:
-    found = values["remoteLogSegmentId"]
-    where = _topic_id_partition(found["topicIdPartition"])
-    return f"RemoteLogSegmentId{{topicIdPartition={where}, id={uuid_text(found['id'])}}}"
+    values = values["remoteLogSegmentId"]
+    where = _topic_id_partition(values["topicIdPartition"])
+    return f"RemoteLogSegmentId{{topicIdPartition={where}, id={uuid_text(values['id'])}}}"
 
 
-def _topic_id_partition(found: dict[str, Any]) -> str:
-    return f"{uuid_text(found['id'])}:{found['name']}-{found['partition']}"
+def _topic_id_partition(values: dict[str, Any]) -> str:
+    return f"{uuid_text(values['id'])}:{values['name']}-{values['partition']}"
 
 
 def _epochs(values: dict[str, Any]) -> str:
@@ -189,7 +189,7 @@ _REMOTE = {
 }
 
 
-# By the name of the option, without «_decoder».
+# By the name of the option without "_decoder".
 TEXTS: dict[str, Parser] = {
     "offsets": offsets_text,
     "transaction_log": transaction_text,

@@ -1,7 +1,7 @@
 """A dump as kafka-dump-log.sh prints it, byte for byte (kafka.tools.DumpLogSegments of Kafka 3.9.2).
 
-Where the JVM's tool ends with an exception, what it printed before is the same; then the dump goes on behind the
-damage. Mismatches of indexes and offsets are collected, and printed on stderr at the end of all files.
+Where Kafka's tool ends with an exception, the output up to there is the same; the dump then continues after the damage.
+Mismatches of indexes and offsets are collected and printed on stderr after all files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kctl.errors import KctlError
 from kctl.segment.dump.kafka_text_log import LogText, TextResult
 from kctl.segment.dump.kafka_text_mismatches import Mismatches
 from kctl.segment.dump.kafka_text_names import absolute, as_java, base_offset_of, snapshot_id, suffix_of
-from kctl.segment.dump.kafka_text_options import MAX_BYTES, Dies, Findings, Found, KafkaTextOptions, Write
+from kctl.segment.dump.kafka_text_options import MAX_BYTES, Dies, DumpFinding, Findings, KafkaTextOptions, Write
 from kctl.segment.format.compression import BadPayload
 from kctl.segment.format.record import BadRecords
 from kctl.segment.log.parallel import PART_BYTES, Processes, in_order, parts
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 class KafkaText:
-    """One run over several files. ignored: files that are none of Kafka's, by name. unreadable: why files could not be
-    read that were asked for."""
+    """One run over several files.
+
+    ignored: files whose names are not those of Kafka files. unreadable: why requested files could not be read.
+    """
 
     def __init__(self, options: KafkaTextOptions, write: Write, processes: Processes | None = None) -> None:
-        """processes: work on the parts of large logs; they write where `write` does."""
+        """processes: they dump parts of large logs, and write to the same output as `write`."""
         self.ignored: list[str] = []
         self.unreadable: list[KctlError] = []
         self._options, self._write, self._processes = options, write, processes
@@ -38,41 +40,41 @@ class KafkaText:
         self._beside: IndexText | None = None
 
     @property
-    def found(self) -> list[Found]:
-        """Damage so far: the first of it."""
-        return self._findings.kept
+    def findings(self) -> list[DumpFinding]:
+        """Return the first pieces of damage so far."""
+        return self._findings.first
 
     @property
-    def found_count(self) -> int:
-        """All damage so far, ignored files as well."""
+    def finding_count(self) -> int:
+        """Return the number of all damaged places so far, including ignored files."""
         return self._findings.count + len(self.ignored)
 
     @property
     def undecoded_count(self) -> int:
-        """Records that could not be decoded, or not for sure."""
+        """Return the number of records that could not be decoded with certainty."""
         return self._findings.undecoded_count
 
     def mismatches(self) -> Iterator[str]:
-        """The lines for stderr."""
+        """Yield the lines for stderr."""
         return self._mismatches.lines()
 
     def dump(self, name: str) -> None:
-        """One file, by its suffix. name: as it was given. What cannot be read is `found`."""
-        shown = as_java(name)
-        self._line(f"Dumping {shown}")
+        """Dump a file according to its suffix. name: as on the command line. Damage is added to `findings`."""
+        java_name = as_java(name)
+        self._line(f"Dumping {java_name}")
         path = Path(name)
         self._mismatches.file = absolute(name)
         try:
             dumper = self._dumper(suffix_of(path.name))
             if dumper is None:
-                self.ignored.append(shown)
+                self.ignored.append(java_name)
                 return
-            dumper(path, shown)
+            dumper(path, java_name)
         except (Dies, BadRecords, BadPayload, KctlError) as exc:
             self._failed(path, exc.message if isinstance(exc, KctlError) else str(exc))
 
     def _failed(self, path: Path, message: str) -> None:
-        """The file is damaged, or what belongs to it is missing; or it cannot be read at all."""
+        """Record that a file is damaged, lacks a companion file, or is unreadable."""
         try:
             Source(path).close()
         except KctlError as exc:
@@ -123,8 +125,8 @@ class KafkaText:
 
         def part(start: int, stop: int, search: bool, write: Write) -> TextResult:
             text = LogText(path, self._options, write)
-            with Source(path) as own:  # a file position of its own
-                text.dump(own, start, min(stop, own.size), search=search)
+            with Source(path) as part_source:  # a separate file position
+                text.dump(part_source, start, min(stop, part_source.size), search=search)
             return text.result
 
         whole = TextResult()

@@ -11,7 +11,7 @@ from kctl.segment.format.batch import (
 
 
 def batch_text(batch: Batch, *, valid: bool) -> tuple[str, str]:
-    """A batch's line in two parts: the JVM's tool dies between them for a codec or magic that it does not know."""
+    """Return a batch's line in two parts. With an unknown codec or magic, Kafka's tool ends between them."""
     if batch.legacy:
         kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
         return f"offset: {batch.base_offset}", _tail(batch, kind, valid=valid)

@@ -16,36 +16,36 @@ from kctl.segment.log.source import Source, read_whole
 from kctl.segment.log.walk import Damage, batch_at, batches, content_of
 
 _NO_TIMESTAMP = -1
-# Batches that are stepped over to find what a time index points at; a fitting one needs few for each entry.
-_MOST_STEPS = 20_000_000
+# Batches to step over to find the target of a time index entry; a matching index needs few per entry.
+_MAX_STEPS = 20_000_000
 
 
 class IndexText:
-    """Prints the files that lie beside a log. Each method raises Dies where the JVM's tool ends with an exception."""
+    """The text of the files beside a log. Each method raises Dies where Kafka's tool ends with an exception."""
 
     def __init__(
-        self, options: KafkaTextOptions, line: Callable[[str], None], found: Findings, mismatches: Mismatches
+        self, options: KafkaTextOptions, line: Callable[[str], None], findings: Findings, mismatches: Mismatches
     ) -> None:
-        self._options, self._line, self._found, self._mismatches = options, line, found, mismatches
-        self._steps = _MOST_STEPS
+        self._options, self._line, self._findings, self._mismatches = options, line, findings, mismatches
+        self._steps = _MAX_STEPS
 
-    def offset_index(self, path: Path, shown: str) -> None:
-        """.index, each entry against the log."""
+    def offset_index(self, path: Path, name: str) -> None:
+        """Print a .index, and compare each entry with the log."""
         base = base_offset_of(path)
         with Source(_beside(path, ".log")) as log, Source(path) as source:
             entries = indexes.OffsetSlots(source, base)
             if not entries:
-                self._line(f"{shown} is empty.")
+                self._line(f"{name} is empty.")
                 return
             if self._options.sanity_only:
-                self._sanity(indexes.offset_index_problem(absolute(shown), entries, base), shown)
+                self._sanity(indexes.offset_index_problem(absolute(name), entries, base), name)
                 return
             for number, entry in enumerate(entries):
                 if entry.offset == base and number > 0:
                     return
-                found = self._first_in_slice(log, entry.position)
-                if found.last_offset != entry.offset:
-                    self._mismatches.add(self._mismatches.offsets, entry.offset, found.last_offset)
+                batch = self._first_in_slice(log, entry.position)
+                if batch.last_offset != entry.offset:
+                    self._mismatches.add(self._mismatches.offsets, entry.offset, batch.last_offset)
                 if not self._options.verify_only:
                     self._line(f"offset: {entry.offset} position: {entry.position}")
 
@@ -53,26 +53,26 @@ class IndexText:
         if position < 0 or position > log.size:
             raise Dies(f"Slice from position {position} exceeds end position of the log")
         end = min(position + self._options.max_message_bytes, log.size)
-        found = batch_at(log, position, end)
-        if not isinstance(found, Batch):
-            raise Dies(found.message if found else "there is no batch at this position")
-        return found
+        batch = batch_at(log, position, end)
+        if not isinstance(batch, Batch):
+            raise Dies(batch.message if batch else "there is no batch at this position")
+        return batch
 
-    def _sanity(self, problem: str | None, shown: str) -> None:
+    def _sanity(self, problem: str | None, name: str) -> None:
         if problem is not None:
             raise Dies(problem)
-        self._line(f"{shown} passed sanity check.")
+        self._line(f"{name} passed sanity check.")
 
-    def time_index(self, path: Path, shown: str) -> None:
-        """.timeindex, each entry against the log, through .index."""
+    def time_index(self, path: Path, name: str) -> None:
+        """Print a .timeindex, and compare each entry with the log through the .index."""
         base, offsets_path = base_offset_of(path), _beside(path, ".index")
         with Source(_beside(path, ".log")) as log, Source(path) as source:
             entries = indexes.TimeSlots(source, base)
             if self._options.sanity_only:
-                self._sanity(indexes.time_index_problem(absolute(shown), entries, base), shown)
+                self._sanity(indexes.time_index_problem(absolute(name), entries, base), name)
                 return
             if not offsets_path.exists():
-                raise Dies(f"{offsets_path} does not exist")  # the JVM's tool makes an empty one here, and dies
+                raise Dies(f"{offsets_path} does not exist")  # Kafka's tool creates an empty file here, and ends
             with Source(offsets_path) as offsets_source:
                 offsets = indexes.OffsetSlots(offsets_source, base)
                 previous = _NO_TIMESTAMP
@@ -90,8 +90,8 @@ class IndexText:
         mismatches = self._mismatches
         batch = self._first_up_to(log, position, entry.offset)
         if batch is None or batch.last_offset != entry.offset:
-            found = -1 if batch is None else batch.last_offset
-            mismatches.add(mismatches.not_found, entry.offset, found)
+            last_offset = -1 if batch is None else batch.last_offset
+            mismatches.add(mismatches.not_found, entry.offset, last_offset)
             return
         content = content_of(log, batch, self._options.record_bytes)
         records = all_records(batch, content, limit=self._options.record_bytes)
@@ -103,7 +103,7 @@ class IndexText:
             mismatches.add(mismatches.out_of_order, entry.timestamp, previous)
 
     def _first_up_to(self, log: Source, position: int, offset: int) -> Batch | None:
-        """The first batch from `position` on that ends at or behind `offset`."""
+        """Return the first batch from `position` on that ends at or after `offset`."""
         for item in batches(log, position):
             if isinstance(item, Damage):
                 if item.dies:
@@ -113,28 +113,28 @@ class IndexText:
                 return item
             self._steps -= 1
             if self._steps < 0:
-                raise Dies("the index and the log do not fit: too many batches are between its entries")
+                raise Dies("the index does not match the log: too many batches between its entries")
         return None
 
-    def snapshot(self, path: Path, _shown: str) -> None:
-        """.snapshot: producers."""
+    def snapshot(self, path: Path, _name: str) -> None:
+        """Print the producers of a .snapshot."""
         try:
             entries = parse_snapshot(read_whole(path))
         except BadSnapshot as exc:
-            self._found.add(path, None, str(exc))
+            self._findings.add(path, None, str(exc))
             return
         for entry in entries:
             self._line(_producer_text(entry))
 
-    def transaction_index(self, path: Path, _shown: str) -> None:
-        """.txnindex: transactions that were aborted."""
+    def transaction_index(self, path: Path, _name: str) -> None:
+        """Print the aborted transactions of a .txnindex."""
         base_offset_of(path)
         with Source(path) as source:
             for number, txn in enumerate(indexes.TransactionSlots(source, 0)):
                 if txn.version:
-                    self._found.add(path, number * indexes.TXN_ENTRY_SIZE, f"version {txn.version} is unknown")
+                    self._findings.add(path, number * indexes.TXN_ENTRY_SIZE, f"version {txn.version} is unknown")
                 if txn.version_read > 0:
-                    continue  # the JVM's tool ends here
+                    continue  # Kafka's tool ends here
                 self._line(
                     f"version: {txn.version_read} producerId: {txn.producer_id} firstOffset: {txn.first_offset} "
                     f"lastOffset: {txn.last_offset} lastStableOffset: {txn.last_stable_offset}"

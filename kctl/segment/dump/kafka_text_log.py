@@ -36,11 +36,11 @@ _NO_OFFSET = -1
 
 @dataclass
 class TextResult:
-    """What a part of a log gave beside its text.
+    """The result of a part of a log, besides its text.
 
-    gaps: pairs of offsets that follow each other without being consecutive, in their order. first_offset, last_offset:
-    of the records, −1 for none. valid_bytes: of the batches. dead: whether the JVM's tool would have ended in it.
-    open_end: it ended in damage, behind which nothing valid was found.
+    gaps: pairs of following offsets that are not consecutive, in order. first_offset, last_offset: of the records, −1
+    for none. valid_bytes: bytes of valid batches. dead: Kafka's tool would have ended in it. open_end: the part ends in
+    damage without a valid batch after it.
     """
 
     gaps: array[int] = field(default_factory=lambda: array("q"))
@@ -52,14 +52,14 @@ class TextResult:
     findings: Findings = field(default_factory=Findings)
 
     def follow(self, offset: int) -> None:
-        """A record comes behind the last one."""
+        """Add the offset of the next record."""
         if self.last_offset not in {_NO_OFFSET, offset - 1}:
             self.gaps.extend((self.last_offset, offset))
         if self.first_offset == _NO_OFFSET:
             self.first_offset = offset
 
     def append(self, part: TextResult) -> None:
-        """The part of the log that follows."""
+        """Add the next part of the log."""
         if part.first_offset != _NO_OFFSET:
             self.follow(part.first_offset)
             self.last_offset = part.last_offset
@@ -71,7 +71,7 @@ class TextResult:
 
 
 class LogText:
-    """Writes the text of a part of a log; `result` has what there is beside it."""
+    """The text of a part of a log; `result` has everything else."""
 
     def __init__(self, path: Path, options: KafkaTextOptions, write: Write) -> None:
         self.result = TextResult()
@@ -80,7 +80,7 @@ class LogText:
         self._effort = Effort(0)
 
     def dump(self, source: Source, start: int, end: int, *, search: bool = False) -> None:
-        """Write the text of the batches from `start` on, up to `end`. search: for the first valid one from there."""
+        """Write the text of the batches from `start` on, up to `end`. search: start at the first valid batch."""
         self._effort = Effort(end - start)
         position = resync(source, start, end, self._effort) if search else start
         self.result.open_end = position is None
@@ -88,7 +88,7 @@ class LogText:
             position = self._stretch(source, position, end)
 
     def _stretch(self, source: Source, start: int, end: int) -> int | None:
-        """Up to where the JVM's tool would die; where to go on."""
+        """Write batches up to where Kafka's tool would end. Return where to continue; None at the end."""
         if not self._options.deep:
             begin, start = start, write_batches(source, start, end, self._write)
             self.result.valid_bytes += start - begin
@@ -110,7 +110,7 @@ class LogText:
         return None
 
     def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
-        if not damage.dies:  # what is not whole is the end for a broker as well
+        if not damage.dies:  # an incomplete batch is the end for a broker too
             if end == source.size and not is_preallocated(source, damage):
                 self.result.findings.add(self._path, damage.position, damage.message)
             return None
@@ -131,7 +131,7 @@ class LogText:
         self._open_line = False
 
     def _partial(self, text: str) -> None:
-        """A part of a line, flushed as the JVM's tool does before it may die."""
+        """Write a part of a line, as Kafka's tool flushes it before it may end."""
         self._write(text.encode("utf-8", "surrogateescape"))
         self._open_line = True
 

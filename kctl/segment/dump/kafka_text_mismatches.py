@@ -1,4 +1,4 @@
-"""What DumpLogSegments finds wrong with indexes and offsets, which it tells at the end of all files."""
+"""Mismatches of indexes and offsets, which DumpLogSegments prints after all files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kctl.segment.format.scala_order import mutable_map_order
 
 
 class Mismatches:
-    """What does not fit, by kind and file, in pairs of numbers; told at the end of all files.
+    """Mismatches by kind and file, as pairs of numbers.
 
-    file: the one that is dumped now, with its folder (java.io.File.getAbsolutePath).
+    file: the file that is being dumped, with its folder (java.io.File.getAbsolutePath).
     """
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class Mismatches:
         self.gaps: dict[str, array[int]] = {}
 
     def add(self, kind: dict[str, array[int]], *numbers: int) -> None:
-        """Pairs of numbers, of one of the kinds."""
+        """Add pairs of numbers to one of the kinds."""
         if numbers:
             kind.setdefault(self.file, array("q")).extend(numbers)
 
     def lines(self) -> Iterator[str]:
-        """The lines for stderr, in the JVM tool's order: offsets latest first, times as they were found."""
+        """Yield the lines for stderr in the order of Kafka's tool: offsets latest first, times in order."""
         for name, pairs in _in_maps_order(self.offsets, replaced=True):
             yield f"Mismatches in :{name}"
             yield from (f"  Index offset: {index}, log offset: {log}" for index, log in _latest_first(pairs))
@@ -49,7 +49,7 @@ class Mismatches:
 
 
 def _in_maps_order(kind: dict[str, array[int]], *, replaced: bool = False) -> Iterator[tuple[str, array[int]]]:
-    """The files with their pairs as the JVM tool's map gives them. replaced: it puts its lists anew for each pair."""
+    """Return the files with their pairs in the order of Kafka's map. replaced: each pair replaces the map's list."""
     names = list(kind)
     put_again = replaced and bool(names) and len(kind[names[-1]]) > 2
     return ((name, kind[name]) for name in mutable_map_order(names, put_again=put_again))

@@ -11,7 +11,7 @@ from kctl.segment.dump.kafka_text_options import Dies
 def suffix_of(name: str) -> str:
     position = name.rfind(".")
     if position < 0:
-        raise Dies(f"{name} has no suffix: what it holds is not known")
+        raise Dies(f"{name} has no suffix, so its contents are unknown")
     return name[position:]
 
 
@@ -24,7 +24,7 @@ def base_offset_of(path: Path) -> int:
 
 
 def snapshot_id(path: Path) -> tuple[int, int]:
-    """OFFSET-EPOCH.checkpoint (org.apache.kafka.snapshot.Snapshots)."""
+    """Parse OFFSET-EPOCH.checkpoint into offset and epoch (org.apache.kafka.snapshot.Snapshots)."""
     stem = path.name.removesuffix(".checkpoint")
     offset, epoch = stem[:20], stem[21:31]
     if not (offset.isascii() and offset.isdigit() and epoch.isascii() and epoch.isdigit()):
@@ -33,12 +33,12 @@ def snapshot_id(path: Path) -> tuple[int, int]:
 
 
 def as_java(name: str) -> str:
-    """java.io.File's way with a path: no repeated and no closing slashes."""
+    """Return a path as java.io.File writes it: without repeated and trailing slashes."""
     while "//" in name:
         name = name.replace("//", "/")
     return name.rstrip("/") if len(name) > 1 else name
 
 
 def absolute(name: str) -> str:
-    """java.io.File.getAbsolutePath: with the working folder in front, dots and links as they are."""
+    """Return a path as java.io.File.getAbsolutePath does: dots and links are not resolved."""
     return as_java(os.path.join(os.getcwd(), name))  # noqa: PTH109, PTH118 - a Path drops dots

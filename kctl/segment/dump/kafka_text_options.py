@@ -1,4 +1,4 @@
-"""What a dump as DumpLogSegments is asked for, and what it finds."""
+"""Options and findings of a dump in the format of DumpLogSegments."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from kctl.segment.format.record import Record
 
 MAX_BYTES = 2**31 - 1
 MAX_MESSAGE_BYTES = 5 * 1024 * 1024
-KEPT = 1000
+MAX_FINDINGS = 1000
 Write = Callable[[bytes], object]
 
 
 class Parsed(NamedTuple):
-    """A record's key and value as text; None: not printed. problem: why they are not known for sure."""
+    """The key and value of a record as text; None: not printed. problem: why they are uncertain."""
 
     key: str | None
     value: str | None
     problem: str | None = None
 
 
-# Raises Dies where the JVM's tool does.
+# Raises Dies where Kafka's tool ends.
 Parser = Callable[[Record], Parsed]
 
 
 class Dies(Exception):
-    """The JVM's tool would end here with an exception: `message` is what it is about."""
+    """An exception with which Kafka's tool would end here. message: the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -37,10 +37,10 @@ class Dies(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Damage, for the exit code and for stderr. position: in the file, None when it is about the whole.
+class DumpFinding:
+    """Damage, for the exit code and for stderr. position: in the file; None: the whole file.
 
-    note: it is no damage, though the JVM's tool ends there.
+    note: not damage, though Kafka's tool ends there.
     """
 
     path: Path
@@ -50,34 +50,34 @@ class Found:
 
 
 class Findings:
-    """All damage of a run. count: of it; undecoded_count: of it, records; kept: the first KEPT, and notes."""
+    """All damage of a run. count: of all; undecoded_count: undecoded records; first: the first findings and notes."""
 
     def __init__(self) -> None:
         self.count = 0
         self.undecoded_count = 0
-        self.kept: list[Found] = []
+        self.first: list[DumpFinding] = []
 
     def undecoded(self, path: Path, position: int, message: str) -> None:
-        """A record that cannot be decoded, or not for sure."""
+        """Add a record that cannot be decoded with certainty."""
         self.undecoded_count += 1
         self.add(path, position, message)
 
     def add(self, path: Path, position: int | None, message: str) -> None:
-        """One more."""
+        """Add damage."""
         self.count += 1
-        if len(self.kept) < KEPT:
-            self.kept.append(Found(path, position, message))
+        if len(self.first) < MAX_FINDINGS:
+            self.first.append(DumpFinding(path, position, message))
 
     def note(self, path: Path, position: int, message: str) -> None:
-        """What is worth knowing, and is no damage."""
-        if len(self.kept) < KEPT:
-            self.kept.append(Found(path, position, message, note=True))
+        """Add a note, which is not damage."""
+        if len(self.first) < MAX_FINDINGS:
+            self.first.append(DumpFinding(path, position, message, note=True))
 
     def extend(self, others: Findings) -> None:
-        """All of another run."""
+        """Add all findings of another run."""
         self.count += others.count
         self.undecoded_count += others.undecoded_count
-        self.kept += others.kept[: KEPT - len(self.kept)]
+        self.first += others.first[: MAX_FINDINGS - len(self.first)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,9 @@ class KafkaTextOptions:
 
     @property
     def record_bytes(self) -> int:
-        """The largest record that is read. DumpLogSegments' --max-message-size is about its way through an index, and
-        records may be larger; here it can only raise the limit."""
+        """Return the maximum size of a record.
+
+        The --max-message-size of DumpLogSegments limits the search from an index entry, and records may be larger; here
+        it can only raise the limit.
+        """
         return max(self.max_message_bytes, query.MAX_MESSAGE_BYTES)

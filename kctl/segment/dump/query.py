@@ -1,4 +1,4 @@
-"""Which batches and records a dump is about; what a header rules out is never decoded."""
+"""The selection of batches and records of a dump. Batches that the header rules out are never decoded."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ MAX_MESSAGE_BYTES = 100 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to show. first, last: offsets; since_ms, until_ms: record timestamps, the second one excluded.
+    """A selection of batches and records.
 
-    key: a whole key. key_pattern, pattern: what occurs in the key; in key, value or a header. Those are looked for in
-    the bytes. transactional: only such batches, or only others.
+    first, last: offsets, inclusive. since_ms, until_ms: record timestamps; until_ms is exclusive. key: a whole key.
+    key_pattern: searched in the bytes of the key; pattern: in those of key, value and headers. transactional: only
+    transactional batches, or only others.
     """
 
     first: int | None = None
@@ -35,11 +36,11 @@ class Query:
     control: bool | None = None
 
     def wants_batch(self, batch: Batch) -> bool:
-        """Whether any of its records can be wanted, by the header alone."""
-        # Of an unknown magic nothing is known but where it begins.
+        """Return True if the header does not rule out all records."""
+        # With an unknown magic, only the position is known.
         if self.first is not None and batch.last_offset < self.first and batch.magic >= 0 and not batch.unnumbered:
             return False
-        # A compressed batch of magic 0 or 1 has its last record's offset: where it begins is not known.
+        # A compressed batch of magic 0 or 1 has the offset of its last record; its first offset is unknown.
         if self.last is not None and batch.base_offset > self.last and not (batch.legacy and batch.codec):
             return False
         if self.since_ms is not None and batch.magic != 0 and batch.max_timestamp < self.since_ms:
@@ -51,7 +52,7 @@ class Query:
         return self.control is None or batch.control == self.control
 
     def wants_all_of(self, batch: Batch) -> bool:
-        """Whether all of the records of a batch that it wants are wanted, by the header alone."""
+        """Return True if, by the header, all records of a matching batch match."""
         if self.about_records or self.since_ms is not None:
             return False
         if self.first is not None and batch.base_offset < self.first:
@@ -59,7 +60,7 @@ class Query:
         return self.last is None or batch.last_offset <= self.last
 
     def wants_record(self, record: Record) -> bool:
-        """The rest, for a record of a batch that is wanted."""
+        """Return True if a record of a matching batch matches."""
         if self.first is not None and record.offset < self.first:
             return False
         if self.last is not None and record.offset > self.last:
@@ -76,7 +77,7 @@ class Query:
 
     @property
     def about_records(self) -> bool:
-        """Whether it has conditions that only records can meet."""
+        """Return True if it has conditions on single records."""
         return not (self.until_ms is None and self.key is None and self.key_pattern is None and self.pattern is None)
 
     @staticmethod
@@ -85,17 +86,17 @@ class Query:
         return any(pattern.search(text) for text in texts if text is not None)
 
 
-class Found(NamedTuple):
-    """A batch that is wanted. content: the whole of it, good until the next one is asked for; valid: its CRC."""
+class MatchingBatch(NamedTuple):
+    """A matching batch. content: all its bytes, valid until the next batch is read. valid: the CRC matches."""
 
     batch: Batch
     content: memoryview
     valid: bool
 
 
-def find_records(found: Found, query: Query, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Record]:
-    """The records that are wanted. limit: of one, in bytes. Raises BadRecords, BadPayload behind what can be read."""
-    return filter(query.wants_record, all_records(found.batch, found.content, limit=limit, keep_last=True))
+def find_records(match: MatchingBatch, query: Query, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Record]:
+    """Yield the matching records. limit: bytes of a record. Raises BadRecords, BadPayload after the readable ones."""
+    return filter(query.wants_record, all_records(match.batch, match.content, limit=limit, keep_last=True))
 
 
 def all_records(
@@ -106,7 +107,7 @@ def all_records(
     keep_last: bool = False,
     lenient: bool = False,
 ) -> Iterator[Record]:
-    """Every record of a batch. content: the whole batch; keep_last: see records_of; lenient: see legacy_records.
+    """Yield every record of a batch. content: the whole batch; keep_last: see records_of; lenient: see legacy_records.
 
     Raises BadRecords, BadPayload.
     """
@@ -118,12 +119,12 @@ def all_records(
 
 
 def wrong_inner_crc(record: Record) -> str:
-    """What is said of a message in a wrapper whose own CRC is wrong."""
+    """Return the problem of an inner message whose own CRC is wrong."""
     return f"the CRC of the inner message at offset {record.offset} does not match"
 
 
 def may_hold(batch: Batch, content: memoryview, key: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> bool:
-    """False when these bytes are nowhere in a batch: much faster than its records. Damage may hold anything."""
+    """Return False if the bytes do not occur in a batch; much faster than reading records. True for damaged batches."""
     if batch.legacy:
         return bool(batch.codec) or key in bytes(content)
     payload = content[V2_HEADER:]

@@ -1,4 +1,4 @@
-"""Keys and values of rows through a decoder: the messages of Kafka's own topics as objects, numbers as numbers."""
+"""Keys and values of rows through a decoder: messages of internal topics as objects, numbers as numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JSON = "json"
 _NUMBERS = {"long": INT64, "integer": INT32, "double": FLOAT64}
 
 
-# --- Kafka's own topics: {"type": the message's name, "version": …, "data": its fields under Kafka's names} ---------
+# --- internal topics: {"type": the message's name, "version": …, "data": its fields under Kafka's names} ---------
 
 
 def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
@@ -79,7 +79,7 @@ def _metadata(*, remote: bool) -> RowDecoder:
     return decode
 
 
-# Fields that are numbers of a state → the states' names.
+# Fields with the number of a state, and the names of the states.
 _STATES = {
     "transactionStatus": TRANSACTION_STATES,
     "remoteLogSegmentState": SEGMENT_STATES,
@@ -109,7 +109,7 @@ INTERNAL_TOPICS: dict[str, RowDecoder] = {
 
 
 def of_types(key: str, value: str) -> RowDecoder:
-    """A decoder of two of decoders.DECODERS, by their names."""
+    """Return a decoder of keys and values. key, value: names in decoders.DECODERS."""
 
     def decode(record: Record) -> Shown:
         first, second = _typed(record.key, key), _typed(record.value, value)
@@ -119,14 +119,14 @@ def of_types(key: str, value: str) -> RowDecoder:
 
 
 def _typed(data: bytes | None, name: str) -> tuple[Any, str | None, str | None]:
-    """(value, encoding, error)."""
+    """Return the value, its encoding and the error."""
     layout = _NUMBERS.get(name)
     if data is None or name == "string":
         return *encoded(data), None
     if layout is None:
         return *encoded(data, text=False), None
     if len(data) != layout.size:
-        return *encoded(data), f"{len(data)} bytes are no {name}"
+        return *encoded(data), f"{len(data)} bytes are not a valid {name}"
     (number,) = layout.unpack(data)
     # JSON has neither NaN nor infinity.
     return (str(number) if isinstance(number, float) and not math.isfinite(number) else number), name, None

@@ -1,6 +1,6 @@
-"""What a dump says of batches and records, as programs read it: typed, times in ISO 8601, bytes as text or base64.
+"""The rows of batches and records: typed, times in ISO 8601, bytes as text or base64.
 
-Every row says of which kind it is, so that rows of several kinds may stand in one stream.
+Every row has its kind, so that one stream can contain rows of several kinds.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from kctl.segment.format.record import BadRecords, Record
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch. valid: its CRC, of a magic that Kafka knows. Timestamps are None where there is none; producer_id and
-    the like as well; last_offset and codec with an unknown magic. damage: why it is not valid."""
+    """A batch.
+
+    valid: the magic is known and the CRC matches. damage: why it is not valid. Timestamps and producer fields are None
+    if the batch has none; last_offset and codec are None with an unknown magic.
+    """
 
     kind: str = field(default="batch", init=False)
     file: str
@@ -48,7 +51,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """A record's header."""
+    """A header of a record."""
 
     key: str
     key_encoding: str
@@ -58,11 +61,11 @@ class HeaderRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """A record. position: of its batch in the file. The encodings are utf-8 or base64, None with null; of a decoder:
-    json (an object), long, integer or double (a number).
+    """A record. position: of its batch in the file.
 
-    control: ABORT, COMMIT, …; valid: the CRC, of the batch or (magic 0 and 1) of the message. decode_error: why a
-    decoder that was asked for could not read it.
+    The encodings are utf-8 or base64, None for null; with a decoder also json (an object), long, integer or double (a
+    number). control: ABORT, COMMIT and so on. valid: the CRC of the batch or (magic 0 and 1) of the message matches.
+    decode_error: why the decoder could not read the record.
     """
 
     kind: str = field(default="record", init=False)
@@ -88,7 +91,7 @@ class RecordRow:
 
 @dataclass(frozen=True, slots=True)
 class DamageRow:
-    """Bytes that cannot be read. position: in the file; size_bytes: how many are passed over."""
+    """Unreadable bytes. position: in the file. size_bytes: number of skipped bytes."""
 
     kind: str = field(default="damage", init=False)
     file: str
@@ -99,7 +102,7 @@ class DamageRow:
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
-    """Something about a file that is no damage: unused bytes, or that it became shorter while it was followed."""
+    """A note about a file that is not damage: unused bytes, or a truncation while the file is followed."""
 
     kind: str = field(default="note", init=False)
     file: str
@@ -110,7 +113,7 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Key and value of a record as a row has them. error: why they could not be decoded."""
+    """The key and value of a record as in a row. error: why they could not be decoded."""
 
     key: Any
     key_encoding: str | None
@@ -123,12 +126,12 @@ RowDecoder = Callable[[Record], Shown]
 
 
 def plain(record: Record, *, error: str | None = None) -> Shown:
-    """As text or base64."""
+    """Return key and value as text or base64."""
     return Shown(*encoded(record.key), *encoded(record.value), error)
 
 
 def encoded(data: bytes | None, *, text: bool = True) -> tuple[str | None, str | None]:
-    """(text, encoding): as UTF-8 where it is that and wanted, else as base64."""
+    """Return the text and its encoding: UTF-8 if valid and `text` is set, otherwise base64."""
     if data is None:
         return None, None
     try:
@@ -140,14 +143,14 @@ def encoded(data: bytes | None, *, text: bool = True) -> tuple[str | None, str |
 
 
 def timestamp_type(batch: Batch) -> str | None:
-    """CreateTime or LogAppendTime; None for magic 0, which has no timestamps."""
+    """Return CreateTime or LogAppendTime; None for magic 0, which has no timestamps."""
     if batch.magic == 0:
         return None
     return "LogAppendTime" if batch.log_append_time else "CreateTime"
 
 
 def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None) -> BatchRow:
-    """What a batch's header says. damage: why it is not valid."""
+    """Return the row of a batch header. damage: why the batch is not valid."""
     old, unknown = batch.legacy, batch.magic < 0
     return BatchRow(
         file=file,
@@ -176,18 +179,18 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
 
 
 def record_row(file: str, batch: Batch, record: Record, *, valid: bool, decode: RowDecoder | None = None) -> RecordRow:
-    """A record with what its batch says of it. decode: instead of text or base64; not of control records."""
-    shown = plain(record) if decode is None or batch.control else decode(record)
+    """Return the row of a record. decode: decoder instead of text or base64; not used for control records."""
+    decoded = plain(record) if decode is None or batch.control else decode(record)
     return RecordRow(
         file=file,
         position=batch.position,
         offset=record.offset,
         timestamp=moment_text(record.timestamp),
         timestamp_type=timestamp_type(batch),
-        key=shown.key,
-        key_encoding=shown.key_encoding,
-        value=shown.value,
-        value_encoding=shown.value_encoding,
+        key=decoded.key,
+        key_encoding=decoded.key_encoding,
+        value=decoded.value,
+        value_encoding=decoded.value_encoding,
         key_size_bytes=None if record.key is None else len(record.key),
         value_size_bytes=None if record.value is None else len(record.value),
         headers=tuple(_header(*header) for header in record.headers),
@@ -196,7 +199,7 @@ def record_row(file: str, batch: Batch, record: Record, *, valid: bool, decode: 
         transactional=batch.transactional,
         control=_control(record) if batch.control else None,
         valid=valid and record.legacy_valid,
-        decode_error=shown.error,
+        decode_error=decoded.error,
     )
 
 

@@ -1,4 +1,4 @@
-"""From counts to what `kctl segment stats` tells."""
+"""Collect the statistics of `kctl segment stats` from counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kctl.segment.log.log_selection import SelectedLog
 from kctl.segment.log.log_tally import LogTally, Progress, SegmentTally, Tally, TallyOptions, read_logs
 from kctl.segment.log.segment_retention import Limits, LogSegment, deletions
 from kctl.segment.log.transactions import OpenTransaction
-from kctl.segment.stats.cardinality import ENTRY_BYTES, Superseded, shown_part
+from kctl.segment.stats.cardinality import ENTRY_BYTES, Superseded, displayed_part
 from kctl.segment.stats.producer_shares import ProducerShare
 from kctl.segment.stats.record_tally import Buckets
 from kctl.segment.stats.statistics import (
@@ -36,14 +36,16 @@ from kctl.segment.stats.statistics import (
 
 DEFAULT_MEMORY_BYTES = 64 << 20
 DEFAULT_TRANSACTION_TIMEOUT_MS = 15 * 60_000  # transaction.max.timeout.ms
-MOST_OPEN_ROWS = 500
+MAX_OPEN_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsOptions:
-    """now: ms; ages and the future are counted from it. records: look into batches. top: of keys and producers.
+    """The options of the statistics.
 
-    memory_bytes: for the keys of a log; beyond it figures are estimates. retention_ms, retention_bytes: None: no limit.
+    now: reference time of ages, in ms. records: read records, not only batch headers. top: number of keys and producers
+    to list. memory_bytes: for the keys of a log; beyond it, numbers are estimates. retention_ms, retention_bytes: None:
+    no limit.
     """
 
     now: int
@@ -58,7 +60,7 @@ class StatisticsOptions:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """remarks: files beside the logs that could not be used, and why; notes: what is not counted."""
+    """The statistics. remarks: why files beside the logs could not be used. notes: what is not counted."""
 
     statistics: SegmentStatistics
     remarks: tuple[str, ...]
@@ -70,11 +72,11 @@ def collect_statistics(
 ) -> Collected:
     """Read the logs. Raises NotFound, NotAuthorized, UsageError, OperationFailed; NotSupported for a codec."""
     max_keys = max(options.memory_bytes // ENTRY_BYTES, 1)
-    wanted = TallyOptions(options.now, max_keys, options.records, options.max_message_bytes)
-    tally = read_logs(logs, wanted, progress)
+    tally_options = TallyOptions(options.now, max_keys, options.records, options.max_message_bytes)
+    tally = read_logs(logs, tally_options, progress)
     segments = tuple(row for log in tally.logs for row in _segments(log, options))
     records = options.records
-    found = SegmentStatistics(
+    statistics = SegmentStatistics(
         at=moment_text(options.now),
         retention_ms=options.retention_ms,
         retention_bytes=options.retention_bytes,
@@ -90,7 +92,7 @@ def collect_statistics(
         transactions=_transactions(tally, options),
         segments=segments,
     )
-    return Collected(found, tuple(tally.remarks), tuple(tally.notes))
+    return Collected(statistics, tuple(tally.remarks), tuple(tally.notes))
 
 
 # --- totals, codecs, sizes ------------------------------------------------------------------------------------------
@@ -138,21 +140,21 @@ def _log(log: LogTally) -> LogRow:
 
 
 def _last_stable_offset(log: LogTally) -> int | None:
-    """The least of the high watermark, the log end offset and the first offsets of open transactions."""
+    """Return the lowest of the high watermark, the log end offset and the first offsets of open transactions."""
     offsets = [log.selected.high_watermark, log.log_end_offset, *(each.first_offset for each in log.open)]
     return min((offset for offset in offsets if offset is not None), default=None)
 
 
 def _codecs(tally: Tally, *, records: bool) -> Iterator[CodecRow]:
     for name, codec in sorted(tally.codecs.items(), key=lambda item: -item[1].size_bytes):
-        known = records or name == "none"
+        readable = records or name == "none"
         yield CodecRow(
             codec=name,
             batches=codec.batches,
             records=codec.records,
             size_bytes=codec.size_bytes,
-            uncompressed_bytes=codec.uncompressed_bytes if known else None,
-            ratio=round(codec.uncompressed_bytes / codec.size_bytes, 4) if known else None,
+            uncompressed_bytes=codec.uncompressed_bytes if readable else None,
+            ratio=round(codec.uncompressed_bytes / codec.size_bytes, 4) if readable else None,
         )
 
 
@@ -198,7 +200,7 @@ def _keys(tally: Tally, top: int) -> Keys:
         header_bytes=counted.header_bytes,
         distinct_keys=distinct,
         distinct_error=round(variance**0.5 / distinct, 6) if distinct else 0.0,
-        # One that has no more than that may have fewer than a key that is not counted any more.
+        # A key with no more records than the error may have fewer than a key that was dropped.
         hottest=tuple(
             _hot(key.identity, key.records, counted.records)
             for key in counted.hot.top(top)
@@ -209,7 +211,7 @@ def _keys(tally: Tally, top: int) -> Keys:
 
 
 def _hot(identity: bytes, records: int, total: int) -> HotKeyRow:
-    part, truncated = shown_part(identity)
+    part, truncated = displayed_part(identity)
     return HotKeyRow(*encoded(part), truncated, records, _share(records, total))
 
 
@@ -238,16 +240,18 @@ def _compaction(tally: Tally) -> Compaction:
 
 
 def _cleanable(log: LogTally) -> list[SegmentTally]:
-    """Segments before the one with the last stable offset, and before the active one
-    (LogCleanerManager.cleanableOffsets, calculateCleanableBytes)."""
+    """Return the segments before the last stable offset and before the active segment.
+
+    Source: LogCleanerManager.cleanableOffsets, calculateCleanableBytes.
+    """
     stable = _last_stable_offset(log)
-    found: list[SegmentTally] = []
+    cleanable: list[SegmentTally] = []
     for segment in log.segments:
         following = segment.selected.next_base_offset
         if following is None or stable is None or following > stable:
             break
-        found.append(segment)
-    return found
+        cleanable.append(segment)
+    return cleanable
 
 
 def _sum(parts: Iterator[Superseded]) -> Superseded:
@@ -284,17 +288,17 @@ def _producer(share: ProducerShare, total: int) -> ProducerRow:
 
 
 def _transactions(tally: Tally, options: StatisticsOptions) -> Transactions:
-    found = [(log, each) for log in tally.logs for each in sorted(log.open, key=lambda each: each.first_offset)]
+    open_ = [(log, each) for log in tally.logs for each in sorted(log.open, key=lambda each: each.first_offset)]
     return Transactions(
         transaction_timeout_ms=options.transaction_timeout_ms,
         committed=tally.committed,
         aborted=tally.aborted,
         other_markers=tally.other_markers,
         index_entries=tally.index_entries,
-        open_count=len(found),
+        open_count=len(open_),
         open_exact=not any(log.untracked for log in tally.logs),
-        hanging_count=sum(_is_hanging(each, options) for _, each in found),
-        open=tuple(_open(log, each, options) for log, each in found[:MOST_OPEN_ROWS]),
+        hanging_count=sum(_is_hanging(each, options) for _, each in open_),
+        open=tuple(_open(log, each, options) for log, each in open_[:MAX_OPEN_ROWS]),
     )
 
 
@@ -303,7 +307,7 @@ def _age_ms(each: OpenTransaction, now: int) -> int | None:
 
 
 def _is_hanging(each: OpenTransaction, options: StatisticsOptions) -> bool:
-    """Its coordinator would have ended it: by now, since its first batch, whatever it has written meanwhile."""
+    """Return True if the coordinator should have aborted it. Later writes do not extend the timeout."""
     age = _age_ms(each, options.now)
     return age is not None and age > options.transaction_timeout_ms
 
@@ -326,20 +330,20 @@ def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> O
 
 
 def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentRow]:
-    seen = [_as_retention_sees_it(log, segment) for segment in log.segments]
+    rows = [_log_segment(log, segment) for segment in log.segments]
     selected = log.selected
     limits = Limits(options.retention_ms, options.retention_bytes, selected.high_watermark, selected.log_start_offset)
-    for segment, known, deletion in zip(log.segments, seen, deletions(seen, limits, options.now), strict=True):
+    for segment, row, deletion in zip(log.segments, rows, deletions(rows, limits, options.now), strict=True):
         yield SegmentRow(
             log=str(selected.folder),
             file=segment.selected.log.name,
-            base_offset=known.base_offset,
+            base_offset=row.base_offset,
             last_offset=segment.last_offset,
-            active=known.active,
+            active=row.active,
             size_bytes=segment.size_bytes,
             batches=segment.batches,
             records=segment.records,
-            largest_timestamp=moment_text(known.largest_timestamp),
+            largest_timestamp=moment_text(row.largest_timestamp),
             timestamp_from_file=segment.largest_timestamp < 0,
             deletable_at=None if deletion.deletable_at is None else moment_text(deletion.deletable_at),
             deletable_now=deletion.deletable_now,
@@ -349,7 +353,7 @@ def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentRow]
         )
 
 
-def _as_retention_sees_it(log: LogTally, segment: SegmentTally) -> LogSegment:
+def _log_segment(log: LogTally, segment: SegmentTally) -> LogSegment:
     following = segment.selected.next_base_offset
     base = segment.base_offset or 0
     end = log.log_end_offset if log.log_end_offset is not None else base

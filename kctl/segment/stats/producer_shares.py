@@ -1,4 +1,4 @@
-"""What each producer wrote, in bounded memory: the largest ones by name, the rest together."""
+"""The share of each producer in bounded memory: the largest ones by id, the rest together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ID_BYTES = 8
 
 @dataclass(slots=True)
 class ProducerShare:
-    """A producer (−1: without an id) and its batches, control batches aside. epoch: of its last one."""
+    """A producer (−1: without an id) and its batches except control batches. producer_epoch: of its last batch."""
 
     producer_id: int
     producer_epoch: int = -1
@@ -24,7 +24,7 @@ class ProducerShare:
     size_bytes: int = 0
 
     def add(self, other: ProducerShare) -> None:
-        """Take over what another one wrote."""
+        """Add the batches of another producer."""
         self.batches += other.batches
         self.transactional_batches += other.transactional_batches
         self.records += other.records
@@ -32,22 +32,25 @@ class ProducerShare:
 
 
 class ProducerShares:
-    """others: those that are not told by name. error_bytes: how much too low size_bytes of a named one may be."""
+    """The shares of all producers.
+
+    others: producers that are not listed by id. error_bytes: maximum by which size_bytes of a listed one is too low.
+    """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._named: dict[int, ProducerShare] = {}
+        self._by_id: dict[int, ProducerShare] = {}
         self._ids = DistinctSketch()
         self.others = ProducerShare(-1)
         self.error_bytes = 0
 
     def add(self, batch: Batch, records: int) -> None:
-        """Count a batch with so many records."""
-        share = self._named.get(batch.producer_id)
+        """Count a batch with this number of records."""
+        share = self._by_id.get(batch.producer_id)
         if share is None:
-            if len(self._named) >= 2 * self._capacity:
+            if len(self._by_id) >= 2 * self._capacity:
                 self._shrink()
-            share = self._named[batch.producer_id] = ProducerShare(batch.producer_id)
+            share = self._by_id[batch.producer_id] = ProducerShare(batch.producer_id)
         share.producer_epoch = batch.producer_epoch
         share.batches += 1
         share.transactional_batches += batch.transactional
@@ -55,26 +58,26 @@ class ProducerShares:
         share.size_bytes += batch.size
 
     def _shrink(self) -> None:
-        """Keep those that wrote the most bytes."""
-        self._ids.add([_id_bytes(producer_id) for producer_id in self._named])
-        ranked = heapq.nlargest(self._capacity + 1, self._named.values(), key=lambda share: share.size_bytes)
-        kept = {share.producer_id: share for share in ranked[:-1]}
+        """Keep the producers with the most bytes."""
+        self._ids.add([_id_bytes(producer_id) for producer_id in self._by_id])
+        ranked = heapq.nlargest(self._capacity + 1, self._by_id.values(), key=lambda share: share.size_bytes)
+        largest = {share.producer_id: share for share in ranked[:-1]}
         self.error_bytes += ranked[-1].size_bytes
-        for share in self._named.values():
-            if share.producer_id not in kept:
+        for share in self._by_id.values():
+            if share.producer_id not in largest:
                 self.others.add(share)
-        self._named = kept
+        self._by_id = largest
 
     def count(self) -> tuple[int, bool]:
-        """(how many producers with an id there were, whether that is exact)."""
+        """Return the number of producers with an id, and True if it is exact."""
         if self._ids.empty:
-            return len(self._named) - (-1 in self._named), True
-        self._ids.add([_id_bytes(producer_id) for producer_id in self._named])
+            return len(self._by_id) - (-1 in self._by_id), True
+        self._ids.add([_id_bytes(producer_id) for producer_id in self._by_id])
         return self._ids.estimate(), False
 
     def top(self, number: int) -> tuple[list[ProducerShare], ProducerShare | None]:
-        """(the largest by bytes, the rest together; None when there is no rest)."""
-        ranked = sorted(self._named.values(), key=lambda share: (-share.size_bytes, share.producer_id))
+        """Return the largest producers by bytes, and all others together; None if there are no others."""
+        ranked = sorted(self._by_id.values(), key=lambda share: (-share.size_bytes, share.producer_id))
         rest = ProducerShare(-1)
         for share in (self.others, *ranked[number:]):
             rest.add(share)

@@ -1,4 +1,4 @@
-"""Records by columns, as statistics need them: without their values, and with the bytes that each one takes."""
+"""Records in columns for statistics: without values, with the size of each record."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kctl.segment.format.record import BadRecords, Header, Record, read_varint
 from kctl.segment.format.record_columns import record_columns, whole_payload
 from kctl.segment.stats.cardinality import IDENTITY_BYTES, identity
 
-_CHUNK = 1 << 12  # records of a batch that is read one by one
+_CHUNK = 1 << 12  # records of a batch whose records are read one by one
 
 
 class Rows(NamedTuple):
-    """Some records of a batch. identities: of keys; null_values: None when there are none; header_counts: of records
-    that have any.
+    """Some records of a batch.
 
-    sizes: of records as they stand in the log, decompressed; stored: their shares of the batch's bytes in the log.
+    identities: of keys. null_values: None if no value is null. header_counts: of the records with headers. sizes:
+    uncompressed sizes of the records. stored: their shares of the bytes of the batch in the log.
     """
 
     identities: Sequence[bytes | None]
@@ -35,10 +35,9 @@ class Rows(NamedTuple):
 
 
 def record_rows(batch: Batch, content: memoryview, *, limit: int) -> Iterator[Rows]:
-    """All records of a batch: at once where they have nothing unusual, else in chunks.
+    """Yield all records of a batch: at once if nothing is unusual, otherwise in chunks.
 
-    limit: of one record, in bytes. Raises BadRecords, BadPayload where reading on makes no sense; what came before
-    is good.
+    limit: bytes of a record. Raises BadRecords, BadPayload where the batch becomes unreadable; earlier rows are valid.
     """
     if not batch.legacy:
         payload = whole_payload(batch, content, limit=limit)
@@ -71,7 +70,7 @@ def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:
 
 
 def _lengths(texts: Sequence[bytes | None], same: int | None) -> tuple[int, int]:
-    """(all bytes, those of the longest). same: the length of each of them, −1 for null; None: they differ."""
+    """Return the total and the longest length. same: the length of each text, −1 for null; None: they differ."""
     if same is not None:
         return max(same, 0) * len(texts), max(same, 0)
     sizes = [0 if text is None else len(text) for text in texts] if None in texts else list(map(len, texts))  # type: ignore[arg-type]
@@ -79,7 +78,7 @@ def _lengths(texts: Sequence[bytes | None], same: int | None) -> tuple[int, int]
 
 
 def _record_sizes(payload: bytes, count: int) -> list[int]:
-    """The bytes of each record, its length included. payload: of a batch whose records can all be read."""
+    """Return the size of each record, including its length field. payload: of a batch without damage."""
     sizes: list[int] = []
     append = sizes.append
     position = 0
@@ -100,7 +99,7 @@ def _record_sizes(payload: bytes, count: int) -> list[int]:
 
 
 def varint_size(number: int) -> int:
-    """The bytes of a zigzag varint."""
+    """Return the size of a zigzag varint."""
     return max((number if number >= 0 else ~number).bit_length() + 7, 7) // 7
 
 
@@ -116,12 +115,12 @@ def _headers_size(headers: Sequence[Header]) -> int:
 
 def _plain(batch: Batch, content: memoryview, limit: int) -> Iterator[Rows]:
     share = _share(batch, content, limit) if batch.codec else None
-    found = all_records(batch, content, limit=limit)
+    records = all_records(batch, content, limit=limit)
     failed: BadRecords | BadPayload | None = None
     while failed is None:
         chunk: list[_Row] = []
         try:
-            for record in islice(found, _CHUNK):
+            for record in islice(records, _CHUNK):
                 if not record.legacy_valid:
                     raise BadRecords(wrong_inner_crc(record))
                 chunk.append(_row(batch, record))
@@ -186,7 +185,7 @@ def _rows(chunk: Sequence[_Row], share: tuple[int, int] | None) -> Rows:
 
 
 def _share(batch: Batch, content: memoryview, limit: int) -> tuple[int, int]:
-    """(bytes in the log, decompressed bytes) of a batch's records, as far as they can be read."""
+    """Return the bytes in the log and the decompressed bytes of the readable records of a batch."""
     total = 0
     try:
         for record in all_records(batch, content, limit=limit):

@@ -1,4 +1,4 @@
-"""Counting records: their keys, sizes and times."""
+"""Count records: keys, sizes and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK = 1 << 12  # keys that are counted at once
 
 @dataclass
 class Buckets:
-    """How many sizes have so many binary digits: 2ⁿ⁻¹ to 2ⁿ − 1 bytes."""
+    """The number of sizes by their binary digits: n digits are 2ⁿ⁻¹ to 2ⁿ − 1 bytes."""
 
     counts: Counter[int] = field(default_factory=Counter)
     number: int = 0
@@ -26,7 +26,7 @@ class Buckets:
     largest: int = 0
 
     def add_all(self, sizes: Sequence[int]) -> None:
-        """Count each of them."""
+        """Count each size."""
         smallest, largest = min(sizes), max(sizes)
         if smallest.bit_length() == largest.bit_length():
             self.counts[largest.bit_length()] += len(sizes)
@@ -40,10 +40,10 @@ class Buckets:
 
 @dataclass
 class RecordTally:
-    """All records that were added. now: ms; timestamps behind it are in the future.
+    """The counts of all added records.
 
-    earliest, latest: timestamps, None without any. exact_bytes: whether each record's bytes in the log are known
-    (batches that are not compressed), not only its share of its batch.
+    now: ms; later timestamps are in the future. earliest, latest: timestamps; None: no timestamps. exact_bytes: True if
+    no batch is compressed, so that the bytes of each record in the log are exact, not a share of its batch.
     """
 
     now: int
@@ -71,15 +71,15 @@ class RecordTally:
     _table: KeyTable | None = None
 
     def begin_log(self, table: KeyTable) -> None:
-        """What follows belongs to another log."""
+        """Start counting another log."""
         self.flush()
         self._table, self._previous = table, NO_TIMESTAMP
 
     def add(self, batch: Batch, content: memoryview, *, aborted: bool = False) -> int:
-        """Count a batch's records; the bytes that the batch has decompressed.
+        """Count the records of a batch. Return the decompressed size of the batch.
 
-        aborted: its keys supersede nothing. Raises BadRecords, BadPayload where reading on makes no sense; what came
-        before is counted.
+        aborted: its keys supersede nothing. Raises BadRecords, BadPayload where the batch becomes unreadable; earlier
+        records are counted.
         """
         self.exact_bytes = self.exact_bytes and not batch.codec
         size = 0 if batch.legacy else V2_HEADER
@@ -120,7 +120,7 @@ class RecordTally:
             self.flush()
 
     def flush(self) -> None:
-        """Count what waits to be counted together."""
+        """Count the pending records."""
         if not self._keys:
             return
         self.hot.add(self._keys)

@@ -1,6 +1,6 @@
-"""What `kctl segment stats` tells: field names are the JSON keys. Times are ISO 8601 UTC, None where there are none.
+"""The output of `kctl segment stats`. Field names are JSON keys. Times are ISO 8601 UTC; None: no time.
 
-What only records can tell is None when only batch headers were read.
+Fields that need records are None if only batch headers were read.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from kctl.segment.log.segment_retention import Pin, Reason
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A partition's log. log_end_offset: behind its last batch. last_stable_offset: where read_committed consumers
-    stop: the first offset of the oldest open transaction, or the high watermark. high_watermark, log_start_offset: of
-    the log dir's checkpoints. segments_left_out: segments of the folder that were not asked for."""
+    """The log of a partition.
+
+    log_end_offset: after its last batch. last_stable_offset: where read_committed consumers stop: the first offset of
+    the oldest open transaction, or the high watermark. high_watermark, log_start_offset: from its checkpoints.
+    segments_left_out: segments of the folder that were not selected.
+    """
 
     log: str
     topic: str | None
@@ -32,9 +35,12 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """All of it. records: data records; control_records: markers of transactions and of KRaft. records_exact: false
-    when a compressed batch of magic 0 or 1 was counted by its header. damaged_places: batches that cannot be read, or
-    do not have their CRC, and bytes that are no batch."""
+    """The totals.
+
+    records: data records; control_records: markers of transactions and of KRaft. records_exact: false if a compressed
+    batch of magic 0 or 1 was counted by its header. damaged_places: unreadable batches, batches with a wrong CRC, and
+    bytes that are not a batch.
+    """
 
     logs: int
     segments: int
@@ -52,7 +58,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class CodecRow:
-    """Batches of one codec. uncompressed_bytes: what they had without it; ratio: that through size_bytes."""
+    """The batches of one codec. uncompressed_bytes: their size without it; ratio: that divided by size_bytes."""
 
     codec: str
     batches: int
@@ -64,7 +70,7 @@ class CodecRow:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """How many sizes lie there, both ends included."""
+    """The number of sizes in this range, both ends included."""
 
     from_bytes: int
     to_bytes: int
@@ -83,8 +89,11 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """Batches by what their timestamps are. out_of_order_records: earlier than the one before in the log, at most by
-    largest_step_back_ms. future_records: later than `at`, which stop retention by time."""
+    """Batches by the type of their timestamps.
+
+    out_of_order_records: earlier than the previous record, by up to largest_step_back_ms. future_records: later than
+    `at`; they stop retention by time.
+    """
 
     create_time_batches: int
     log_append_time_batches: int
@@ -97,8 +106,10 @@ class Timestamps:
 
 @dataclass(frozen=True, slots=True)
 class HotKeyRow:
-    """A key with many records: at least so many, at most `hottest_error` more. truncated: only its beginning is told.
-    share: of all records."""
+    """A key with many records: at least `records`, at most `hottest_error` more.
+
+    truncated: only the beginning of the key is shown. share: of all records.
+    """
 
     key: str | None
     key_encoding: str | None
@@ -109,8 +120,11 @@ class HotKeyRow:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys and values. distinct_keys: added up over logs; distinct_error: its standard error as a share, 0.0: exact.
-    tombstones: records with a key and no value. hottest: those that surely have more records than all others."""
+    """Keys and values.
+
+    distinct_keys: sum over all logs; distinct_error: its standard error as a share, 0.0: exact. tombstones: records
+    with a key and no value. hottest: keys that certainly have more records than all others.
+    """
 
     records_with_key: int
     null_keys: int
@@ -129,12 +143,12 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What compaction would remove: records that a later one of the same key supersedes, in the segments that it may
-    touch (before the active one and the last stable offset), and records of aborted transactions.
+    """The records that compaction would remove.
 
-    bytes: of the records as they stand in the log; bytes_exact: false when batches are compressed, where each record is
-    told its share. lower_bound: more keys than fit into the memory. with_active: as if the active segments were rolled
-    and nothing kept compaction back.
+    These are records that a later record with the same key supersedes, in the segments that can be compacted (before
+    the active segment and the last stable offset), and records of aborted transactions. bytes: in the log; bytes_exact:
+    false if batches are compressed, so that each record counts with its share. lower_bound: not all keys fit into the
+    memory. with_active: as if the active segments were rolled and nothing delayed compaction.
     """
 
     cleanable_segments: int
@@ -151,7 +165,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRow:
-    """A producer and what it wrote, markers aside. producer_id: None for those without; share: of the bytes."""
+    """A producer and its batches except markers. producer_id: None: without an id. share: of the bytes."""
 
     producer_id: int | None
     producer_epoch: int | None
@@ -164,8 +178,11 @@ class ProducerRow:
 
 @dataclass(frozen=True, slots=True)
 class Producers:
-    """producers: how many have an id. others: those that are not listed, together. error_bytes: a listed one may have
-    so many more; 0: exact."""
+    """All producers.
+
+    producers: number of producers with an id. others: all producers that are not listed. error_bytes: maximum by which
+    a listed producer is too low; 0: exact.
+    """
 
     producers: int
     exact: bool
@@ -176,8 +193,11 @@ class Producers:
 
 @dataclass(frozen=True, slots=True)
 class OpenRow:
-    """A transaction without a marker. age_ms: since its first batch, or since the snapshot that tells of it; None
-    without timestamps. hanging: it is older than the timeout. before_log: it began before the first segment."""
+    """A transaction without a marker.
+
+    age_ms: since its first batch, or since the snapshot that lists it; None: no timestamps. hanging: older than the
+    timeout. before_log: it started before the first segment.
+    """
 
     log: str
     producer_id: int
@@ -194,8 +214,11 @@ class OpenRow:
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """committed, aborted: markers of transactions that began in the log or its snapshot; other_markers: of others.
-    index_entries: aborted ones in .txnindex. open: oldest first, at most some hundreds; open_count: all of them."""
+    """Transactions.
+
+    committed, aborted: markers of transactions that started in the log or its snapshot; other_markers: other markers.
+    index_entries: aborted transactions in .txnindex. open: oldest first, at most 500; open_count: all.
+    """
 
     transaction_timeout_ms: int
     committed: int
@@ -210,8 +233,11 @@ class Transactions:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """A segment, and when a broker may delete it. largest_timestamp: of its batches, or when the file was changed
-    where they have none (timestamp_from_file). deletable_at: by retention.ms, and by the segments before it."""
+    """A segment, and when a broker may delete it.
+
+    largest_timestamp: of its batches; without timestamps the modification time of the file (timestamp_from_file).
+    deletable_at: by retention.ms, and not before the segments before it.
+    """
 
     log: str
     file: str
@@ -232,7 +258,7 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True)
 class SegmentStatistics:
-    """at: the moment that ages and the future are counted from."""
+    """All statistics. at: the reference time of ages."""
 
     at: str | None
     retention_ms: int | None

@@ -212,7 +212,7 @@ def test_health(kctl: Kctl, cluster: TestCluster) -> None:
     """Healthy; what is at fault elsewhere on this machine (its disk) is left out."""
     found = kctl.json("cluster", "health", "--max-disk-percent", "100", "--wait", "--timeout", "60s", "--brokers", "3")
     assert list(found) == [
-        "healthy", "cluster_id", "controller_id", "broker_count", "topic_count", "internal_topics",
+        "healthy", "cluster_id", "controller_id", "broker_count", "brokers_down", "topic_count", "internal_topics",
         "partition_count", "checks",
     ]  # fmt: skip
     assert (found["healthy"], found["broker_count"]) == (True, 3)

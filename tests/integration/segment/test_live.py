@@ -274,7 +274,7 @@ def test_numbers_as_keys(kctl: Kctl, kafka_home: Path, logs: Logs) -> None:
     assert b" key: 825060197 payload: 8388065496077003893" in theirs.out
     assert ours.out == theirs.out
     assert (theirs.code, ours.code) == (0, 1)  # keys of five bytes are no integers, which only kctl reports
-    assert b"5 bytes, and a number has 4" in ours.err
+    assert b"5 bytes, but a number has 4" in ours.err
 
 
 def test_a_part_of_each_log(kctl: Kctl, kafka_home: Path, logs: Logs) -> None:

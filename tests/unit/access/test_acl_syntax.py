@@ -244,7 +244,26 @@ def test_words_that_a_shell_has_freed_from_their_quotes(words: list[str], princi
     assert {(acl.principal, acl.resource_name) for acl in acls} == {(principal, name)}
 
 
-@pytest.mark.parametrize(("option", "shows"), [("--topic", True), ("--producer", True), ("--bogus", False)])
-def test_options_of_kafka_acls_show_the_sentence_form(option: str, shows: bool, capsys: Any) -> None:
-    assert main(["acl", "add", "User:alice", option, "orders"]) == 2
-    assert ('kctl acl add "allow alice read,write topic orders"' in capsys.readouterr().err) is shows
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        ("User:alice --topic orders", 'run `kctl acl add "allow alice read topic orders"`'),
+        ("User:alice --topic=orders --operation Write", 'run `kctl acl add "allow alice write topic orders"`'),
+        ("--deny-principal User:bob --deny-host 10.0.0.1 --cluster", '"deny bob describe cluster from 10.0.0.1"'),
+        ("--allow-principal User:* --topic o --resource-pattern-type prefixed", '"allow * read topic o*"'),
+        (
+            "--allow-principal User:a --consumer --topic t --group g",
+            '"allow a consume topic t" "allow a consume group g"',
+        ),
+        ("--producer --topic x", 'e.g. kctl acl add "allow alice read,write topic orders"'),
+        ("User:alice --operation fly --topic x", 'e.g. kctl acl add "allow alice read,write topic orders"'),
+    ],
+)
+def test_options_of_kafka_acls_become_sentences(args: str, hint: str, capsys: Any) -> None:
+    assert main(["acl", "add", *args.split()]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_other_unknown_options_show_no_sentence(capsys: Any) -> None:
+    assert main(["acl", "add", "User:alice", "--bogus", "orders"]) == 2
+    assert 'kctl acl add "' not in capsys.readouterr().err

@@ -51,8 +51,9 @@ def test_json_keys(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_table_shows_the_binding_bound(capsys: pytest.CaptureFixture[str]) -> None:
-    assert app.main(["capacity", *LOAD]) == 0
+    assert app.main(["capacity", *LOAD, "--explain"]) == 0
     captured = capsys.readouterr()
+    assert captured.out.index("BROKERS FOR") < captured.out.index("HOW"), "the answer first"
     rows = [line.split() for line in captured.out.splitlines()]
     assert ["disk", "52", "binds"] in rows
     assert "⌈162.6 TB ÷ 3.2 TB⌉ + 1" in captured.out
@@ -81,14 +82,14 @@ def test_capacity_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert grown["broker_count"] == 4
 
 
-def test_many_topics_are_summarized(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arithmetic_is_shown_only_with_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, 9)
     assert app.main(["capacity", "-f", file]) == 0
     captured = capsys.readouterr()
     assert "data × growth_factor" not in captured.out
-    assert "the arithmetic of 9 topics is shown with -o wide" in captured.err
+    assert "--explain shows the arithmetic" in captured.err
     assert "warning: t0, t1, t2, t3, t4 and 4 more: replication factor 1" in captured.err, "one warning for all topics"
-    assert app.main(["capacity", "-f", file, "-o", "wide"]) == 0
+    assert app.main(["capacity", "-f", file, "--explain"]) == 0
     assert capsys.readouterr().out.count("data × growth_factor") == 9
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.terminal.table_layout import Cells, breaks_words, fit, short_time, wrap
+from kctl.commands.terminal.table_layout import Cells, breaks_words, fit, short_paths, short_time, wrap
 
 
 def test_what_fits_is_left_alone() -> None:
@@ -113,3 +113,17 @@ def test_columns_take_no_more_than_they_need(columns: list[tuple[str, list[str],
     for column, given_width in zip(cells, fit(cells, width).widths, strict=True):
         assert given_width <= max(map(len, [column.title, *column.texts]), default=0)
         assert column.breakable or all(len(text) <= given_width for text in column.texts)
+
+
+def test_marks_are_never_broken_inside_a_word() -> None:
+    numbers = [Cells(f"COLUMN{n}", ["1234567890123"], False) for n in range(5)]
+    marks = Cells("MARKS", ["transactional control", "under-replicated"], True, keep_words=True)
+    widths, _ = fit([*numbers, marks], 80)
+    assert wrap("transactional control", widths[-1]) == ["transactional", "control"]
+    assert wrap("under-replicated", widths[-1]) == ["under-replicated"]
+
+
+def test_long_paths_lose_their_beginning_unless_two_become_equal() -> None:
+    assert short_paths(["/var/lib/kafka-logs/t-0", "kafka/t-1"]) == ["…/kafka-logs/t-0", "kafka/t-1"]
+    equal = ["/data/1/kafka-logs/t-0", "/data/2/kafka-logs/t-0"]
+    assert short_paths(equal) == equal

@@ -14,6 +14,7 @@ from kctl.base.config_values import fault_of, items, number_for, same
 from kctl.base.outcomes import ItemResult
 from kctl.cluster.config_resources import Resource, parse_resource
 from kctl.cluster.topic_configs import ConfigEntry, ConfigSource, fetch_topic_configs
+from kctl.commands.app import main
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import describe
@@ -524,3 +525,24 @@ def test_what_has_no_configs_tells_what_was_meant(text: str, said: str) -> None:
     with pytest.raises(UsageError, match="is not a resource with configs") as caught:
         parse_resource(text)
     assert (caught.value.hint or "").startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "hint"),
+    [
+        ("topic", "t01", "did you mean topic/t01? use topic/NAME"),
+        ("broker", "1", "did you mean broker/1? use topic/NAME"),
+        ("group", "billing", "did you mean group/billing? use topic/NAME"),
+        ("topic", "", "use topic/NAME"),
+    ],
+)
+def test_a_kind_and_a_name_are_joined_in_the_hint(kind: str, name: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_resource(kind, name)
+    assert (caught.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize("words", [("get", "topic", "t01"), ("set", "topic", "t01", "a=1"), ("unset", "topic", "t01")])
+def test_config_commands_suggest_the_name_after_the_kind(words: tuple[str, ...], capsys: Any) -> None:
+    assert main(["config", *words]) == 2
+    assert "did you mean topic/t01?" in capsys.readouterr().err

@@ -86,8 +86,8 @@ def test_json_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app.main(["doctor", "--config-file", _file(tmp_path, "server.properties", SERVER), "-o", "json"])
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
-        "cluster_id", "broker_count", "topic_count", "group_count", "releases", "files", "error_count", "warning_count",
-        "info_count", "findings", "rules", "unknown", "notes",
+        "cluster_id", "broker_count", "brokers_down", "topic_count", "group_count", "releases", "files", "error_count",
+        "warning_count", "info_count", "findings", "rules", "unknown", "notes",
     ]  # fmt: skip
     assert list(found["findings"][0]) == [
         "rule", "severity", "title", "message", "subjects", "why", "fix", "source", "versions", "version_known",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kctl.cluster.groups.names import check_group_id
 from kctl.commands.app import main
+from kctl.commands.group import commands
 from kctl.errors import UsageError
+from kctl.groups.overview import GroupSummary
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 
@@ -61,3 +65,21 @@ def test_files_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_no_group_ids(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check_group_id(name)
+
+
+@pytest.mark.parametrize(
+    ("group_type", "protocol", "title"),
+    [
+        ("classic", "consumer", "g: Empty, 0 members, coordinator broker 1, Classic group"),
+        (None, "connect", "g: Empty, 0 members, coordinator broker 1, Classic group, connect protocol"),
+        ("share", "share", "g: Empty, 0 members, coordinator broker 1, Share group"),
+    ],
+)
+def test_list_and_describe_name_the_type_as_kafka_does(group_type: str | None, protocol: str, title: str) -> None:
+    row = GroupSummary("g", "Empty", protocol, group_type, 1, 0)
+    assert commands._list_table([row]).rows[0]["type"] == (group_type or "classic").capitalize()
+    group: Any = SimpleNamespace(
+        group="g", state="Empty", members=(), coordinator=1, type=group_type, protocol_type=protocol, assignor="",
+        epoch=None,
+    )  # fmt: skip
+    assert commands._title(group) == title

@@ -11,6 +11,7 @@ from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir
 from kctl.cluster.membership import BrokerView
 from kctl.cluster.quorum import Quorum, QuorumReplica
+from kctl.commands.terminal.views import brokers_up
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health import wait
 from kctl.health.assess import assess
@@ -231,3 +232,11 @@ def test_warnings_are_healthy_and_unknown_is_not() -> None:
 
 def test_an_empty_cluster_is_healthy() -> None:
     assert assess(facts(state([]))).healthy
+
+
+def test_brokers_that_are_down_are_counted() -> None:
+    cluster = state([partition("123", "13"), partition("231", "31", leader=3, number=1)], alive="13")
+    health = assess(facts(cluster))
+    assert (health.broker_count, health.brokers_down) == (2, 1)
+    assert brokers_up(health.broker_count, health.brokers_down) == "2 of 3 brokers up"
+    assert brokers_up(3, 0) == "3 brokers"

@@ -10,6 +10,7 @@ import pytest
 
 from health_testing import facts, partition, state
 from kctl.cluster.log_dirs import LogDir, LogDirReplica
+from kctl.commands.cluster.diagnose import fine_leaders
 from kctl.errors import NotAuthorized
 from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
@@ -250,3 +251,19 @@ def test_a_diagnosis_says_where_writers_are_refused(
     rows = [partition("123", "12"), partition("123", "1", number=1), partition("12", "2", leader=-1, number=2)]
     found = diagnosis.diagnose(client, state(rows))
     assert (found.under_replicated, found.under_min_isr, found.failures) == (("t-0", "t-1"), refusing, failures)
+
+
+def test_leaders_without_missing_replicas_are_omitted_if_a_broker_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, answer in (
+        ("adding_replicas", {}),
+        ("fenced_brokers", {}),
+        ("fetch_log_dirs", {}),
+        ("hidden_topics", ()),
+    ):
+        monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
+    monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 1})
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    rows = [partition("123", "13"), partition("231", "31", leader=3, number=1)]
+    assert [row.broker for row in fine_leaders(diagnosis.diagnose(client, state(rows, alive="13")))] == [1, 3]
+    assert fine_leaders(diagnosis.diagnose(client, state(rows))) == [], "broker 2 is up: its leaders may be the cause"

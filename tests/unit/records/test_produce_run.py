@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.commands.produce.commands import _save, _supply
-from kctl.commands.produce.report import report, speed
+from kctl.commands.produce.report import partition_counts, report, speed
 from kctl.commands.terminal.invocation import Invocation
 from kctl.commands.terminal.output import Table
 from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
@@ -351,3 +351,9 @@ def test_a_request_too_large_for_the_brokers_is_explained() -> None:
     for size, message in ((1 << 20, False), (105_000_000, True)):
         queue.in_flight = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
         assert ("socket.request.max.bytes" in (queue.size_hint or "")) is message
+
+
+def test_many_partitions_are_summarized() -> None:
+    rows = [{"partition": number, "records": 10 + number} for number in range(100)]
+    assert partition_counts(rows[:2]) == "0:10 1:11"
+    assert partition_counts(rows) == "100 partitions, 10 to 109 records each"

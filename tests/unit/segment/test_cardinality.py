@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from kctl.segment.stats.cardinality import DistinctSketch, HotKeys, KeyTable, identity, shown_part
+from kctl.segment.stats.cardinality import DistinctSketch, HotKeys, KeyTable, displayed_part, identity
 
 
 def _keys(count: int, distinct: int, seed: int = 1) -> list[bytes]:
@@ -22,7 +22,7 @@ def test_identity_is_the_key_or_its_beginning_and_md5(length: int) -> None:
     key = bytes(number % 251 for number in range(length))
     expected = key if length < 48 else key[:32] + hashlib.md5(key).digest()
     assert identity(key) == expected
-    assert shown_part(identity(key)) == ((key, False) if length < 48 else (key[:32], True))
+    assert displayed_part(identity(key)) == ((key, False) if length < 48 else (key[:32], True))
 
 
 def test_keys_that_only_differ_behind_their_beginning_differ() -> None:
@@ -31,7 +31,7 @@ def test_keys_that_only_differ_behind_their_beginning_differ() -> None:
 
 
 def test_a_beginning_ends_where_a_character_ends() -> None:
-    assert shown_part(identity(("a" + "ä" * 40).encode())) == (("a" + "ä" * 15).encode(), True)
+    assert displayed_part(identity(("a" + "ä" * 40).encode())) == (("a" + "ä" * 15).encode(), True)
 
 
 @pytest.mark.parametrize(("count", "distinct", "capacity"), [(5000, 50, 100), (20_000, 5000, 40), (3000, 3000, 10)])

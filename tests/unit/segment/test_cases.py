@@ -75,7 +75,7 @@ def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     printed, expected = _same_identities(out.getvalue()), _same_identities(_expected(case["stdout"]))
     if case["exception"]:  # there the JVM's tool ended; here it goes on behind the damage
         assert printed.startswith(expected)
-        assert text.found
+        assert text.findings
         return
     assert printed == expected
     lines = [*text.mismatches(), *(f"Ignoring unknown file {name}" for name in text.ignored)]

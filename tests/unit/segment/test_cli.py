@@ -419,7 +419,7 @@ def test_a_log_that_is_cut_while_it_is_read(tmp_path: Path, deep: bool) -> None:
 
     text = KafkaText(KafkaTextOptions(deep=deep, parser=TEXT if deep else None, plain=True), cut)
     text.dump(str(log))
-    assert text.found
+    assert text.findings
     log.write_bytes(content * 20)
     rows = DumpRun([log], DumpOptions(records=deep)).rows()
     next(rows)

@@ -205,14 +205,14 @@ def test_indexes(tmp_path: Path, capsys: Capture) -> None:
     assert _short(lines(capsys, index)) == [
         ("offset_index_entry", 119, 400),
         ("offset_index_entry", 139, 800),
-        ("note", 16, 80, "80 bytes for entries to come, as a broker allocates them for the active segment"),
+        ("note", 16, 80, "80 bytes preallocated by the broker for the active segment"),
     ]
     assert _short(lines(capsys, index, "--offsets", "120.."))[0] == ("offset_index_entry", 139, 800)
     times = _file(tmp_path, ".timeindex", time_index([(BASE_TIMESTAMP, 119), (BASE_TIMESTAMP + 5, 139)], 100) + b"\1")
     assert _short(lines(capsys, times, code=1)) == [
         ("time_index_entry", "2023-11-14T22:13:20.000Z", 119),
         ("time_index_entry", "2023-11-14T22:13:20.005Z", 139),
-        ("damage", 24, 1, "too few bytes for an entry: a broker builds this index anew when it starts"),
+        ("damage", 24, 1, "incomplete entry: the broker rebuilds this index when it starts"),
     ]
     assert len(lines(capsys, times, "--since", str(BASE_TIMESTAMP + 1), code=1)) == 2
     txns = _file(tmp_path, ".txnindex", transaction_index([(7, 100, 120, 121), (8, 110, 140, 141)]))
@@ -227,7 +227,7 @@ def test_an_index_of_zeros_alone_has_no_entries(tmp_path: Path, capsys: Capture)
     assert main(["segment", "dump", index]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"{10 << 20} bytes for entries to come" in err
+    assert f"{10 << 20} bytes preallocated by the broker" in err
 
 
 def test_snapshots(tmp_path: Path, capsys: Capture) -> None:
@@ -295,7 +295,7 @@ def test_a_mixture(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("notes.txt", 2, "is no file that kctl knows by its name"),
+        ("notes.txt", 2, "is not a Kafka file, by its name"),
         ("x.index", 2, "is not named after a base offset"),
         ("missing.log", 4, "does not exist"),
         ("missing", 4, "does not exist"),

@@ -101,7 +101,7 @@ def _text(path: Path, options: KafkaTextOptions) -> tuple[bytes, list[str], list
     lines: list[bytes] = []
     text = KafkaText(options, lines.append)
     text.dump(str(path))
-    return b"".join(lines), list(text.mismatches()), [found.message for found in text.found]
+    return b"".join(lines), list(text.mismatches()), [finding.message for finding in text.findings]
 
 
 @pytest.mark.parametrize("name", BATCHES)

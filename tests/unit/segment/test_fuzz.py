@@ -73,7 +73,11 @@ def _text(path: Path, options: KafkaTextOptions) -> tuple[bytes, list[str], list
     out = io.BytesIO()
     text = KafkaText(options, out.write)
     text.dump(str(path))
-    return out.getvalue(), [f"{found.position} {found.message}" for found in text.found], list(text.mismatches())
+    return (
+        out.getvalue(),
+        [f"{row.position} {row.message}" for row in text.findings],
+        list(text.mismatches()),
+    )
 
 
 def _plain_text(path: Path, options: KafkaTextOptions) -> tuple[bytes, list[str], list[str]]:

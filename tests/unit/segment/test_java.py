@@ -50,7 +50,7 @@ def test_text(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     else:  # there Kafka's tool ended; here it goes on behind the damage
         printed = out.getvalue()
         assert printed[: len(dump.stdout)].decode(errors="replace") == dump.stdout.decode(errors="replace")
-        assert text.found
+        assert text.findings
 
 
 # --- what a decoder does not know is never exit code 0 ----------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_decoders_agree(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     text = KafkaText(_options(dump.form.arguments), io.BytesIO().write)
     text.dump(dump.form.file)
     complains = re.search(rb"Error at|Unknown record type|unknown::", dump.stdout) or dump.exception
-    assert not complains or text.found_count
+    assert not complains or text.finding_count
     (argument,) = dump.form.arguments
     name = argument.removeprefix("--").removesuffix("-decoder").replace("-", "_")
     run = DumpRun([Path(dump.form.file)], DumpOptions(records=True, decode=INTERNAL_TOPICS[name]))
@@ -74,9 +74,9 @@ def test_decoders_agree(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     if ": tag 0" in dump.form.name:  # which Kafka 4 has, and 3.9 has not
         return
     if b"Unknown record type" in dump.stdout:  # rows know the types of Kafka 4
-        assert text.found_count or not run.undecoded
+        assert text.finding_count or not run.undecoded
     else:
-        assert bool(run.undecoded) == bool(text.found_count)
+        assert bool(run.undecoded) == bool(text.finding_count)
 
 
 BROKEN = {

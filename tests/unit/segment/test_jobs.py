@@ -26,7 +26,11 @@ def _dump(names: list[str], target: Path, jobs: int) -> tuple[bytes, list[str], 
         text = KafkaText(OPTIONS, out.write, Processes(jobs, out.fileno(), out.flush) if jobs > 1 else None)
         for name in names:
             text.dump(name)
-    return target.read_bytes(), list(text.mismatches()), [(found.position, found.message) for found in text.found]
+    return (
+        target.read_bytes(),
+        list(text.mismatches()),
+        [(row.position, row.message) for row in text.findings],
+    )
 
 
 @pytest.mark.parametrize("jobs", [2, 3])

@@ -307,3 +307,18 @@ def test_an_empty_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path = write(tmp_path / "orders-0", 0, b"")
     assert main(["segment", "stats", "--retention-ms", "0", str(path.parent)]) == 0
     assert "empty, active" in capsys.readouterr().out
+
+
+def test_tables_skip_empty_partitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "orders-0", 0, batch(0, [Rec()]))
+    for number in range(1, 4):
+        write(tmp_path / f"orders-{number}", 0, b"")
+    assert main(["segment", "stats", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert "orders-0" in captured.out
+    assert "orders-1" not in captured.out
+    assert "3 empty partitions skipped" in captured.err
+    assert main(["segment", "stats", str(tmp_path), "-o", "wide"]) == 0
+    assert "orders-1" in capsys.readouterr().out
+    assert main(["segment", "stats", str(tmp_path), "-o", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["logs"]) == 4
