@@ -67,7 +67,7 @@ def delete(
         )
         results, errors = delete_groups(client, plan)
     _emit_groups(inv, results)
-    raise_refusal(errors, asked=len(todo))
+    raise_refusal(errors, requested=len(todo))
     failed = [f"{row.group}: {row.error}" for row in results if row.result is ItemResult.FAILED]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")

@@ -72,7 +72,7 @@ def judge_changes(
     failed = [row for row in rows if row.result is ItemResult.FAILED]
     if not failed:
         return
-    raise_refusal(errors, asked=sum(row.result not in {ItemResult.UNCHANGED, ItemResult.ABSENT} for row in rows))
+    raise_refusal(errors, requested=sum(row.result not in {ItemResult.UNCHANGED, ItemResult.ABSENT} for row in rows))
     lines = [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]
     raise OperationFailed(
         f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"

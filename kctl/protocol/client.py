@@ -161,8 +161,8 @@ class ClusterClient:
         """
         highest = self.api_version(api_key)
         if highest is None or highest < version:
-            needed = version_needed(api_key, version) or "a later release"
-            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"Kafka {needed} or newer is needed")
+            release = version_needed(api_key, version) or "a later release"
+            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"Kafka {release} or newer is needed")
 
     # --- requests -------------------------------------------------------------------------------------------------
 

@@ -212,13 +212,13 @@ class _PartitionReader:
         return result
 
     def _lists(self) -> Sequence[tuple[int, ...]]:
-        reader, known = self._reader, self._known
+        reader, cache = self._reader, self._known
         lists = []
         for _ in range(self._arrays):
             count = reader.count()
             raw = reader.take(INT32.size * count) if count > 0 else b""
-            values = known.get(raw)
+            values = cache.get(raw)
             if values is None:
-                values = known[raw] = array_of(INT32, len(raw) // INT32.size).unpack(raw)
+                values = cache[raw] = array_of(INT32, len(raw) // INT32.size).unpack(raw)
             lists.append(values)
         return lists if self._arrays == 3 else [*lists, ()]

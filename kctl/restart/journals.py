@@ -93,5 +93,5 @@ def abandon(path: Path) -> RestartState:
 
 def refuse_while_held(path: Path) -> None:
     """Raise Busy while a process works on the run."""
-    if journal.held(path):
+    if journal.is_locked(path):
         raise Busy(f"another kctl is restarting the brokers of this cluster ({path.stem})", hint="wait until it ends")

@@ -113,7 +113,7 @@ def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Coll
 def refuse_while_at_work(cluster_id: str) -> None:
     """Raises Busy."""
     for path in run_files.runs(folder(cluster_id)):
-        if journal.held(path):
+        if journal.is_locked(path):
             raise Busy(f"another kctl validates this cluster ({path.stem})", hint="wait until it has ended")
 
 

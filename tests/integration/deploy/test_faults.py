@@ -40,7 +40,7 @@ def test_a_taken_port_is_named_with_its_owner(own_kctl: Kctl) -> None:
         result = own_kctl("cluster", "start", "c", "-o", "json")
     error = json.loads(result.err)
     assert (result.code, error["code"], error["port"], error["pid"]) == (4, "busy", port, os.getpid())
-    assert f"port {port} of broker-1 is taken by pid {os.getpid()} (" in error["message"]
+    assert f"port {port} of broker-1 is in use by pid {os.getpid()} (" in error["message"]
     assert processes_of(own_kctl.home) == {}
 
 
