@@ -50,7 +50,7 @@ def certificates_of(text: str, where: str) -> bytes:
         raise UsageError(
             f"{where} has no certificate{has}", hint="the CA's certificate begins with -----BEGIN CERTIFICATE"
         )
-    found = []
+    parsed = []
     trial = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for number, block in enumerate(certificates, start=1):
         try:
@@ -61,8 +61,8 @@ def certificates_of(text: str, where: str) -> bytes:
             raise UsageError(
                 f"{where}: {one} is damaged", hint="copy the file again, with all its lines intact"
             ) from None
-        found.append(der)
-    return b"".join(found)
+        parsed.append(der)
+    return b"".join(parsed)
 
 
 def load_client_certificate(context: ssl.SSLContext, security: Security) -> None:

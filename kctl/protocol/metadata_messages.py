@@ -60,11 +60,11 @@ class MetadataRequest:
         state = decode_metadata(reader, version, keep_errors=self._keep_errors or version < _METADATA_NO_CREATION)
         if self.topics is None or version >= _METADATA_NO_CREATION:
             return state
-        kept = {name: topic for name, topic in state.topics.items() if name in self.topics}
+        selected_topics = {name: topic for name, topic in state.topics.items() if name in self.topics}
         failed = {name: error for name, error in state.failed.items() if name in self.topics}
         if failed and not self._keep_errors:
             raise next(iter(failed.values()))
-        return replace(state, topics=kept, failed=failed)
+        return replace(state, topics=selected_topics, failed=failed)
 
     # What kctl.protocol.connection calls on kafka-python's requests, their headers and their response classes.
 
