@@ -13,7 +13,7 @@ _NAMED = 5
 
 
 class By(str, Enum):
-    """How rows are added up."""
+    """The grouping of rows for sums."""
 
     PARTITION = "partition"
     TOPIC = "topic"

@@ -1,4 +1,4 @@
-"""What a rolling restart reads from the cluster, whichever broker is down at the moment."""
+"""Reads of a rolling restart from the cluster, whichever broker is down."""
 
 from __future__ import annotations
 
